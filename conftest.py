@@ -1,4 +1,6 @@
-"""What doctests and tests share: arrays print alike, no figure outlives its test, and nobody's home keeps anything."""
+"""What doctests and tests share: arrays print alike, no figure outlives its test, and nobody's home
+keeps anything.
+"""
 
 from __future__ import annotations
 

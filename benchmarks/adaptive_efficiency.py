@@ -1,10 +1,12 @@
-"""How many queries QUEST+ and qCSF need, whether their intervals hold the truth, and how long a query takes.
+"""How many queries QUEST+ and qCSF need, whether their intervals hold the truth, and how long a
+query takes.
 
-    python benchmarks/adaptive_efficiency.py [--observers 200] [--seeds 0 1] [--only quest_plus|quick_csf|speed|plan]
+    python benchmarks/adaptive_efficiency.py [--observers 200] [--seeds 0 1] [--only
+    quest_plus|quick_csf|speed|plan]
 
-All queries are counted, catch trials and those at the highest contrast among them, unless a row says that there are
-none. Beside each row stands what `chat_csf.md`, section D, gives. Error: root mean square of log10 threshold. Covered:
-share of 95 % intervals that hold the truth.
+All queries are counted, catch trials and those at the highest contrast among them, unless a row
+says that there are none. Beside each row stands what `chat_csf.md`, section D, gives. Error: root
+mean square of log10 threshold. Covered: share of 95 % intervals that hold the truth.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Observer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Errors (truth minus estimate, log10), interval widths and whether they hold, shape (observers, frequencies)."""
+    """Errors (truth minus estimate, log10), interval widths and whether they hold, shape
+    (observers, frequencies)."""
 
     error: np.ndarray
     width: np.ndarray
@@ -78,11 +81,14 @@ def simulate(
     seed: int,
     at_once: int = 1,
 ) -> dict[int, Outcome]:
-    """Put designs to observers until the last of `marks` queries, and look at the estimate at each."""
+    """Put designs to observers until the last of `marks` queries, and look at the estimate at
+    each."""
     rng = np.random.default_rng(seed)
     rows: dict[int, list[np.ndarray]] = {mark: [] for mark in marks}
     for i in range(observers):
-        who, asking, asked = observer(rng), design(i), 0
+        who = observer(rng)
+        asking = design(i)
+        asked = 0
         for mark in sorted(marks):
             while asked < mark:
                 levels = asking.ask(min(at_once, mark - asked))
@@ -92,30 +98,39 @@ def simulate(
             found = asking.estimate()
             truth = -np.array([who.threshold[f] for f in found.values])
             inside = (found.low <= truth) & (truth <= found.high)
-            rows[mark].append(np.stack([truth - found.log10_sensitivity, found.high - found.low, inside]))
+            rows[mark].append(
+                np.stack([truth - found.log10_sensitivity, found.high - found.low, inside])
+            )
     stacked = {mark: np.array(values) for mark, values in rows.items()}
     return {mark: Outcome(a[:, 0], a[:, 1], a[:, 2]) for mark, a in stacked.items()}
 
 
-def thresholds_of_the_page(frequencies: Sequence[float], width: float, guess: float, lapse: float = 0.02):
+def thresholds_of_the_page(
+    frequencies: Sequence[float], width: float, guess: float, lapse: float = 0.02
+):
     """Section D's thresholds in turn, up to 0.1 log10 aside so that they keep off the grid."""
 
     def observer(rng: np.random.Generator) -> Observer:
         start = rng.integers(3)
-        t = THRESHOLDS[(start + np.arange(len(frequencies))) % 3] + rng.uniform(-0.1, 0.1, len(frequencies))
+        t = THRESHOLDS[(start + np.arange(len(frequencies))) % 3] + rng.uniform(
+            -0.1, 0.1, len(frequencies)
+        )
         return Observer(dict(zip(frequencies, t.tolist(), strict=True)), width, guess, lapse)
 
     return observer
 
 
 def population(frequencies: Sequence[float]):
-    """Observers of all sorts: widths about 0.7, guess rates to 0.4, lapse rates to 0.08, thresholds anywhere."""
+    """Observers of all sorts: widths about 0.7, guess rates to 0.4, lapse rates to 0.08, thresholds
+    anywhere."""
 
     def observer(rng: np.random.Generator) -> Observer:
         t = rng.uniform(-2.8, -0.4, len(frequencies))
         width = 0.7 * 10 ** rng.normal(0, 0.2)
         guess = 0.4 * rng.beta(0.7, 2)
-        return Observer(dict(zip(frequencies, t.tolist(), strict=True)), width, guess, 0.08 * rng.beta(0.7, 2))
+        return Observer(
+            dict(zip(frequencies, t.tolist(), strict=True)), width, guess, 0.08 * rng.beta(0.7, 2)
+        )
 
     return observer
 
@@ -131,44 +146,68 @@ def curve(log10_sensitivity: np.ndarray, width: float, guess: float, lapse: floa
 
 
 def quest_plus(frequencies: Sequence[float], **options: object) -> Callable[[int], QuestPlus]:
-    return lambda seed: QuestPlus(frequencies, CONTRASTS, stop=0.0, n_max=10_000, seed=seed, **options)  # type: ignore
+    return lambda seed: QuestPlus(
+        frequencies, CONTRASTS, stop=0.0, n_max=10_000, seed=seed, **options
+    )  # type: ignore
 
 
 def quick_csf(**options: object) -> Callable[[int], QuickCSF]:
-    return lambda seed: QuickCSF(FREQUENCIES, CONTRASTS, stop=0.0, n_max=10_000, seed=seed, **options)  # type: ignore
+    return lambda seed: QuickCSF(
+        FREQUENCIES, CONTRASTS, stop=0.0, n_max=10_000, seed=seed, **options
+    )  # type: ignore
 
 
 def show(what: str, queries: int, outcome: Outcome, page: str) -> None:
     print(
-        f"{what:<52} {queries:>7} {outcome.rmse:8.3f} ±{outcome.standard_error:.3f} {outcome.width.mean():9.2f} "
+        f"{what:<52} {queries:>7} {outcome.rmse:8.3f} ±{outcome.standard_error:.3f} "
+        f"{outcome.width.mean():9.2f} "
         f"{100 * outcome.covered.mean():7.1f} %   {page}",
         flush=True,
     )
 
 
 def head(title: str) -> None:
-    print(f"\n{title}\n{'':<52} {'queries':>7} {'error':>8} {'':6} {'interval':>9} {'covered':>9}   section D")
+    print(
+        f"\n{title}\n{'':<52} {'queries':>7} {'error':>8} {'':6} {'interval':>9} {'covered':>9} "
+        "  section D"
+    )
 
 
 def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
-    pages = {(0.8, 0.02): ("17: .100", 17), (0.8, 0.2): ("20: .110", 20), (0.4, 0.02): ("20: .055", 20)}
+    pages = {
+        (0.8, 0.02): ("17: .100", 17),
+        (0.8, 0.2): ("20: .110", 20),
+        (0.4, 0.02): ("20: .055", 20),
+    }
     for seed in seeds:
         head(f"QUEST+, queries a frequency, seed {seed}, {observers} observers")
         for (width, guess), (page, n) in pages.items():
             label = f"width {width:g}, guess {guess:g}, lapse 0.02"
             one = thresholds_of_the_page((4.0,), width, guess)
-            for options, note in (({"catch": 0.0, "top": 0.0}, "no catch trials"), ({}, "all counted")):
+            for options, note in (
+                ({"catch": 0.0, "top": 0.0}, "no catch trials"),
+                ({}, "all counted"),
+            ):
                 found = simulate(quest_plus((4.0,), **options), one, (n,), observers, seed)
                 show(f"{label}; 1 frequency, {note}", n, found[n], page)
             six = thresholds_of_the_page(FREQUENCIES, width, guess)
             marks = [6 * n, 6 * 25] if guess > 0.1 else [6 * n]
-            for mark, outcome in simulate(quest_plus(FREQUENCIES), six, marks, observers, seed).items():
+            for mark, outcome in simulate(
+                quest_plus(FREQUENCIES), six, marks, observers, seed
+            ).items():
                 show(f"{label}; 6 frequencies, all counted", mark // 6, outcome, page)
         batch = simulate(
-            quest_plus(FREQUENCIES), thresholds_of_the_page(FREQUENCIES, 0.8, 0.02), (102,), observers, seed, 12
+            quest_plus(FREQUENCIES),
+            thresholds_of_the_page(FREQUENCIES, 0.8, 0.02),
+            (102,),
+            observers,
+            seed,
+            12,
         )
         show("width 0.8, guess 0.02; 6 frequencies, 12 at once", 17, batch[102], "")
-        many = simulate(quest_plus(FREQUENCIES), population(FREQUENCIES), (102, 180), observers, seed)
+        many = simulate(
+            quest_plus(FREQUENCIES), population(FREQUENCIES), (102, 180), observers, seed
+        )
         for mark, outcome in many.items():
             show("observers of all sorts; 6 frequencies, all counted", mark // 6, outcome, "")
 
@@ -183,7 +222,9 @@ def quick_csf_table(observers: int, seeds: Sequence[int]) -> None:
             found = simulate(quick_csf(), curve(truth, 0.8, 0.02), (50, 60), observers, seed)
             for mark, outcome in found.items():
                 show(f"{name}; width 0.8, guess 0.02, lapse 0.02", mark, outcome, page[mark])
-        for mark, outcome in simulate(quick_csf(), curve(WATSON_MALO, 0.8, 0.2), (60,), observers // 2, seed).items():
+        for mark, outcome in simulate(
+            quick_csf(), curve(WATSON_MALO, 0.8, 0.2), (60,), observers // 2, seed
+        ).items():
             show("Watson-Malo; width 0.8, guess 0.2, lapse 0.02", mark, outcome, "")
 
 
@@ -192,7 +233,10 @@ def speed_table() -> None:
     grid = default_grid(tuple(CONTRASTS))
     rng = np.random.default_rng(0)
     who = thresholds_of_the_page((4.0,), 0.8, 0.02)(rng)
-    print(f"\nTime a query, {int(np.prod(grid.shape))} parameter values, {CONTRASTS.size} contrasts, 1 frequency")
+    print(
+        f"\nTime a query, {int(np.prod(grid.shape))} parameter values, {CONTRASTS.size} "
+        "contrasts, 1 frequency"
+    )
     times = {}
     for about in ("threshold", "all"):
         asking = quest_plus((4.0,), about=about)(0)
@@ -201,7 +245,9 @@ def speed_table() -> None:
         )
     asking = quick_csf()(0)
     six = curve(WATSON_MALO, 0.8, 0.02)(rng)
-    times["QuickCSF, 6 frequencies"] = milliseconds(lambda: asking.tell(*answered(asking, six, rng)))
+    times["QuickCSF, 6 frequencies"] = milliseconds(
+        lambda: asking.tell(*answered(asking, six, rng))
+    )
     try:
         import questplus
     except ImportError:
@@ -232,7 +278,9 @@ def speed_table() -> None:
         print(f"{name:<36} {value:9.2f} ms   questplus / this: {ratio:8.1f}")
 
 
-def answered(asking: QuestPlus | QuickCSF, who: Observer, rng: np.random.Generator) -> tuple[Level, float]:
+def answered(
+    asking: QuestPlus | QuickCSF, who: Observer, rng: np.random.Generator
+) -> tuple[Level, float]:
     (level,) = asking.ask(1)
     return level, who.says(level, rng)
 
@@ -250,7 +298,10 @@ def milliseconds(step: Callable[[], None], rounds: int = 60) -> float:
 
 def plan_table() -> None:
     """What is planned against what section D and `readout_efficiency.csv` measured."""
-    print("\nExpected 95 % interval width against the measured one (constant stimuli, 1 frequency, no catch trials)")
+    print(
+        "\nExpected 95 % interval width against the measured one (constant stimuli, 1 "
+        "frequency, no catch trials)"
+    )
     for (width, guess), measured in {
         (0.8, 0.02): {20: 0.804, 40: 0.525, 100: 0.311, 200: 0.212},
         (0.8, 0.2): {20: 1.033, 40: 0.720, 100: 0.455, 200: 0.311},
@@ -259,7 +310,10 @@ def plan_table() -> None:
         for n, value in measured.items():
             who = AssumedObserver(width, guess, 0.02)
             found = expected_interval_width("constant", n, values=1, observer=who, catch=0.0)
-            print(f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {found:.3f}, measured {value:.3f}")
+            print(
+                f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {found:.3f}, "
+                f"measured {value:.3f}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Draw the figures of docs/chat.md: ``python benchmarks/chat_figures.py FOLDER``.
 
-All observers are simulated ones of known truth, so that no model is needed. One says yes to a quarter of all blanks.
+All observers are simulated ones of known truth, so that no model is needed. One says yes to a
+quarter of all blanks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import matplotlib.pyplot as plt
 import psyprobe as pp
 from psyprobe.analysis import chat_csf
 from psyprobe.experiment import read_experiment
-from psyprobe.plotting import plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map, save_figure
+from psyprobe.plotting import (
+    plot_bridge,
+    plot_csf,
+    plot_prompts,
+    plot_psychometric,
+    plot_yes_map,
+    save_figure,
+)
 
 _TOWER = """
 title    = "The same noise, by features"
@@ -46,7 +54,8 @@ def main(folder: Path) -> None:
         plt.close("all")
 
     biased = {"guess": 0.25, "prompt_sd": 0.08}
-    text, likely = asked("text", **biased), asked("p_yes", logit_sd=0.5, **biased)
+    text = asked("text", **biased)
+    likely = asked("p_yes", logit_sd=0.5, **biased)
     fitted = chat_csf(text)
     keep(
         "bias",
@@ -57,7 +66,9 @@ def main(folder: Path) -> None:
         ),
     )
     _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
-    for ax, result, title in zip(axes, (likely, text), ("P(yes) of the first token", "Text"), strict=True):
+    for ax, result, title in zip(
+        axes, (likely, text), ("P(yes) of the first token", "Text"), strict=True
+    ):
         plot_psychometric(chat_csf(result), ax, prompt="structure")
         ax.set_title(title)
     axes[0].get_legend().remove()

@@ -3,12 +3,14 @@
     python benchmarks/chat_throughput.py [QUESTIONS [CONCURRENCY]]     # default 5000, 32 at once
     python benchmarks/chat_throughput.py 50000 256 memory              # ours alone: the most memory that it takes
 
-Questions go to two simulated servers, each a process of its own on loopback, whose answers take 20 ms: one
-without faults, one with 10 % HTTP 429, 5 % HTTP 500, 3 % hangs, 1 % truncated JSON and 1 % connection resets. The bare
-client is aiohttp with images that are encoded already and a semaphore; psyprobe's time includes comparing and encoding
-the images (25 questions share one), and writing each answer into a store. Both are measured in turn, in rounds of 500
-questions, since others use the machine too; faults in one round of all, since what is left to the end of a round costs
-more there, between two such rounds without faults. Processor time is that of this process, threads included.
+Questions go to two simulated servers, each a process of its own on loopback, whose answers take 20
+ms: one without faults, one with 10 % HTTP 429, 5 % HTTP 500, 3 % hangs, 1 % truncated JSON and 1 %
+connection resets. The bare client is aiohttp with images that are encoded already and a semaphore;
+psyprobe's time includes comparing and encoding the images (25 questions share one), and writing
+each answer into a store. Both are measured in turn, in rounds of 500 questions, since others use
+the machine too; faults in one round of all, since what is left to the end of a round costs more
+there, between two such rounds without faults. Processor time is that of this process, threads
+included.
 """
 
 from __future__ import annotations
@@ -42,9 +44,20 @@ from psyprobe.running.store import open_store
 
 CONCURRENCY = int(sys.argv[2]) if len(sys.argv) > 2 else 32
 LATENCY = ("0.02", "0.02")
-FAULTS = ("overload=0.1", "error=0.05", "hang=0.03", "truncated=0.01", "reset=0.01", "retry-after=0.5", "seed=1")
+FAULTS = (
+    "overload=0.1",
+    "error=0.05",
+    "hang=0.03",
+    "truncated=0.01",
+    "reset=0.01",
+    "retry-after=0.5",
+    "seed=1",
+)
 MODEL = "simulated:watson-malo"
-PROMPTS = [f"Is there a pattern visible in the image (wording {i})? Answer with yes or no." for i in range(25)]
+PROMPTS = [
+    f"Is there a pattern visible in the image (wording {i})? Answer with yes or no."
+    for i in range(25)
+]
 DECODING = Decoding(temperature=1.0)
 ROUND = 500
 
@@ -90,8 +103,13 @@ def server(*faults: str) -> Iterator[str]:
 
 def questions(count: int) -> list[Inquiry]:
     rng = np.random.default_rng(1)
-    images = [(rng.integers(125, 132, (256, 256, 3)) / 255).astype(np.float32) for _ in range(-(-count // 25))]
-    return [Inquiry(prompt, (image,), decoding=DECODING) for image in images for prompt in PROMPTS][:count]
+    images = [
+        (rng.integers(125, 132, (256, 256, 3)) / 255).astype(np.float32)
+        for _ in range(-(-count // 25))
+    ]
+    return [Inquiry(prompt, (image,), decoding=DECODING) for image in images for prompt in PROMPTS][
+        :count
+    ]
 
 
 def requests(asked: list[Inquiry]) -> list[dict[str, Any]]:
@@ -157,7 +175,9 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
     ):
         store.keep([(me, "observer", observer.card.to_dict())])
         with Writer(store) as writer:
-            keys = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, writer)
+            keys = ask_round(
+                store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, writer
+            )
         spent = Spent.now() - start
         assert len(keys) == len(asked), "a question was not answered exactly once"
         sent = 0
@@ -170,13 +190,22 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
 
 
 def memory(count: int) -> None:
-    """The most memory that this process takes while it asks many questions about images that are drawn as they come."""
-    with server() as sound, load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY) as observer:
+    """The most memory that this process takes while it asks many questions about images that are
+    drawn as they come."""
+    with (
+        server() as sound,
+        load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY) as observer,
+    ):
         few = questions(2500)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        spent, _ = ours(observer, [replace(each) for _ in range(-(-count // 2500)) for each in few][:count], {})
+        spent, _ = ours(
+            observer, [replace(each) for _ in range(-(-count // 2500)) for each in few][:count], {}
+        )
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{count} questions in {spent.clock:.0f} s: {most / 1024:.0f} MB at most (at most 400 MB), ", end="")
+    print(
+        f"{count} questions in {spent.clock:.0f} s: {most / 1024:.0f} MB at most (at most 400 MB), ",
+        end="",
+    )
     print(f"{before / 1024:.0f} MB of them before the first, its images among them")
 
 
@@ -209,17 +238,25 @@ def main() -> None:
     for name, some in spent.items():
         rounds = ", ".join(f"{each.clock:.1f}" for each in some)
         processor = 1e3 * sum(each.processor for each in some) / count
-        print(f"{name:17} {total[name]:6.1f} s ({rounds}), {count / total[name]:6.1f} questions/s", end="; ")
+        print(
+            f"{name:17} {total[name]:6.1f} s ({rounds}), {count / total[name]:6.1f} questions/s",
+            end="; ",
+        )
         print(f"{processor:.2f} ms of the processor a question")
     pairs = list(zip(spent["bare"], spent["psyprobe"], strict=True))
     median = statistics.median(bare.clock / mine.clock for bare, mine in pairs)
-    beyond = statistics.median(1e3 * (mine.processor - bare.processor) / min(ROUND, count) for bare, mine in pairs)
+    beyond = statistics.median(
+        1e3 * (mine.processor - bare.processor) / min(ROUND, count) for bare, mine in pairs
+    )
     bar = 0.6 if CONCURRENCY <= 32 else 0.5
     print(f"throughput of the bare client's: {total['bare'] / total['psyprobe']:.2f}; ", end="")
     print(f"median of the rounds {median:.2f} (at least {bar})")
     print(f"processor beyond the bare client's: {beyond:.2f} ms a question (at most 1)")
     without = statistics.mean(each.clock for each in around)
-    print(f"time with faults: {took.clock / without:.2f} times the {without:.1f} s without (at most 1.6)")
+    print(
+        f"time with faults: {took.clock / without:.2f} times the {without:.1f} s without (at "
+        "most 1.6)"
+    )
     print(f"each of {count} questions answered once; with faults they were sent {sent} times")
 
 

@@ -1,10 +1,12 @@
-"""Time of each corruption at 512 x 384 beside imagecorruptions and albumentations, one thread, in turn.
+"""Time of each corruption at 512 x 384 beside imagecorruptions and albumentations, one thread, in
+turn.
 
     python benchmarks/corruption_speed.py     # needs: pip install imagecorruptions albumentations
 
-Least processor time of an 8-bit photograph in rounds in which all take turns; in brackets how many times faster
-psyprobe is. Peers do what is nearest to the dimension, at a strength as near as theirs allow; they do not do quite the
-same. "Before" are the libraries that once quantised colours and denoised here. What nobody else has is timed alone.
+Least processor time of an 8-bit photograph in rounds in which all take turns; in brackets how many
+times faster psyprobe is. Peers do what is nearest to the dimension, at a strength as near as theirs
+allow; they do not do quite the same. "Before" are the libraries that once quantised colours and
+denoised here. What nobody else has is timed alone.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ ROUNDS = 9
 
 def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
     """What each peer has, by dimension, at mid strength."""
-    found: dict[str, dict[str, Callable[[Any], Any]]] = {"imagecorruptions": {}, "albumentations": {}}
+    found: dict[str, dict[str, Callable[[Any], Any]]] = {
+        "imagecorruptions": {},
+        "albumentations": {},
+    }
     try:
         import imagecorruptions
 
@@ -63,7 +68,11 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
         transforms = {
             # Along the line that seed 0 draws: theirs has 7 points, but 5 near diagonals.
             "motion_blur": a.MotionBlur(
-                blur_limit=(7, 7), angle_range=(62, 62), direction_range=(0, 0), allow_shifted=False, p=1
+                blur_limit=(7, 7),
+                angle_range=(62, 62),
+                direction_range=(0, 0),
+                allow_shifted=False,
+                p=1,
             ),
             "lens_blur": a.Defocus(radius=(6, 6), p=1),
             "bright_illumination": a.RandomSunFlare(p=1),
@@ -85,7 +94,9 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
                 num_holes_range=(8, 8), hole_height_range=(32, 32), hole_width_range=(32, 32), p=1
             ),
             "sharpness_change": a.UnsharpMask(p=1),
-            "contrast_change": a.RandomBrightnessContrast(brightness_limit=0, contrast_limit=(0.4, 0.4), p=1),
+            "contrast_change": a.RandomBrightnessContrast(
+                brightness_limit=0, contrast_limit=(0.4, 0.4), p=1
+            ),
             "hsv_saturation": a.HueSaturationValue(p=1),
             "color_shift": a.ChromaticAberration(p=1),
         }
@@ -97,12 +108,19 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
 
 
 def former(image: Any) -> dict[str, Callable[[], Any]]:
-    """What the two dearest took before they were computed here: Pillow's median cut, scikit-image's non-local means."""
+    """What the two dearest took before they were computed here: Pillow's median cut, scikit-image's
+    non-local means."""
     from skimage.restoration import denoise_nl_means
 
     picture = Image.fromarray(image)
     noisy = white_noise(image.astype(np.float32) / 255, 0.1, np.random.default_rng(0)).clip(0, 1)
-    options = {"h": 0.8 * 0.1**0.5, "sigma": 0.1**0.5, "patch_size": 5, "patch_distance": 6, "fast_mode": True}
+    options = {
+        "h": 0.8 * 0.1**0.5,
+        "sigma": 0.1**0.5,
+        "patch_size": 5,
+        "patch_distance": 6,
+        "fast_mode": True,
+    }
 
     def quantised() -> Any:
         palette = picture.quantize(16, method=Image.Quantize.MEDIANCUT)
@@ -117,11 +135,18 @@ def former(image: Any) -> dict[str, Callable[[], Any]]:
 def measured(image: Any) -> dict[str, dict[str, float]]:
     """The least processor time of each dimension in ms, by whose it is; all take turns."""
     cv2.setNumThreads(1)
-    others, before = peers(), former(image)
+    others = peers()
+    before = former(image)
     found = {}
     for name in dimensions():
-        works: dict[str, Callable[[], Any]] = {"psyprobe": lambda name=name: corrupt(image, name, "mid")}
-        works |= {package: lambda do=known[name]: do(image) for package, known in others.items() if name in known}
+        works: dict[str, Callable[[], Any]] = {
+            "psyprobe": lambda name=name: corrupt(image, name, "mid")
+        }
+        works |= {
+            package: lambda do=known[name]: do(image)
+            for package, known in others.items()
+            if name in known
+        }
         works |= {"before": before[name]} if name in before else {}
         slowest = max(clock(work) for work in [*works.values(), *works.values()])
         # What takes a fraction of a millisecond is least disturbed once in many rounds.
@@ -136,12 +161,18 @@ def photograph() -> Any:
 
 
 def rows() -> list[tuple[str, str, float, float]]:
-    """What the speed table lists: the work, under which condition, the value, and the least that it should be."""
+    """What the speed table lists: the work, under which condition, the value, and the least that it
+    should be."""
     condition = (
-        "8-bit photograph of 512 x 384 px, mid strength, one image, one thread, processor time, best of rounds in turn"
+        "8-bit photograph of 512 x 384 px, mid strength, one image, one thread, "
+        "processor time, best of rounds in turn"
     )
     found = measured(photograph())
-    beside = [each["albumentations"] / each["psyprobe"] for each in found.values() if "albumentations" in each]
+    beside = [
+        each["albumentations"] / each["psyprobe"]
+        for each in found.values()
+        if "albumentations" in each
+    ]
     listed = [
         (
             f"corruptions at least as fast as albumentations, share of {len(beside)}",
@@ -155,7 +186,14 @@ def rows() -> list[tuple[str, str, float, float]]:
             times = each["albumentations"] / each["psyprobe"]
             listed.append((f"{name}, times as fast as albumentations", condition, times, 1.0))
         if "before" in each:
-            listed.append((f"{name}, times as fast as before", condition, each["before"] / each["psyprobe"], 2.0))
+            listed.append(
+                (
+                    f"{name}, times as fast as before",
+                    condition,
+                    each["before"] / each["psyprobe"],
+                    2.0,
+                )
+            )
     return listed
 
 
@@ -167,16 +205,28 @@ def clock(work: Callable[[], Any]) -> float:
 
 def main() -> None:
     packages = ("imagecorruptions", "albumentations", "before")
-    print(f"{'ms, 512 x 384, one thread':26} {'psyprobe':>9} " + " ".join(f"{package:>18}" for package in packages))
+    print(
+        f"{'ms, 512 x 384, one thread':26} {'psyprobe':>9} "
+        + " ".join(f"{package:>18}" for package in packages)
+    )
     found = measured(photograph())
     for name, each in found.items():
         cells = [
-            f"{each[package]:.2f} ({each[package] / each['psyprobe']:.2f} x)" if package in each else "-"
+            f"{each[package]:.2f} ({each[package] / each['psyprobe']:.2f} x)"
+            if package in each
+            else "-"
             for package in packages
         ]
-        print(f"{name:26} {each['psyprobe']:9.2f} " + " ".join(f"{cell:>18}" for cell in cells), flush=True)
+        print(
+            f"{name:26} {each['psyprobe']:9.2f} " + " ".join(f"{cell:>18}" for cell in cells),
+            flush=True,
+        )
     for package in packages:
-        slower = [name for name, each in found.items() if package in each and each[package] < each["psyprobe"]]
+        slower = [
+            name
+            for name, each in found.items()
+            if package in each and each[package] < each["psyprobe"]
+        ]
         print(f"slower than {package}: {', '.join(slower) or 'none'}")
 
 

@@ -1,11 +1,12 @@
-"""Judge stimuli drawn without psyprobe, right ones and faulty ones, and count what the diagnosis says of them.
+"""Judge stimuli drawn without psyprobe, right ones and faulty ones, and count what the diagnosis
+says of them.
 
     python benchmarks/diagnosis.py [--right 10000] [--faulty 2000] [--seed 0]
 
-Right ones are Gabors, gratings and discs over the whole range of parameters, in cd/m², as fractions of a display's
-range, and as drive values in floats and in codes of 8 and 16 bits. They must pass; where codes are too coarse for the
-contrast, rounding must be named and nothing else. Faulty ones have one of the planted faults at parameters drawn at
-random.
+Right ones are Gabors, gratings and discs over the whole range of parameters, in cd/m², as fractions
+of a display's range, and as drive values in floats and in codes of 8 and 16 bits. They must pass;
+where codes are too coarse for the contrast, rounding must be named and nothing else. Faulty ones
+have one of the planted faults at parameters drawn at random.
 """
 
 from __future__ import annotations
@@ -24,7 +25,17 @@ from psyprobe.errors import InputError
 from psyprobe.stimulus import Specification
 from psyprobe.testing import CalibrationError, assert_calibrated
 from psyprobe.testing.diagnosis import CAUSES
-from tests.testing.planted import FORMS, PLANTED, Image, Planted, Scene, any_scene, handed_over, right, with_room
+from tests.testing.planted import (
+    FORMS,
+    PLANTED,
+    Image,
+    Planted,
+    Scene,
+    any_scene,
+    handed_over,
+    right,
+    with_room,
+)
 
 
 def judge(image: Image, asked: Specification, space: str, scene: Scene) -> tuple[str, ...] | None:
@@ -41,10 +52,12 @@ def judge(image: Image, asked: Specification, space: str, scene: Scene) -> tuple
 
 def right_cases(count: int, seed: int) -> Counter[str]:
     """What is said of right images."""
-    rng, said = np.random.default_rng(seed), Counter[str]()
+    rng = np.random.default_rng(seed)
+    said = Counter[str]()
     for index in range(count):
         scene = any_scene(rng)
-        kind, form = ("gabor", "grating", "disc")[index % 3], FORMS[index % len(FORMS)]
+        kind = ("gabor", "grating", "disc")[index % 3]
+        form = FORMS[index % len(FORMS)]
         light, asked = right(scene, kind)
         image, space = handed_over(light, form, scene)
         causes = judge(image, asked, space, scene)
@@ -85,7 +98,9 @@ def _verdict(fault: Planted, causes: tuple[str, ...] | None) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--right", type=int, default=10_000)
     parser.add_argument("--faulty", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -2,10 +2,10 @@
 
     python benchmarks/fuzz_readers.py [--seconds 600] [--readers page table ...] [--output FOLDER]
 
-Each reader gets a whole file, edited by hypothesis: cut, overwritten, doubled, and with what readers stumble over put
-in. What is neither a result nor a PsyprobeError, or takes longer than 10 s, is a fault: it is shrunk, written into the
-folder, and told with its place; each place counts once. Exit code 1 where there is one. The short form of it is
-tests/hostile.
+Each reader gets a whole file, edited by hypothesis: cut, overwritten, doubled, and with what
+readers stumble over put in. What is neither a result nor a PsyprobeError, or takes longer than 10
+s, is a fault: it is shrunk, written into the folder, and told with its place; each place counts
+once. Exit code 1 where there is one. The short form of it is tests/hostile.
 """
 
 from __future__ import annotations
@@ -51,10 +51,32 @@ from psyprobe.tasks.tables import read_answer_table
 MOST_SECONDS = 10
 #: What readers stumble over.
 TOKENS = [
-    b"", b"\0", b"\xff\xfe", b"\n", b'"', b",", b"[" * 3000, b"{" * 3000, b"9" * 400, b"9" * 5000, b"-1", b"nan",
-    b"NaN", b"inf", b"null", b"true", b"[]", b"{}", b"1e999", b"\\ud800", b"\x1b[2J", b"../../", b"=1+1",
-    b"\x7f\xff\xff\xff", b"\xff" * 8,
-]  # fmt: skip
+    b"",
+    b"\0",
+    b"\xff\xfe",
+    b"\n",
+    b'"',
+    b",",
+    b"[" * 3000,
+    b"{" * 3000,
+    b"9" * 400,
+    b"9" * 5000,
+    b"-1",
+    b"nan",
+    b"NaN",
+    b"inf",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b"1e999",
+    b"\\ud800",
+    b"\x1b[2J",
+    b"../../",
+    b"=1+1",
+    b"\x7f\xff\xff\xff",
+    b"\xff" * 8,
+]
 PAGE = """
 title = "fuzzed"
 probe = "detection"
@@ -75,7 +97,13 @@ ITEMS = (
     "v1.png,What is left?,N,the dark side,VQA,4.0,2,2\n"
     "c1.png,Describe it.,N,\"['Grey.', 'A ramp.']\",CAP,4.0,3,3\n"
 )
-QUESTION = {"question_id": 1, "image": "1.png", "text": "Is it light?", "answer": "yes", "category": "S2"}
+QUESTION = {
+    "question_id": 1,
+    "image": "1.png",
+    "text": "Is it light?",
+    "answer": "yes",
+    "category": "S2",
+}
 
 
 @dataclass(frozen=True)
@@ -119,7 +147,9 @@ def rendered(name: str) -> Callable[[Path], bytes]:
 
     def make(folder: Path) -> bytes:
         picture = folder / name.removesuffix(".json")
-        run_command("render", "gabor_achromatic", "--set", "size=32", "radius=0.1", "-o", str(picture))
+        run_command(
+            "render", "gabor_achromatic", "--set", "size=32", "radius=0.1", "-o", str(picture)
+        )
         return (folder / name).read_bytes()
 
     return make
@@ -155,7 +185,9 @@ def photograph(ending: str) -> Callable[[Path], bytes]:
         from PIL import Image
 
         into = io.BytesIO()
-        Image.fromarray((np.arange(32 * 32 * 3) % 256).reshape(32, 32, 3).astype(np.uint8)).save(into, ending)
+        Image.fromarray((np.arange(32 * 32 * 3) % 256).reshape(32, 32, 3).astype(np.uint8)).save(
+            into, ending
+        )
         return into.getvalue()
 
     return make
@@ -176,8 +208,14 @@ LINES = b'{"content": "0", "value": "accept", "text": "", "at": ""}\n'
 READERS = {
     "page": Reader("page.toml", fixed(PAGE), lambda path: plan(read_experiment(path), "pixels")),
     "stimulus": Reader("a.toml", fixed(STIMULUS), lambda path: load_stimulus(path).spec().draw()),
-    "store": Reader("a.sqlite", stored("a.sqlite"), lambda path: [score_layers(one) for one in load_results(path)]),
-    "result": Reader("a.nc", stored("a.nc"), lambda path: [score_layers(one) for one in load_results(path)]),
+    "store": Reader(
+        "a.sqlite",
+        stored("a.sqlite"),
+        lambda path: [score_layers(one) for one in load_results(path)],
+    ),
+    "result": Reader(
+        "a.nc", stored("a.nc"), lambda path: [score_layers(one) for one in load_results(path)]
+    ),
     "png": Reader("a.png", rendered("a.png"), checked),
     "npy": Reader("a.npy", rendered("a.npy"), checked),
     "npz": Reader("a.npz", rendered("a.npz"), checked),
@@ -189,11 +227,17 @@ READERS = {
     "xlsx": Reader("a.xlsx", sheet, read_answer_table),
     "json": Reader("a.json", fixed(json.dumps([{"name": "a", "answer": "A"}])), read_answer_table),
     "jsonl": Reader("a.jsonl", fixed('{"name": "a", "answer": "A"}\n'), read_answer_table),
-    "questions": Reader("a.json", fixed(json.dumps(QUESTION)), lambda path: check_questions(read_questions(path))),
-    "predictions": Reader("a.jsonl", fixed('{"question_id": 1, "output": "yes"}\n'), read_predictions),
+    "questions": Reader(
+        "a.json", fixed(json.dumps(QUESTION)), lambda path: check_questions(read_questions(path))
+    ),
+    "predictions": Reader(
+        "a.jsonl", fixed('{"question_id": 1, "output": "yes"}\n'), read_predictions
+    ),
     "journal": Reader("a.jsonl", fixed(LINES), journal),
-    "reply": Reader("a.txt", fixed("Yes, I think there is no pattern, but I am not sure.\n"), reply),
-}  # fmt: skip
+    "reply": Reader(
+        "a.txt", fixed("Yes, I think there is no pattern, but I am not sure.\n"), reply
+    ),
+}
 
 
 def edited(whole: bytes) -> st.SearchStrategy[bytes]:
@@ -206,14 +250,27 @@ def edited(whole: bytes) -> st.SearchStrategy[bytes]:
 
 def after(whole: bytes, edits: list[tuple[str, int, bytes, int]]) -> bytes:
     for kind, at, piece, length in edits:
-        end = {"cut": len(whole), "overwrite": at + len(piece), "insert": at, "remove": at + length, "double": at}[kind]
-        put = {"cut": b"", "overwrite": piece, "insert": piece, "remove": b"", "double": whole[at : at + length]}[kind]
+        end = {
+            "cut": len(whole),
+            "overwrite": at + len(piece),
+            "insert": at,
+            "remove": at + length,
+            "double": at,
+        }[kind]
+        put = {
+            "cut": b"",
+            "overwrite": piece,
+            "insert": piece,
+            "remove": b"",
+            "double": whole[at : at + length],
+        }[kind]
         whole = whole[:at] + put + whole[end:]
     return whole
 
 
 def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
-    """Where and how a reader fails on a file other than by saying what is wrong; None where it does not."""
+    """Where and how a reader fails on a file other than by saying what is wrong; None where it does
+    not."""
     path = folder / reader.name
     path.write_bytes(content)
     signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
@@ -226,7 +283,11 @@ def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
     except HungError:
         return f"no end within {MOST_SECONDS} s"
     except Exception as error:
-        frames = [each for each in traceback.extract_tb(error.__traceback__) if "psyprobe" in Path(each.filename).parts]
+        frames = [
+            each
+            for each in traceback.extract_tb(error.__traceback__)
+            if "psyprobe" in Path(each.filename).parts
+        ]
         place = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: " if frames else ""
         return f"{place}{type(error).__name__}: {' '.join(str(error).split())[-200:]}"
     finally:
@@ -236,7 +297,8 @@ def fault(reader: Reader, folder: Path, content: bytes) -> str | None:
 
 def fuzz(name: str, seconds: float, output: Path) -> int:
     """Try a reader for some time; the number of its faults, each of which is told and kept."""
-    reader, ends = READERS[name], time.monotonic() + seconds
+    reader = READERS[name]
+    ends = time.monotonic() + seconds
     found: set[str] = set()
     smallest: dict[str, bytes] = {}
     tried = rounds = 0
@@ -254,7 +316,9 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         whole = reader.whole(folder)
-        assert (why := fault(reader, folder, whole)) is None, f"{name}: the whole file cannot be read: {why}"
+        assert (why := fault(reader, folder, whole)) is None, (
+            f"{name}: the whole file cannot be read: {why}"
+        )
         tries = settings(
             deadline=None,
             database=None,
@@ -267,7 +331,9 @@ def fuzz(name: str, seconds: float, output: Path) -> int:
         while time.monotonic() < ends:
             # Each round goes on to the next fault: those that are known count no more.
             with suppress(FaultError, Flaky):
-                seed(rounds)(tries(given(content=edited(whole))(lambda content: attempt(folder, content))))()
+                seed(rounds)(
+                    tries(given(content=edited(whole))(lambda content: attempt(folder, content)))
+                )()
             rounds += 1
             for where, content in smallest.items():
                 if key_of(where) not in found:
@@ -288,9 +354,15 @@ def key_of(where: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=600.0, help="for each reader (default %(default)s)")
-    parser.add_argument("--readers", nargs="+", choices=READERS, default=list(READERS), help="default: all")
-    parser.add_argument("--output", type=Path, default=Path("fuzz-faults"), help="folder (default %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="for each reader (default %(default)s)"
+    )
+    parser.add_argument(
+        "--readers", nargs="+", choices=READERS, default=list(READERS), help="default: all"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("fuzz-faults"), help="folder (default %(default)s)"
+    )
     given_ = parser.parse_args()
 
     def hung(*_: object) -> None:

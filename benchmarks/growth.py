@@ -1,11 +1,13 @@
-"""How planning, running, the store and memory grow with the number of questions; draws the figure of docs/scaling.md.
+"""How planning, running, the store and memory grow with the number of questions; draws the figure
+of docs/scaling.md.
 
     python benchmarks/growth.py [--most 100000] [--plans 1000000] [-o FOLDER]
     python benchmarks/growth.py --draw FOLDER/growth.json    # the figure alone
 
-Images are 16 x 16 px, so that the time is that of psyprobe itself. Each measurement is a process of its own: processor
-time and largest memory of the whole of it, its start included. Pixels are asked about every pair, and a simulated
-observer about every image in one wording: a question for each condition.
+Images are 16 x 16 px, so that the time is that of psyprobe itself. Each measurement is a process of
+its own: processor time and largest memory of the whole of it, its start included. Pixels are asked
+about every pair, and a simulated observer about every image in one wording: a question for each
+condition.
 """
 
 from __future__ import annotations
@@ -40,8 +42,16 @@ readout = "text"
 refuse = false
 """
 OBSERVERS = {"pixels": "pixels", "words": "simulated:watson-malo"}
-#: What is measured: of whom, and whether it is planned or run; a second time, everything is answered.
-WORK = ("plan pixels", "run pixels", "run pixels again", "plan pixels again", "plan words", "run words")
+#: What is measured: of whom, and whether it is planned or run; a second time, everything is
+#: answered.
+WORK = (
+    "plan pixels",
+    "run pixels",
+    "run pixels again",
+    "plan pixels again",
+    "plan words",
+    "run words",
+)
 
 
 def page_of(kind: str, conditions: int, folder: Path) -> Path:
@@ -60,16 +70,20 @@ def page_of(kind: str, conditions: int, folder: Path) -> Path:
 
 
 def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
-    """One measurement in a process of its own: processor seconds, largest memory, bytes of the store."""
+    """One measurement in a process of its own: processor seconds, largest memory, bytes of the
+    store."""
     what, kind, *_ = work.split()
-    page, store = page_of(kind, conditions, folder), folder / f"{kind}_{conditions}.sqlite"
+    page = page_of(kind, conditions, folder)
+    store = folder / f"{kind}_{conditions}.sqlite"
     code = (
         "import sys, psyprobe as pp\n"
         "what, page, observer, store = sys.argv[1:]\n"
         "pp.plan(page, observer, store=store) if what == 'plan' else "
         "pp.run(page, observer, store=store, progress=False)\n"
-        # Its own largest memory: what wait4 tells of a child begins with the memory of the parent it was forked from.
-        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
+        # Its own largest memory: what wait4 tells of a child begins with the memory of the parent
+        # it was forked from.
+        "print(next(line.split()[1] for line in open('/proc/self/status') if "
+        "line.startswith('VmHWM')))\n"
     )
     arguments = [sys.executable, "-c", code, what, str(page), OBSERVERS[kind], str(store)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -116,26 +130,45 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
                 values = [row[name] / row["conditions"] for row in rows]
             else:
                 values = [row[name] for row in rows]
-            ax.plot([row["conditions"] for row in rows], values, marker="o", color=f"C{i}", label=work)
-        ax.set(xscale="log", xlabel="Conditions", title=title, yscale="linear" if name == "store_bytes" else "log")
+            ax.plot(
+                [row["conditions"] for row in rows], values, marker="o", color=f"C{i}", label=work
+            )
+        ax.set(
+            xscale="log",
+            xlabel="Conditions",
+            title=title,
+            yscale="linear" if name == "store_bytes" else "log",
+        )
         ax.grid(alpha=0.3)
     axes[2].set_ylim(0, 1.1 * axes[2].dataLim.ymax)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WORK), frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=len(WORK),
+        frameon=False,
+    )
     figure.savefig(path, dpi=110)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--most", type=int, default=100_000, help="conditions that are run")
     parser.add_argument("--plans", type=int, default=1_000_000, help="conditions that are planned")
     parser.add_argument("--draw", type=Path, help="measurements of before, to draw again")
     parser.add_argument("-o", "--output", type=Path, default=Path())
     options = parser.parse_args()
-    found = json.loads(options.draw.read_text()) if options.draw else grown(options.most, options.plans)
+    found = (
+        json.loads(options.draw.read_text()) if options.draw else grown(options.most, options.plans)
+    )
     if not options.draw:
         (options.output / "growth.json").write_text(json.dumps(found, indent=1))
     draw(found, options.output / "scaling.png")
-    print(f"largest memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
+    print(
+        "largest memory of this process: "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB"
+    )
 
 
 if __name__ == "__main__":

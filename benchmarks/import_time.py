@@ -27,7 +27,9 @@ def seconds(arguments: list[str]) -> float:
     before = os.times()
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 if __name__ == "__main__":
@@ -40,5 +42,8 @@ if __name__ == "__main__":
     median = {name: statistics.median(values) for name, values in times.items()}
     for name, value in median.items():
         print(f"{name:<21} {1000 * value:6.0f} ms")
-    print(f"import psyprobe / import numpy: {median['import psyprobe'] / median['import numpy']:.2f} (target 1.5)")
+    print(
+        "import psyprobe / import numpy: "
+        f"{median['import psyprobe'] / median['import numpy']:.2f} (target 1.5)"
+    )
     print(f"psyprobe --help: {median['psyprobe --help']:.2f} s (target 0.2)")

@@ -2,10 +2,10 @@
 
 python benchmarks/interval_coverage.py [KIND ...] [--observers N] [--psignifit CURVES]
 
-Observers of known truth are drawn, answer, and are measured; each row counts the intervals that hold what they were
-drawn with. "no value": the share of them about which a status says that there is no number, and that are not counted.
-An interval may be open. psignifit takes nearly a second of processor a curve with its rates fixed, and 16 with free
-ones, so that only the first are compared.
+Observers of known truth are drawn, answer, and are measured; each row counts the intervals that
+hold what they were drawn with. "no value": the share of them about which a status says that there
+is no number, and that are not counted. An interval may be open. psignifit takes nearly a second of
+processor a curve with its rates fixed, and 16 with free ones, so that only the first are compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from psyprobe.analysis.words.fit import ChatFit
 from psyprobe.probes.designs import QuestPlus, QuickCSF
 
 LEVELS = np.linspace(-3.0, -1.0, 9)
-BROAD, NARROW = (0.5, 1.2), (0.05, 0.25)
+BROAD = (0.5, 1.2)
+NARROW = (0.05, 0.25)
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -53,17 +54,25 @@ class Row:
         share = self.held.mean()
         length = np.median(self.length)
         return (
-            f"| {self.kind} | {self.case} | {n} | {100 * share:.1f} ± {100 * np.sqrt(share * (1 - share) / n):.1f} "
+            f"| {self.kind} | {self.case} | {n} | {100 * share:.1f} ± "
+            f"{100 * np.sqrt(share * (1 - share) / n):.1f} "
             f"| {length:.2f} | {100 * self.lost:.0f} % |"
         )
 
 
-def drawn_curves(rng: np.random.Generator, size: int, widths: tuple[float, float], trials: int, rates: bool):
+def drawn_curves(
+    rng: np.random.Generator, size: int, widths: tuple[float, float], trials: int, rates: bool
+):
     """Answers of logistic observers, with their thresholds and widths."""
-    threshold, width = rng.uniform(-2.3, -1.7, size), rng.uniform(*widths, size)
+    threshold = rng.uniform(-2.3, -1.7, size)
+    width = rng.uniform(*widths, size)
     guess, lapse = (rng.uniform(0, most, size) if rates else np.zeros(size) for most in (0.2, 0.06))
     true = (each[:, None] for each in (threshold, width, guess, lapse))
-    return threshold, width, rng.binomial(trials, psychometric_function(LEVELS, *true, function="logistic"))
+    return (
+        threshold,
+        width,
+        rng.binomial(trials, psychometric_function(LEVELS, *true, function="logistic")),
+    )
 
 
 def of_fit(kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray) -> Iterator[Row]:
@@ -90,21 +99,35 @@ def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
     ):
         threshold, width, yes = drawn_curves(rng, size, widths, trials, rates)
         how = {"guess": "fit", "lapse": "fit"} if rates else {}
-        yield from of_fit("profile", name, fit_psychometric(10**LEVELS, yes, trials, **how), threshold, width)
+        yield from of_fit(
+            "profile", name, fit_psychometric(10**LEVELS, yes, trials, **how), threshold, width
+        )
         if trials == 10 and widths is BROAD:
             some = slice(size // 4)
-            fit = fit_psychometric(10**LEVELS, yes[some], trials, interval="bootstrap", resamples=199, **how)
+            fit = fit_psychometric(
+                10**LEVELS, yes[some], trials, interval="bootstrap", resamples=199, **how
+            )
             yield from of_fit("bootstrap", name, fit, threshold[some], width[some])
-    threshold, width = rng.uniform(-2.3, -1.7, size), rng.uniform(*BROAD, size)
+    threshold = rng.uniform(-2.3, -1.7, size)
+    width = rng.uniform(*BROAD, size)
     yes, asked, levels = staircase(rng, threshold, width, 100)
-    yield from of_fit("profile", "staircase, 100 trials", fit_psychometric(10**levels, yes, asked), threshold, width)
+    yield from of_fit(
+        "profile",
+        "staircase, 100 trials",
+        fit_psychometric(10**levels, yes, asked),
+        threshold,
+        width,
+    )
 
 
 def staircase(rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray, trials: int):
     """Two yes down, one no up, in steps of 0.1 log10: counts, shape (observers, levels)."""
-    levels, size = np.arange(-35, -4) / 10, threshold.size
+    levels = np.arange(-35, -4) / 10
+    size = threshold.size
     yes, asked = np.zeros((2, size, levels.size))
-    place, run, each = np.full(size, levels.size - 1), np.zeros(size, dtype=int), np.arange(size)
+    place = np.full(size, levels.size - 1)
+    run = np.zeros(size, dtype=int)
+    each = np.arange(size)
     for _ in range(trials):
         rate = psychometric_function(levels[place], threshold, width, function="logistic")
         said = rng.random(size) < rate
@@ -126,28 +149,43 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
         ("1 wording", 1, 0.0, BROAD),
     ):
         observers = max(20, size // max(prompts, 4))
-        centre, width = rng.uniform(-2.2, -1.8, observers), rng.uniform(*widths, observers)
+        centre = rng.uniform(-2.2, -1.8, observers)
+        width = rng.uniform(*widths, observers)
         threshold = centre + apart * rng.normal(size=(prompts, observers))
-        rate = psychometric_function(LEVELS, threshold[..., None], width[:, None], function="logistic")
+        rate = psychometric_function(
+            LEVELS, threshold[..., None], width[:, None], function="logistic"
+        )
         fit = fit_psychometric(10**LEVELS, rng.binomial(10, rate), 10)
         nothing = np.full(fit.status.shape, np.nan)
         found = ChatFit(
-            fit.status, fit.threshold, fit.threshold_low, fit.threshold_high, fit.width, fit.guess, fit.lapse,
-            nothing, nothing,
-        )  # fmt: skip
+            fit.status,
+            fit.threshold,
+            fit.threshold_low,
+            fit.threshold_high,
+            fit.width,
+            fit.guess,
+            fit.lapse,
+            nothing,
+            nothing,
+        )
         mean, low, high, _ = prompt_mean(found, 0.95)
         told = np.isfinite(mean)
         held = (low <= -centre) & (-centre <= high)
-        yield Row("mean sensitivity of words", name, held[told], (high - low)[told], 1 - told.mean())
+        yield Row(
+            "mean sensitivity of words", name, held[told], (high - low)[told], 1 - told.mean()
+        )
 
 
 def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by QUEST+ and qCSF, of observers from a population."""
     contrasts = np.geomspace(0.001, 1.0, 41)
     for name, make, queries in (("QUEST+", QuestPlus, 50), ("qCSF", QuickCSF, 30)):
-        held, length = [], []
+        held = []
+        length = []
         for seed in range(max(6, size // 10)):
-            guess, lapse, width = 0.2 * rng.random(), 0.05 * rng.random(), 0.7 * 10 ** rng.normal(0, 0.15)
+            guess = 0.2 * rng.random()
+            lapse = 0.05 * rng.random()
+            width = 0.7 * 10 ** rng.normal(0, 0.15)
             # A log-parabola, which is what qCSF assumes.
             peak = rng.uniform(1.6, 2.2)
             threshold = -peak + 0.9 * (np.log10(FREQUENCIES) - np.log10(rng.uniform(2, 5))) ** 2
@@ -167,18 +205,26 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
 
 
 def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
-    """Thresholds by QUEST+ in two intervals, each trial in both orders, that ends where they look narrow enough."""
+    """Thresholds by QUEST+ in two intervals, each trial in both orders, that ends where they look
+    narrow enough."""
     contrasts = np.geomspace(0.001, 1.0, 61)
-    rows: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {"profile": ([], []), "posterior, QUEST+": ([], [])}
+    rows: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {
+        "profile": ([], []),
+        "posterior, QUEST+": ([], []),
+    }
     lost = []
     for seed in range(max(6, size // 10)):
-        threshold, width = rng.uniform(-2, -1, len(FREQUENCIES)), rng.uniform(*BROAD)
+        threshold = rng.uniform(-2, -1, len(FREQUENCIES))
+        width = rng.uniform(*BROAD)
         asking = QuestPlus(FREQUENCIES, contrasts, task="two_interval", seed=seed)
         yes, asked = np.zeros((2, len(FREQUENCIES), contrasts.size))
         while not asking.finished:
             for level in asking.ask(12):
-                place, step = FREQUENCIES.index(level.value), int(np.searchsorted(contrasts, level.contrast))
-                seen = psychometric_function(np.log10(level.contrast), threshold[place], width, function="logistic")
+                place = FREQUENCIES.index(level.value)
+                step = int(np.searchsorted(contrasts, level.contrast))
+                seen = psychometric_function(
+                    np.log10(level.contrast), threshold[place], width, function="logistic"
+                )
                 said = (rng.random(2) < 0.5 + 0.5 * seen).astype(float)
                 asking.tell(level, said.tolist())
                 yes[place, step] += said.sum()
@@ -200,16 +246,28 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
 
 
 def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
-    """Thresholds by qCSF in four directions, each level asked in all of them: what the prior and the width do."""
+    """Thresholds by qCSF in four directions, each level asked in all of them: what the prior and
+    the width do."""
     contrasts = np.geomspace(0.002, 0.95, 55)
     for prior, width in itertools.product(("people", "any"), (0.5, 0.8)):
-        held, length = [], []
+        held = []
+        length = []
         for seed in range(max(6, size // 10)):
-            peak, bandwidth = rng.uniform(1.6, 2.2), rng.uniform(0.4, 0.7)
-            threshold = -log_parabola(np.array(FREQUENCIES), peak, rng.uniform(0.3, 0.6), bandwidth, 0.6)
+            peak = rng.uniform(1.6, 2.2)
+            bandwidth = rng.uniform(0.4, 0.7)
+            threshold = -log_parabola(
+                np.array(FREQUENCIES), peak, rng.uniform(0.3, 0.6), bandwidth, 0.6
+            )
             truth = dict(zip(FREQUENCIES, threshold.tolist(), strict=True))
             asking = QuickCSF(
-                FREQUENCIES, contrasts, task="four_alternatives", prior=prior, stop=0.0, n_max=45, top=0.02, seed=seed
+                FREQUENCIES,
+                contrasts,
+                task="four_alternatives",
+                prior=prior,
+                stop=0.0,
+                n_max=45,
+                top=0.02,
+                seed=seed,
             )
             while not asking.finished:
                 (level,) = asking.ask(1)
@@ -240,12 +298,18 @@ def alignment(rng: np.random.Generator, size: int) -> Iterator[Row]:
         endless = log_m + spread * rng.normal(size=(1000, 1))
         truth = align(multiplier, endless, resamples=100).value
         for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5), ("0.8", 0.8)):
-            held, length = [], []
+            held = []
+            length = []
             for offset in neighbours(rng, (size // 2, 12), alike):
                 found = align(multiplier, log_m + spread * offset[:, None], resamples=300)
                 held.append(found.low <= truth <= found.high)
                 length.append(found.high - found.low)
-            yield Row("alignment score", f"12 slices {spread:g} log10 off, {name}", np.array(held), np.array(length))
+            yield Row(
+                "alignment score",
+                f"12 slices {spread:g} log10 off, {name}",
+                np.array(held),
+                np.array(length),
+            )
 
 
 def matching(rng: np.random.Generator, size: int) -> Iterator[Row]:
@@ -257,9 +321,15 @@ def matching(rng: np.random.Generator, size: int) -> Iterator[Row]:
         for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5)):
             found = []
             for scales in 0.2 * np.exp(np.log(factor) * neighbours(rng, (size, 9), alike)):
-                found.append(matching_error(10 ** (scales * rng.normal(size=(5, 9))), np.ones((5, 9)), resamples=300))
+                found.append(
+                    matching_error(
+                        10 ** (scales * rng.normal(size=(5, 9))), np.ones((5, 9)), resamples=300
+                    )
+                )
             for which, true in truth.items():
-                ends = np.array([(getattr(one, which).low, getattr(one, which).high) for one in found])
+                ends = np.array(
+                    [(getattr(one, which).low, getattr(one, which).high) for one in found]
+                )
                 held = (ends[:, 0] <= true) & (true <= ends[:, 1])
                 case = f"9 frequencies, factor {factor:g}, {name}"
                 yield Row(f"matching error, {which}", case, held, ends[:, 1] - ends[:, 0])
@@ -279,8 +349,12 @@ def _proportion(case: str, right: np.ndarray, rate: float) -> Row:
     n = right.shape[1]
     error = right.std(axis=1, ddof=1) / np.sqrt(n)
     means = right.mean(axis=1)
-    ends = np.array([bounded_interval(float(m), float(e), n, 0.95) for m, e in zip(means, error, strict=True)])
-    return Row("proportion", case, (ends[:, 0] <= rate) & (rate <= ends[:, 1]), ends[:, 1] - ends[:, 0])
+    ends = np.array(
+        [bounded_interval(float(m), float(e), n, 0.95) for m, e in zip(means, error, strict=True)]
+    )
+    return Row(
+        "proportion", case, (ends[:, 0] <= rate) & (rate <= ends[:, 1]), ends[:, 1] - ends[:, 0]
+    )
 
 
 def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
@@ -298,11 +372,16 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = psignifit.psignifit(
-                    data, sigmoid="logistic", experiment_type="yes/no", fixed_parameters={"gamma": 0.0, "lambda": 0.0}
+                    data,
+                    sigmoid="logistic",
+                    experiment_type="yes/no",
+                    fixed_parameters={"gamma": 0.0, "lambda": 0.0},
                 )
             for row, parameter in enumerate(("threshold", "width")):
                 ends[row, :, i] = found.confidence_intervals[parameter]["0.95"]
-        for (low, high), truth, what in zip(ends, (threshold, width), ("threshold", "width"), strict=True):
+        for (low, high), truth, what in zip(
+            ends, (threshold, width), ("threshold", "width"), strict=True
+        ):
             yield Row(f"{what}, psignifit 4", name, (low <= truth) & (truth <= high), high - low)
 
 
@@ -319,15 +398,30 @@ KINDS = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
-    parser.add_argument("--observers", type=int, default=1000, metavar="N", help="simulated for a row (default 1000)")
-    parser.add_argument("--psignifit", type=int, default=0, metavar="CURVES", help="curves given to psignifit")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)"
+    )
+    parser.add_argument(
+        "--observers",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="simulated for a row (default 1000)",
+    )
+    parser.add_argument(
+        "--psignifit", type=int, default=0, metavar="CURVES", help="curves given to psignifit"
+    )
     options = parser.parse_args()
     unknown = set(options.kinds) - set(KINDS)
     if unknown:
         parser.error(f"there is no kind {min(unknown)!r}; give some of {', '.join(KINDS)}")
-    print("| interval | observers | n | covers, % | median length | no value |\n|---|---|---|---|---|---|")
+    print(
+        "| interval | observers | n | covers, % | median length | no value "
+        "|\n|---|---|---|---|---|---|"
+    )
     begin = time.process_time()
     for number, (name, rows) in enumerate(KINDS.items()):
         if options.kinds and name not in options.kinds:

@@ -1,7 +1,8 @@
-"""5,000 questions over HTTP with faults: complete, each answered once, killed three times; and how long they take.
+"""5,000 questions over HTTP with faults: complete, each answered once, killed three times; and how
+long they take.
 
-Issue 4, point 6. The server on loopback answers after 50 ms; it refuses a tenth of all requests (429), fails at 5 %
-(500), hangs at 2 %, breaks off JSON at 1 % and resets connections at 2 %.
+Issue 4, point 6. The server on loopback answers after 50 ms; it refuses a tenth of all requests
+(429), fails at 5 % (500), hangs at 2 %, breaks off JSON at 1 % and resets connections at 2 %.
 
     python benchmarks/killed_over_http.py
 """
@@ -26,21 +27,30 @@ from psyprobe.experiment import read_experiment
 from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.stimulus.catalogue import catalogue_folder
 
-FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.1, seed=1)
+FAULTS = Faults(
+    overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.1, seed=1
+)
 LATENCY = 0.05
 OPTIONS = {"concurrency": 16, "timeout": 1.0}
 
 
 def write_experiment(folder: Path) -> Path:
-    """hernandez2025 at ten contrasts, images of a quarter of the pixels: 25 x (6 x 10 x 3 + 20) questions."""
+    """hernandez2025 at ten contrasts, images of a quarter of the pixels: 25 x (6 x 10 x 3 + 20)
+    questions."""
     text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(encoding="utf-8")
     text = (
         text.replace("n = 12", "n = 10")
         .replace('"auto"', '"p_yes"')
         .replace("[1, 2, 4, 8, 16, 24]", "[1, 2, 3, 4, 6, 8]")
     )
-    small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(encoding="utf-8").split("[levels]")[0]
-    small = small.replace("ppd       = 64", "ppd       = 32").replace("size      = 256", "size      = 128")
+    small = (
+        (catalogue_folder("stimuli") / "noise_hernandez2025.toml")
+        .read_text(encoding="utf-8")
+        .split("[levels]")[0]
+    )
+    small = small.replace("ppd       = 64", "ppd       = 32").replace(
+        "size      = 256", "size      = 128"
+    )
     (folder / "small.toml").write_text(small, encoding="utf-8")
     path = folder / "killed.toml"
     path.write_text(text.replace('"noise_hernandez2025"', '"small.toml"'), encoding="utf-8")
@@ -62,21 +72,34 @@ def timed(path: Path, folder: Path, faults: Faults) -> tuple[float, int]:
 
 def killed(path: Path, folder: Path) -> None:
     """Kill a run three times at seeded moments, and see that nothing was lost or asked again."""
-    local, witness = Witness(), Witness()
+    local = Witness()
+    witness = Witness()
     total = pp.run(path, local, progress=False).sizes["trial"]
     moments = np.sort(np.random.default_rng(3).integers(100, total - 200, 3)).tolist()
     with serve(witness, faults=FAULTS, latency=LATENCY) as server:
         course = run_and_kill(
-            path, folder, server.base_url, witness, moments, *(f"{name}={value}" for name, value in OPTIONS.items())
+            path,
+            folder,
+            server.base_url,
+            witness,
+            moments,
+            *(f"{name}={value}" for name, value in OPTIONS.items()),
         )
     (result,) = pp.load_results(folder / "runs.sqlite")
-    assert np.isfinite(result["said"]).all() and len(course.stored[-1]) == result.sizes["trial"] == total
+    assert (
+        np.isfinite(result["said"]).all()
+        and len(course.stored[-1]) == result.sizes["trial"] == total
+    )
     assert all(before.items() <= after.items() for before, after in pairwise(course.stored))
     again = len(asked_again(course, folder / "runs.sqlite", local, witness))
     leaked = any(KEY.encode() in file.read_bytes() for file in folder.iterdir())
-    print(f"killed at {', '.join(str(len(stored)) for stored in course.stored[:-1])} of {total} stored answers:")
     print(
-        f"  {len(course.stored[-1])} answered at the end, {again} of the stored ones asked again, key leaked: {leaked}"
+        f"killed at {', '.join(str(len(stored)) for stored in course.stored[:-1])} of {total} "
+        "stored answers:"
+    )
+    print(
+        f"  {len(course.stored[-1])} answered at the end, {again} of the stored ones asked "
+        f"again, key leaked: {leaked}"
     )
     print(f"  the server answered {len(witness.seen)} times")
     assert len(set(local.seen)) == total, "two questions are the same for a server"
@@ -92,7 +115,8 @@ def main() -> None:
         plain, n = timed(path, folder, Faults())
         faulty, _ = timed(path, folder, FAULTS)
         print(
-            f"{n} questions: {plain:.1f} s without faults, {faulty:.1f} s with them: {faulty / plain:.2f} times "
+            f"{n} questions: {plain:.1f} s without faults, {faulty:.1f} s with them: "
+            f"{faulty / plain:.2f} times "
             "(at most 1.6)"
         )
         results = folder / "results"

@@ -2,8 +2,8 @@
 
     python benchmarks/mutation_check.py [--only WORD] [--jobs 2]
 
-Each fault is a replacement of text in a copy of the checkout, in which the calibration tests then run. A fault that
-they miss is a hole in them. Exits with the number of faults missed.
+Each fault is a replacement of text in a copy of the checkout, in which the calibration tests then
+run. A fault that they miss is a hole in them. Exits with the number of faults missed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ FAULTS = (
         "(pixels - 1) / 2) / ppd",
         "(pixels - 1) / 2) / ppd * 1.0045",
     ),
-    Fault("wrong sigma", "stimulus/kinds/patches.py", "(d**2) / (2 * radius**2)", "(d**2) / (radius**2)"),
+    Fault(
+        "wrong sigma",
+        "stimulus/kinds/patches.py",
+        "(d**2) / (2 * radius**2)",
+        "(d**2) / (radius**2)",
+    ),
     Fault(
         "sigma 0.01 % too large",
         "stimulus/kinds/patches.py",
@@ -75,10 +80,20 @@ FAULTS = (
         '+ np.deg2rad(self._flat("phase"))',
         '- np.deg2rad(self._flat("phase"))',
     ),
-    Fault("sign of the orientation", "stimulus/kinds/patches.py", "down = 2 * np.pi", "down = -2 * np.pi"),
-    Fault("sign of the quadrature", "stimulus/kinds/patches.py", "-np.sin(across)", "np.sin(across)"),
     Fault(
-        "frequency 0.001 % too high", "stimulus/kinds/patches.py", "across = 2 * np.pi *", "across = 2.00002 * np.pi *"
+        "sign of the orientation",
+        "stimulus/kinds/patches.py",
+        "down = 2 * np.pi",
+        "down = -2 * np.pi",
+    ),
+    Fault(
+        "sign of the quadrature", "stimulus/kinds/patches.py", "-np.sin(across)", "np.sin(across)"
+    ),
+    Fault(
+        "frequency 0.001 % too high",
+        "stimulus/kinds/patches.py",
+        "across = 2 * np.pi *",
+        "across = 2.00002 * np.pi *",
     ),
     Fault(
         "sine and cosine of the orientation swapped",
@@ -86,7 +101,12 @@ FAULTS = (
         "(frequency * cosine)",
         "(frequency * sine)",
     ),
-    Fault("balance off by 0.1 %", "stimulus/kinds/patches.py", "share = total /", "share = 0.999 * total /"),
+    Fault(
+        "balance off by 0.1 %",
+        "stimulus/kinds/patches.py",
+        "share = total /",
+        "share = 0.999 * total /",
+    ),
     Fault("aspect inverted", "stimulus/kinds/patches.py", "(along / ratio)", "(along * ratio)"),
     Fault(
         "ellipse turned the wrong way",
@@ -94,7 +114,12 @@ FAULTS = (
         "dy * cosine - dx * sine",
         "dy * cosine + dx * sine",
     ),
-    Fault("window 1 % too small", "stimulus/pattern.py", "- radius[:, None, None]", "- 0.99 * radius[:, None, None]"),
+    Fault(
+        "window 1 % too small",
+        "stimulus/pattern.py",
+        "- radius[:, None, None]",
+        "- 0.99 * radius[:, None, None]",
+    ),
     Fault(
         "window not round",
         "stimulus/pattern.py",
@@ -126,7 +151,10 @@ FAULTS = (
         "high * reach * (1 - 1e-9)",
     ),
     Fault(
-        "energy counted twice in the first column", "stimulus/kinds/noise.py", "- squared[ring.first_column].sum()", ""
+        "energy counted twice in the first column",
+        "stimulus/kinds/noise.py",
+        "- squared[ring.first_column].sum()",
+        "",
     ),
     Fault(
         "mirror coefficients not conjugated",
@@ -140,9 +168,17 @@ FAULTS = (
         "values[ring.mirrored] = values[ring.mirrors].conj()",
         "pass",
     ),
-    Fault("spectrum rises instead of falling", "stimulus/kinds/noise.py", "r**-exponent", "r**exponent"),
     Fault(
-        "edge in amplitude instead of power", "stimulus/kinds/noise.py", "amplitude * np.sqrt(0.5", "amplitude * (0.5"
+        "spectrum rises instead of falling",
+        "stimulus/kinds/noise.py",
+        "r**-exponent",
+        "r**exponent",
+    ),
+    Fault(
+        "edge in amplitude instead of power",
+        "stimulus/kinds/noise.py",
+        "amplitude * np.sqrt(0.5",
+        "amplitude * (0.5",
     ),
     Fault(
         "seed ignored",
@@ -150,14 +186,24 @@ FAULTS = (
         "default_rng(seed).standard_normal(2",
         "default_rng(0).standard_normal(2",
     ),
-    Fault("seed depends on the place in the batch", "stimulus/kinds/noise.py", "int(seeds[i])", "int(seeds[i]) + i"),
+    Fault(
+        "seed depends on the place in the batch",
+        "stimulus/kinds/noise.py",
+        "int(seeds[i])",
+        "int(seeds[i]) + i",
+    ),
     Fault(
         "RMS 0.01 % too high",
         "stimulus/kinds/noise.py",
         "int(seeds[i])) * amplitude[i]",
         "int(seeds[i])) * 1.0001 * amplitude[i]",
     ),
-    Fault("mean of noise 0.01 % too high", "stimulus/kinds/noise.py", "out += level", "out += 1.0001 * level"),
+    Fault(
+        "mean of noise 0.01 % too high",
+        "stimulus/kinds/noise.py",
+        "out += level",
+        "out += 1.0001 * level",
+    ),
     Fault(
         "everything through float32",
         "stimulus/pattern.py",
@@ -180,7 +226,8 @@ FAULTS = (
         "cone contrast taken for modulation",
         "stimulus/pattern.py",
         "return _cone_contrast(self.direction, self.white, cone_observer(self.observer))",
-        "return _cone_contrast(self.direction, self.white, cone_observer(self.observer)) * self.background_lms",
+        "return _cone_contrast(self.direction, self.white, cone_observer(self.observer)) * "
+        "self.background_lms",
     ),
     Fault(
         "background luminance forgotten in colour",
@@ -189,7 +236,10 @@ FAULTS = (
         "level = np.ones_like(luminance)[:, None] * self.background_lms",
     ),
     Fault(
-        "carrier 0.01 % too deep", "stimulus/kinds/patches.py", "columns *= amplitude", "columns *= 1.0001 * amplitude"
+        "carrier 0.01 % too deep",
+        "stimulus/kinds/patches.py",
+        "columns *= amplitude",
+        "columns *= 1.0001 * amplitude",
     ),
     Fault(
         "elliptical Gabors 1 % too shallow",
@@ -197,28 +247,48 @@ FAULTS = (
         "change * amplitude[",
         "change * 0.99 * amplitude[",
     ),
-    Fault("all windows of a batch alike", "stimulus/kinds/patches.py", "windows[which.ravel()]", "windows[:1]"),
+    Fault(
+        "all windows of a batch alike",
+        "stimulus/kinds/patches.py",
+        "windows[which.ravel()]",
+        "windows[:1]",
+    ),
     Fault(
         "no guard at Nyquist",
         "stimulus/kinds/patches.py",
         "self.frequency < self.ppd / 2,",
         "self.frequency < 10 * self.ppd,",
     ),
-    Fault("bandwidth doubled", "stimulus/kinds/noise.py", "(self.bandwidth, float) / 2)", "(self.bandwidth, float))"),
+    Fault(
+        "bandwidth doubled",
+        "stimulus/kinds/noise.py",
+        "(self.bandwidth, float) / 2)",
+        "(self.bandwidth, float))",
+    ),
     Fault(
         "disc 0.1 % too faint",
         "stimulus/kinds/patches.py",
         "return pattern.round_window(self.shape",
         "return 0.999 * pattern.round_window(self.shape",
     ),
-    Fault("grey of the wrong white", "stimulus/pattern.py", "white_xyz(self.white))", 'white_xyz("D50"))'),
+    Fault(
+        "grey of the wrong white",
+        "stimulus/pattern.py",
+        "white_xyz(self.white))",
+        'white_xyz("D50"))',
+    ),
     Fault(
         "parts of a sum 0.1 % too faint",
         "stimulus/kinds/sums.py",
         "luminance * (1 + total)",
         "luminance * (1 + 0.999 * total)",
     ),
-    Fault("a part of a sum counted twice", "stimulus/kinds/sums.py", "else total + change", "else total + 2 * change"),
+    Fault(
+        "a part of a sum counted twice",
+        "stimulus/kinds/sums.py",
+        "else total + change",
+        "else total + 2 * change",
+    ),
     Fault(
         "reflection off by 0.1 %",
         "light/display.py",
@@ -231,29 +301,74 @@ FAULTS = (
         "above = light - self.floor",
         "above = light - self.black",
     ),
-    Fault("sRGB exponent 2.39 in one direction", "light/transfer.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"),
+    Fault(
+        "sRGB exponent 2.39 in one direction",
+        "light/transfer.py",
+        "0.0, None) ** 2.4",
+        "0.0, None) ** 2.39",
+    ),
     Fault("sRGB exponent 2.2 in both directions", "light/transfer.py", " 2.4", " 2.2"),
     Fault("toe of sRGB 12.9", "light/transfer.py", "light[toe] * 12.92", "light[toe] * 12.9"),
     Fault("quick sRGB off by 0.00001", "light/transfer.py", "drive -= 0.055", "drive -= 0.05501"),
-    Fault("toe of the quick sRGB 12.9", "light/transfer.py", "np.multiply(light, 12.92", "np.multiply(light, 12.9"),
+    Fault(
+        "toe of the quick sRGB 12.9",
+        "light/transfer.py",
+        "np.multiply(light, 12.92",
+        "np.multiply(light, 12.9",
+    ),
     Fault(
         "power law inverted with another exponent",
         "light/transfer.py",
         "light **= 1 / eotf",
         "light **= 1 / (eotf + 0.01)",
     ),
-    Fault("gamut not enforced", "light/display.py", "if inside.outside and not clip", "if False and not clip"),
-    Fault("matrix transposed", "light/display.py", "xp.asarray(matrix, dtype", "xp.asarray(matrix.T, dtype"),
     Fault(
-        "gamut bounded on one side", "light/display.py", "np.minimum(rgb - floors, ceilings - rgb)", "ceilings - rgb"
+        "gamut not enforced",
+        "light/display.py",
+        "if inside.outside and not clip",
+        "if False and not clip",
     ),
-    Fault("light above the peak kept", "light/display.py", "None if self.extended else 1.0)", "None)"),
-    Fault("contrast a vector length", "light/colour.py", "math.sqrt(3) / np.linalg.norm", "1 / np.linalg.norm"),
+    Fault(
+        "matrix transposed",
+        "light/display.py",
+        "xp.asarray(matrix, dtype",
+        "xp.asarray(matrix.T, dtype",
+    ),
+    Fault(
+        "gamut bounded on one side",
+        "light/display.py",
+        "np.minimum(rgb - floors, ceilings - rgb)",
+        "ceilings - rgb",
+    ),
+    Fault(
+        "light above the peak kept", "light/display.py", "None if self.extended else 1.0)", "None)"
+    ),
+    Fault(
+        "contrast a vector length",
+        "light/colour.py",
+        "math.sqrt(3) / np.linalg.norm",
+        "1 / np.linalg.norm",
+    ),
     Fault("green for red", "light/colour.py", "[1.0, -1.0, 0.0] if", "[-1.0, 1.0, 0.0] if"),
-    Fault("red-green not isoluminant", "light/colour.py", "[1.0, -1.0, 0.0] if", "[1.0, -1.001, 0.0] if"),
+    Fault(
+        "red-green not isoluminant",
+        "light/colour.py",
+        "[1.0, -1.0, 0.0] if",
+        "[1.0, -1.001, 0.0] if",
+    ),
     Fault("DKL row with its ratio inverted", "light/colour.py", "-l / m", "-m / l"),
-    Fault("primaries weighted by row", "light/colour.py", "columns * weights)", "columns * weights[:, None])"),
-    Fault("a digit of the observer's matrix", "light/cone_observers.toml", "0.585168649077728", "0.585168649177728"),
+    Fault(
+        "primaries weighted by row",
+        "light/colour.py",
+        "columns * weights)",
+        "columns * weights[:, None])",
+    ),
+    Fault(
+        "a digit of the observer's matrix",
+        "light/cone_observers.toml",
+        "0.585168649077728",
+        "0.585168649177728",
+    ),
 )
 
 
@@ -264,7 +379,9 @@ def run(fault: Fault | None) -> tuple[bool, str, float]:
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
-                shutil.copytree(source, Path(folder) / name, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    source, Path(folder) / name, ignore=shutil.ignore_patterns("__pycache__")
+                )
             else:
                 shutil.copy(source, folder)
         if fault is not None:
@@ -286,15 +403,27 @@ def run(fault: Fault | None) -> tuple[bool, str, float]:
             *TESTS,
         ]
         environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if done.returncode not in (0, 1, 2) or (done.returncode and not found):
-        return False, f"BROKEN: {done.stdout[-300:]}{done.stderr[-300:]}", time.perf_counter() - begun
-    return done.returncode != 0, found.group(1).rpartition("/")[2] if found else "", time.perf_counter() - begun
+        return (
+            False,
+            f"BROKEN: {done.stdout[-300:]}{done.stderr[-300:]}",
+            time.perf_counter() - begun,
+        )
+    return (
+        done.returncode != 0,
+        found.group(1).rpartition("/")[2] if found else "",
+        time.perf_counter() - begun,
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="faults whose description holds this")
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()

@@ -1,11 +1,12 @@
-"""All of MVP-Bench's questions against a local server: what psyprobe costs beyond a bare client, and what faults cost.
+"""All of MVP-Bench's questions against a local server: what psyprobe costs beyond a bare client,
+and what faults cost.
 
     python benchmarks/mvp_throughput.py [QUESTIONS]      # default 6231: 1,872 of the main run and 4,359 rotations
 
-The questions and images are made here, as many as the benchmark has and shared by as many questions: crops of
-photographs that ship with scikit-image. Servers, latencies and faults are those of chat_throughput.py. psyprobe's time
-holds the whole run of a page: digests of the files, reading and encoding them, the store on disk, the result. Both are
-measured in turn.
+The questions and images are made here, as many as the benchmark has and shared by as many
+questions: crops of photographs that ship with scikit-image. Servers, latencies and faults are those
+of chat_throughput.py. psyprobe's time holds the whole run of a page: digests of the files, reading
+and encoding them, the store on disk, the result. Both are measured in turn.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from psyprobe.observers.chat.answering import Decoding, Inquiry
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884
 SIDE = 320
-#: Longer rounds than the chat's: what is left to the end of a round costs more where there are faults.
+#: Longer rounds than the chat's: what is left to the end of a round costs more where there are
+#: faults.
 ROUND = 2100
 
 
@@ -49,7 +51,8 @@ def make(folder: Path, count: int) -> list[dict[str, Any]]:
         {
             "question_id": i,
             "image": f"{i % images}.jpg",
-            "question": f"Is there a pattern visible in the image (wording {i // images})?\nPlease answer yes or no.",
+            "question": "Is there a pattern visible in the image (wording "
+            f"{i // images})?\nPlease answer yes or no.",
             "answer": "yes",
             "type": "y/n-e",
             "level": "low",
@@ -64,7 +67,9 @@ def make(folder: Path, count: int) -> list[dict[str, Any]]:
 def ours(observer: Any, part: list[dict[str, Any]], folder: Path, store: Path) -> float:
     page = folder / "page.toml"
     page.write_text('title = "MVP-Bench"\nprobe = "mvp_bench"\nitems = "."\n', encoding="utf-8")
-    (folder / "questions.json").write_text("".join(json.dumps(row) + "\n" for row in part), encoding="utf-8")
+    (folder / "questions.json").write_text(
+        "".join(json.dumps(row) + "\n" for row in part), encoding="utf-8"
+    )
     start = time.perf_counter()
     result = pp.run(page, observer, store=store, progress=False)
     took = time.perf_counter() - start
@@ -87,8 +92,15 @@ def main() -> None:
         edges = np.linspace(0, count, -(-count // ROUND) + 1).astype(int)
         for first, last in pairwise(edges):
             part = table[first:last]
-            images = {name: read_image(folder / name) / 255 for name in {row["image"] for row in part}}
-            ready = requests([Inquiry(row["question"], (images[row["image"]],), decoding=decoding) for row in part])
+            images = {
+                name: read_image(folder / name) / 255 for name in {row["image"] for row in part}
+            }
+            ready = requests(
+                [
+                    Inquiry(row["question"], (images[row["image"]],), decoding=decoding)
+                    for row in part
+                ]
+            )
             times["bare"] += bare(sound, ready).clock
             times["psyprobe"] += ours(to_sound, part, folder, folder / "sound.sqlite")
             times["psyprobe, faults"] += ours(to_faulty, part, folder, folder / "faulty.sqlite")
@@ -96,8 +108,12 @@ def main() -> None:
         to_faulty.close()
     for name, seconds in times.items():
         print(f"{name:17} {seconds:6.1f} s, {count / seconds:6.1f} questions/s")
-    print(f"throughput of the bare client's: {times['bare'] / times['psyprobe']:.1%} (at least 90 %)")
-    print(f"time with faults: {times['psyprobe, faults'] / times['psyprobe']:.2f} times (at most 1.6)")
+    print(
+        f"throughput of the bare client's: {times['bare'] / times['psyprobe']:.1%} (at least 90 %)"
+    )
+    print(
+        f"time with faults: {times['psyprobe, faults'] / times['psyprobe']:.2f} times (at most 1.6)"
+    )
 
 
 if __name__ == "__main__":

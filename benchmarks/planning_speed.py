@@ -1,9 +1,10 @@
-"""What plans cost, a fit of one curve and of curves that share their rates, and a chat run on shared images.
+"""What plans cost, a fit of one curve and of curves that share their rates, and a chat run on
+shared images.
 
     python benchmarks/planning_speed.py
 
-Each function gives rows of (work, condition, value, bar); a value at or below its bar is met. Plans are whole
-processes, their start included; all seconds are of processor time, of one thread.
+Each function gives rows of (work, condition, value, bar); a value at or below its bar is met. Plans
+are whole processes, their start included; all seconds are of processor time, of one thread.
 """
 
 from __future__ import annotations
@@ -37,10 +38,19 @@ def plans() -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in OBSERVERS:
-            few, many = (measured(f"plan {kind}", count, Path(folder)) for count in (10_000, 100_000))
+            few, many = (
+                measured(f"plan {kind}", count, Path(folder)) for count in (10_000, 100_000)
+            )
             rows.append((f"plan, {kind}", "100,000 conditions, s", many["seconds"], 5.0))
             rows.append((f"plan, {kind}", "100,000 conditions, MB", many["megabytes"], 300.0))
-            rows.append((f"plan, {kind}", "100,000 / 10,000 conditions", many["seconds"] / few["seconds"], 10.0))
+            rows.append(
+                (
+                    f"plan, {kind}",
+                    "100,000 / 10,000 conditions",
+                    many["seconds"] / few["seconds"],
+                    10.0,
+                )
+            )
     return rows
 
 
@@ -61,29 +71,42 @@ def cold_plan() -> list[Row]:
 
 
 def single_fit() -> list[Row]:
-    """A fit of one curve with its profile intervals: 9 levels, 40 trials each, guess and lapse rate free."""
+    """A fit of one curve with its profile intervals: 9 levels, 40 trials each, guess and lapse rate
+    free."""
     one = _seconds(lambda: fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit"), 9)
     return [("psychometric fit", "one curve with intervals, ms", 1000 * one, 50.0)]
 
 
 def shared_fit() -> list[Row]:
-    """25 wordings at six frequencies, whose curves share guess and lapse rate, beside curves that share nothing."""
+    """25 wordings at six frequencies, whose curves share guess and lapse rate, beside curves that
+    share nothing."""
     x = np.linspace(-2.5, 0, 10)
     rate = psychometric_function(x, np.linspace(-2.6, 0.2, 6)[:, None], 0.6, 0.05, 0.02)
     yes = np.random.default_rng(0).binomial(10, rate, size=(25, *rate.shape))
     times = []
     for _ in range(3):
         alone = _seconds(lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit"), 1)
-        shared = _seconds(lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit", shared=(-1,)), 1)
+        shared = _seconds(
+            lambda: fit_psychometric(10**x, yes, 10, guess="fit", lapse="fit", shared=(-1,)), 1
+        )
         times.append(shared / alone)
-    return [("text curves / independent fit", "150 curves, 6 share their rates", float(np.median(times)), 2.0)]
+    return [
+        (
+            "text curves / independent fit",
+            "150 curves, 6 share their rates",
+            float(np.median(times)),
+            2.0,
+        )
+    ]
 
 
 def kept_fits() -> list[Row]:
-    """`psyprobe score` of 150 text curves for the second time, by another process, beside the first time."""
+    """`psyprobe score` of 150 text curves for the second time, by another process, beside the first
+    time."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        page, store = page_of("words", 60, folder), folder / "runs.sqlite"
+        page = page_of("words", 60, folder)
+        store = folder / "runs.sqlite"
         text = page.read_text(encoding="utf-8").replace(
             '[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'
         )
@@ -92,7 +115,9 @@ def kept_fits() -> list[Row]:
         os.environ["PSYPROBE_CACHE"] = name
         first, again = (spent_by("-m", "psyprobe", "score", str(store)) for _ in range(2))
         started = spent_by(
-            "-c", "import psyprobe.cli.results, psyprobe.analysis.words.score, psyprobe.analysis.psychometric"
+            "-c",
+            "import psyprobe.cli.results, psyprobe.analysis.words.score, "
+            "psyprobe.analysis.psychometric",
         )
         del os.environ["PSYPROBE_CACHE"]
     told = f"in another process, s, beside {first - started:.3g} s the first time"
@@ -104,12 +129,17 @@ def spent_by(*arguments: str) -> float:
     before = os.times()
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 def in_25_wordings(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    page.write_text(text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'), encoding="utf-8")
+    page.write_text(
+        text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'),
+        encoding="utf-8",
+    )
 
 
 def looks() -> list[Row]:
@@ -131,7 +161,14 @@ def looks() -> list[Row]:
             result = pp.run(page, observer, progress=False)
         finally:
             SimulatedObserver._looked = real  # type: ignore[method-assign]
-    return [("simulated chat run", f"hashes an image, {result.sizes['trial'] // 100} prompts", looked / 100, 1.0)]
+    return [
+        (
+            "simulated chat run",
+            f"hashes an image, {result.sizes['trial'] // 100} prompts",
+            looked / 100,
+            1.0,
+        )
+    ]
 
 
 def _seconds(work: Callable[[], object], rounds: int) -> float:

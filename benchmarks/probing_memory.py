@@ -15,7 +15,12 @@ import psyprobe as pp
 
 
 def coarser(folder: Path, levels: int) -> Path:
-    text = Path(__file__).parents[1].joinpath("experiments", "gabor_achromatic.toml").read_text(encoding="utf-8")
+    text = (
+        Path(__file__)
+        .parents[1]
+        .joinpath("experiments", "gabor_achromatic.toml")
+        .read_text(encoding="utf-8")
+    )
     path = folder / "grid.toml"
     path.write_text(text.replace("n = 20", f"n = {levels}"), encoding="utf-8")
     return path
@@ -23,7 +28,12 @@ def coarser(folder: Path, levels: int) -> Path:
 
 def memory_of(levels: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        pp.run(coarser(Path(folder), levels), "pixels", store=Path(folder) / "runs.sqlite", progress=False)
+        pp.run(
+            coarser(Path(folder), levels),
+            "pixels",
+            store=Path(folder) / "runs.sqlite",
+            progress=False,
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{levels * levels:6d} grid conditions   peak memory {peak:6.0f} MB", flush=True)
 

@@ -1,14 +1,17 @@
-"""All nine tests of one ViT-S against the published protocol: one image at a time, each with its reference.
+"""All nine tests of one ViT-S against the published protocol: one image at a time, each with its
+reference.
 
     OMP_NUM_THREADS=1 python benchmarks/protocol_speed.py [SHARE]
 
-The published code draws a test image and its reference for every point, passes each through the encoder alone, and
-asks the encoder for every contrast that a root finder tries: 2 x 1,300 passes for the scores, 2 x 3,200 for the contour
-grids and about 1,960 for the matches (section 9 of its description). That is done here with the same encoder for a
-random share (5 %) of the points of each test, between psyprobe's runs of it, and scaled up. It gets psyprobe's stimuli
-and display, drawn one by one, and no gradients: the published code itself draws 5 to 30 ms an image longer.
+The published code draws a test image and its reference for every point, passes each through the
+encoder alone, and asks the encoder for every contrast that a root finder tries: 2 x 1,300 passes
+for the scores, 2 x 3,200 for the contour grids and about 1,960 for the matches (section 9 of its
+description). That is done here with the same encoder for a random share (5 %) of the points of each
+test, between psyprobe's runs of it, and scaled up. It gets psyprobe's stimuli and display, drawn
+one by one, and no gradients: the published code itself draws 5 to 30 ms an image longer.
 
-Weights are random: they change no time. Processor time tells more than wall time where others use the machine too.
+Weights are random: they change no time. Processor time tells more than wall time where others use
+the machine too.
 """
 
 from __future__ import annotations
@@ -70,21 +73,30 @@ def main(share: float) -> None:
     network = timm.create_model(ARCHITECTURE, num_classes=0).eval()
     rng = np.random.default_rng(1)
     print(
-        f"{ARCHITECTURE}, random weights, {torch.get_num_threads()} thread(s) of {os.cpu_count()} processors; "
+        f"{ARCHITECTURE}, random weights, {torch.get_num_threads()} thread(s) of "
+        f"{os.cpu_count()} processors; "
         f"the protocol is timed on {share:.0%} of its passes\n"
         f"{'seconds: wall, processor':24s}{'scores':>16s}{'the rest':>16s}"
         f"{'images':>14s}{'protocol':>18s}{'passes':>8s}"
     )
-    # Columns: distinct images; wall and processor seconds. Rows: scores; contour grids; frequencies for a figure alone.
-    ours, protocol = np.zeros((3, 3)), np.zeros(2)
+    # Columns: distinct images; wall and processor seconds. Rows: scores; contour grids; frequencies
+    # for a figure alone.
+    ours = np.zeros((3, 3))
+    protocol = np.zeros(2)
     for experiment in read_suite("cai2025"):
         conditions = load_probe(experiment.probe).plan(experiment, observer).conditions
         matching = experiment.probe == "matching"
-        points = [(test,) if matching else (test, reference) for test, reference in conditions.pairs]
+        points = [
+            (test,) if matching else (test, reference) for test, reference in conditions.pairs
+        ]
         passes = sum(PASSES[experiment.name])
-        drawn = rng.choice(len(points), max(2, round(share * passes / len(points[0]))), replace=False)
+        drawn = rng.choice(
+            len(points), max(2, round(share * passes / len(points[0]))), replace=False
+        )
         first, second = ([points[i] for i in half] for half in np.array_split(drawn, 2))
-        scored, images = (pp.plan(experiment, observer, score_only=only).images for only in (True, False))
+        scored, images = (
+            pp.plan(experiment, observer, score_only=only).images for only in (True, False)
+        )
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
             store = Path(folder) / "runs.sqlite"
             one_by_one(network, experiment.display, first[:1])
@@ -103,8 +115,15 @@ def main(share: float) -> None:
             flush=True,
         )
     passes = sum(map(sum, PASSES.values()))
-    print(f"\nagainst {passes} passes of the protocol{'images':>17s}{'times faster: wall':>22s}{'processor':>13s}")
-    names = ("all scores (aim: 5)", "and every contour grid (aim: 2.2)", "and matches at 18 more frequencies")
+    print(
+        f"\nagainst {passes} passes of the "
+        f"protocol{'images':>17s}{'times faster: wall':>22s}{'processor':>13s}"
+    )
+    names = (
+        "all scores (aim: 5)",
+        "and every contour grid (aim: 2.2)",
+        "and matches at 18 more frequencies",
+    )
     for name, (images, *seconds) in zip(names, np.cumsum(ours, axis=0), strict=True):
         wall, processor = protocol / seconds
         print(f"{name:40s}{images:10.0f}{wall:22.2f}{processor:13.2f}")

@@ -1,9 +1,10 @@
-"""Time per curve of fit_psychometric against psignifit's, thresholds of both, and coverage of the profile intervals.
+"""Time per curve of fit_psychometric against psignifit's, thresholds of both, and coverage of the
+profile intervals.
 
 python benchmarks/psychometric_speed.py [--curves 1000] [--psignifit 4]
 
-Yes/no data, guess and lapse rates free. psyprobe: largest likelihood with profile intervals of threshold and width.
-psignifit 4.3: its default yes/no fit. Both run in this process on one thread.
+Yes/no data, guess and lapse rates free. psyprobe: largest likelihood with profile intervals of
+threshold and width. psignifit 4.3: its default yes/no fit. Both run in this process on one thread.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ TRIALS = 40
 def observers(curves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """True thresholds and widths, and what such observers said, shape (curves, 9)."""
     rng = np.random.default_rng(20260)
-    threshold, width = rng.uniform(-2.3, -1.7, curves), rng.uniform(0.5, 1.2, curves)
-    guess, lapse = rng.uniform(0.0, 0.2, curves), rng.uniform(0.0, 0.06, curves)
+    threshold = rng.uniform(-2.3, -1.7, curves)
+    width = rng.uniform(0.5, 1.2, curves)
+    guess = rng.uniform(0.0, 0.2, curves)
+    lapse = rng.uniform(0.0, 0.06, curves)
     rate = psychometric_function(
         LOG_CONTRAST, *(v[:, None] for v in (threshold, width, guess, lapse)), function="logistic"
     )
@@ -42,7 +45,9 @@ def time_psignifit(yes: np.ndarray) -> tuple[float, list[float], list[list[float
 
     import psignifit
 
-    thresholds, intervals, spent = [], [], 0.0
+    thresholds = []
+    intervals = []
+    spent = 0.0
     for k in yes:
         data = np.stack([LOG_CONTRAST, k, np.full(k.size, TRIALS)], axis=-1)
         begin = time.process_time()
@@ -63,9 +68,11 @@ def main() -> int:
     threshold, width, yes = observers(options.curves)
     contrast = 10.0**LOG_CONTRAST
     fit_psychometric(contrast, yes[:2], TRIALS, guess="fit", lapse="fit")  # imports
-    begin, wall = time.process_time(), time.perf_counter()
+    begin = time.process_time()
+    wall = time.perf_counter()
     fit = fit_psychometric(contrast, yes, TRIALS, guess="fit", lapse="fit")
-    ours, wall = (time.process_time() - begin) / options.curves, time.perf_counter() - wall
+    ours = (time.process_time() - begin) / options.curves
+    wall = time.perf_counter() - wall
     told = np.isin(fit.status, WITH_THRESHOLD)
     covered = (fit.threshold_low <= threshold) & (threshold <= fit.threshold_high)
     covered_width = (fit.width_low <= width) & (width <= fit.width_high)
@@ -94,7 +101,9 @@ def main() -> int:
         "largest_threshold_difference_same_priors_log10": round(float(np.nanmax(apart_map)), 4),
         "coverage_threshold_95": round(float(covered[told].mean()), 4),
         "coverage_width_95": round(float(covered_width[told].mean()), 4),
-        "rmse_threshold_log10": round(float(np.sqrt(np.mean((fit.threshold - threshold)[told] ** 2))), 4),
+        "rmse_threshold_log10": round(
+            float(np.sqrt(np.mean((fit.threshold - threshold)[told] ** 2))), 4
+        ),
     }
     print(json.dumps(report, indent=2))
     met = theirs / ours >= 100 and report["largest_threshold_difference_same_priors_log10"] < 0.01

@@ -1,12 +1,14 @@
-"""SIGKILL at random moments: the same files in the end, nothing acknowledged asked again, nothing left behind.
+"""SIGKILL at random moments: the same files in the end, nothing acknowledged asked again, nothing
+left behind.
 
     python benchmarks/random_kills.py [KILLS [NAME ...]]     # 20 of encoder, chat, items, mvp-build, review, corrupt
 
-Issue 12. Each command runs once unbroken, which tells how long it takes and what it writes. Then it is killed while it
-runs, and goes on each time where it was. One kill in five comes at a moment drawn from the time before anything is
-written, imports for the most part; the others at one drawn from the time after the process first wrote. A run that
-ends before its kill is compared, and begins anew in an empty folder. Servers of models run in this process and note
-what they are asked, and so does the encoder, in a file.
+Issue 12. Each command runs once unbroken, which tells how long it takes and what it writes. Then it
+is killed while it runs, and goes on each time where it was. One kill in five comes at a moment
+drawn from the time before anything is written, imports for the most part; the others at one drawn
+from the time after the process first wrote. A run that ends before its kill is compared, and begins
+anew in an empty folder. Servers of models run in this process and note what they are asked, and so
+does the encoder, in a file.
 """
 
 from __future__ import annotations
@@ -31,7 +33,12 @@ import numpy as np
 from PIL import Image
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "mvp_construction"), str(TESTS / "questions"), str(TESTS / "review")]
+sys.path[:0] = [
+    str(TESTS),
+    str(TESTS / "mvp_construction"),
+    str(TESTS / "questions"),
+    str(TESTS / "review"),
+]
 
 from children import child
 from item_pages import write_page
@@ -92,24 +99,34 @@ def asked(say: Callable[[list[Any], str], str]) -> Iterator[tuple[str, Noted]]:
 def acknowledged(folder: Path) -> dict[Any, Any]:
     """The answers in the store of an output folder; where there is none, the files that are whole.
 
-    A copy is read: who opens a store takes back what a killed process had begun to write, and that is for the next
-    run to do.
+    A copy is read: who opens a store takes back what a killed process had begun to write, and that
+    is for the next run to do.
     """
     if not (folder / "runs.sqlite").exists():
-        return {name: content for name, content in files(folder).items() if not Path(name).name.startswith(".")}
+        return {
+            name: content
+            for name, content in files(folder).items()
+            if not Path(name).name.startswith(".")
+        }
     with tempfile.TemporaryDirectory() as place:
         for path in folder.glob("runs.sqlite*"):
             shutil.copy(path, place)
         with sqlite3.connect(Path(place) / "runs.sqlite") as connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answer'").fetchone()[0]:
+            if not connection.execute(
+                "SELECT count(*) FROM sqlite_master WHERE name = 'answer'"
+            ).fetchone()[0]:
                 return {}
             return {row[0]: row for row in connection.execute("SELECT * FROM answer ORDER BY id")}
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What lies in an output folder; of a store, which tells when each answer came, only that it is there."""
+    """What lies in an output folder; of a store, which tells when each answer came, only that it is
+    there."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): b"" if ".sqlite" in path.name else path.read_bytes() for path in found}
+    return {
+        str(path.relative_to(folder)): b"" if ".sqlite" in path.name else path.read_bytes()
+        for path in found
+    }
 
 
 def written(folder: Path) -> list[Any]:
@@ -142,17 +159,23 @@ def settled(noted: Notes | None) -> int:
 
 
 def complete(answers: dict[Any, Any], observers: int) -> int:
-    """Of how many of the things shown all answers are there; where only one is asked, how many answers are."""
+    """Of how many of the things shown all answers are there; where only one is asked, how many
+    answers are."""
     if observers == 1:
         return len(answers)
     return sum(count == observers for count in Counter(row[1] for row in answers.values()).values())
 
 
 def checked_after(
-    folder: Path, whole: Path, course: list[tuple[dict[Any, Any], int]], noted: Notes | None, observers: int
+    folder: Path,
+    whole: Path,
+    course: list[tuple[dict[Any, Any], int]],
+    noted: Notes | None,
+    observers: int,
 ) -> None:
     """Compare what a killed command has left at its end with what an unbroken one has."""
-    left, wanted = files(folder), files(whole)
+    left = files(folder)
+    wanted = files(whole)
     assert sorted(left) == sorted(wanted), sorted(set(left) ^ set(wanted))
     differing = [path for path in wanted if left[path] != wanted[path]]
     assert not differing, differing
@@ -179,8 +202,11 @@ def broken(
     unnoted: int = 0,
     **env: str,
 ) -> None:
-    """Kill a command that asks so many observers, and compare what it leaves with what an unbroken one does."""
-    whole, folder, rng = place / f"{name}-whole", place / f"{name}-broken", np.random.default_rng(12)
+    """Kill a command that asks so many observers, and compare what it leaves with what an unbroken
+    one does."""
+    whole = place / f"{name}-whole"
+    folder = place / f"{name}-broken"
+    rng = np.random.default_rng(12)
     options: dict[str, Any] = {"seconds": 600, "env": {**KEY, **env}, **QUIET}
     begun = time.monotonic()
     with child(command(whole), **options) as process:
@@ -189,9 +215,13 @@ def broken(
     late = time.monotonic() - begun - early
     answers = len(acknowledged(whole))
     if noted is not None:
-        assert len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted, len(set(noted.seen))
+        assert len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted, len(
+            set(noted.seen)
+        )
     course: list[tuple[dict[Any, Any], int]] = []
-    moments, ends, halves = [], 0, 0
+    moments = []
+    ends = 0
+    halves = 0
     while True:
         with child(command(folder), **options) as process:
             if len(moments) == kills:
@@ -206,7 +236,10 @@ def broken(
             course.append((acknowledged(folder), settled(noted)))
             moments.append(len(course[-1][0]))
             tell(f"{name}: kill {len(moments)} after {moments[-1]} of {answers}")
-            halves += any(Path(path).name.startswith(".") or path.endswith("-journal") for path in files(folder))
+            halves += any(
+                Path(path).name.startswith(".") or path.endswith("-journal")
+                for path in files(folder)
+            )
             continue
         assert code == 0, command(folder)
         checked_after(folder, whole, course, noted, observers)
@@ -219,8 +252,10 @@ def broken(
     amid = sum(0 < moment < answers for moment in moments)
     kind = "answers" if (whole / "runs.sqlite").exists() else "files"
     print(
-        f"{name}: {kills} kills, {sum(map(bool, moments))} after the first of {answers} {kind}, {amid} of these before "
-        f"the last; {halves} left a half-written file; {ends} ends, each with the same {len(files(whole))} files"
+        f"{name}: {kills} kills, {sum(map(bool, moments))} after the first of {answers} {kind}, "
+        f"{amid} of these before "
+        f"the last; {halves} left a half-written file; {ends} ends, each with the same "
+        f"{len(files(whole))} files"
         + ("; nothing acknowledged was asked again" if noted is not None else ""),
         flush=True,
     )
@@ -235,8 +270,8 @@ def few(url: str) -> list[str]:
     return ["--observer-option", f"base_url={url}", "concurrency=2"]
 
 
-#: A package with an observer that notes each image that is no background: those, and what is a step of rounding away
-#: from them, are passed again.
+#: A package with an observer that notes each image that is no background: those, and what is a step
+#: of rounding away from them, are passed again.
 NOTING = """
 import hashlib, os, time
 from pathlib import Path
@@ -264,16 +299,34 @@ def encoder(place: Path, kills: int) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: noting\nVersion: 0.1\n")
     (about / "entry_points.txt").write_text("[psyprobe.observers]\nnoting = noting:KIND\n")
     (place / "noting.py").write_text(NOTING)
-    path = write_experiment(place, ("to = 4, n = 3", "to = 4, n = 10"), ("to = 1, n = 3", "to = 1, n = 10"))
+    path = write_experiment(
+        place, ("to = 4, n = 3", "to = 4, n = 10"), ("to = 1, n = 3", "to = 1, n = 10")
+    )
     run = program("run", path, "--observer", "noting:it", "--batch-size", 1, "--output")
-    env = {"NOTED": str(place / "noted.txt"), "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    env = {
+        "NOTED": str(place / "noted.txt"),
+        "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
     noted = NotedInFile(place / "noted.txt")
-    # The image itself is asked beside it, as the baseline; one answer is of a background against itself.
-    broken("encoder", lambda folder: [*run, str(folder)], place, kills, noted, observers=2, unnoted=1, **env)
+    # The image itself is asked beside it, as the baseline; one answer is of a background against
+    # itself.
+    broken(
+        "encoder",
+        lambda folder: [*run, str(folder)],
+        place,
+        kills,
+        noted,
+        observers=2,
+        unnoted=1,
+        **env,
+    )
 
 
 def chat(place: Path, kills: int) -> None:
-    with asked(lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no") as (url, noted):
+    with asked(lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no") as (
+        url,
+        noted,
+    ):
         run = [*program("run", write_questions(place), "--observer", "openai:m"), *few(url)]
         broken("chat", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
 
@@ -300,7 +353,8 @@ def items(place: Path, kills: int) -> None:
 
 
 def mvp_build(place: Path, kills: int) -> None:
-    models, shown = Asked(), photographs(place / "photographs", longest=64)
+    models = Asked()
+    shown = photographs(place / "photographs", longest=64)
 
     def say(images: list[Any], prompt: str) -> str:
         return str((models.captioner if images else models.chat).answer(images, prompt).text)
@@ -313,16 +367,23 @@ def mvp_build(place: Path, kills: int) -> None:
 
 def corrupt(place: Path, kills: int) -> None:
     run = program(
-        "corrupt", photographs(place / "to_corrupt", longest=384), "--name", "jpeg", "motion_blur", "white_noise"
+        "corrupt",
+        photographs(place / "to_corrupt", longest=384),
+        "--name",
+        "jpeg",
+        "motion_blur",
+        "white_noise",
     )
     broken("corrupt", lambda folder: [*run, "--output", str(folder)], place, kills)
 
 
 def review(place: Path, kills: int) -> None:
-    """A person decides without rest while the server is killed: what it acknowledged is there, once and in order."""
+    """A person decides without rest while the server is killed: what it acknowledged is there, once
+    and in order."""
     from test_reviewing import call
 
-    folder, rng = place / "review", np.random.default_rng(12)
+    folder = place / "review"
+    rng = np.random.default_rng(12)
     rows = [f"{i}.png,What is in image {i}?,N,thing {i},VQA,,1,1" for i in range(10)]
     for kind in ("ref", "dis"):
         (folder / kind).mkdir(parents=True)
@@ -331,15 +392,19 @@ def review(place: Path, kills: int) -> None:
     header = "name,question,choice,answer,type,score,distortion,strength"
     (folder / "items.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     command = [sys.executable, "-u", "-m", "psyprobe", "review", str(folder), "--annotator", "ann"]
-    journal, before = folder / "people" / "label-ann.jsonl", files(folder)
+    journal = folder / "people" / "label-ann.jsonl"
+    before = files(folder)
     said: dict[str, int] = {}  # text of each decision to its task
     lost: dict[str, int] = {}  # those that were under way
 
     def decide(address: str) -> None:
         while True:
-            task, text = int(rng.integers(10)), f"decision {len(said) + len(lost)}"
+            task = int(rng.integers(10))
+            text = f"decision {len(said) + len(lost)}"
             try:
-                assert call(address, "decide", {"task": task, "value": "edit", "text": text})[0] == 200
+                assert (
+                    call(address, "decide", {"task": task, "value": "edit", "text": text})[0] == 200
+                )
             except (OSError, http.client.HTTPException):
                 lost[text] = task
                 return
@@ -347,7 +412,9 @@ def review(place: Path, kills: int) -> None:
 
     moments = []
     for kill in range(kills + 1):
-        with child(command, seconds=300, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with child(
+            command, seconds=300, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
             if kill < kills and rng.random() < EARLY:
                 time.sleep(rng.uniform(0, 1))
                 moments.append(0)
@@ -359,7 +426,9 @@ def review(place: Path, kills: int) -> None:
             assert [text for text in told if text not in lost] == list(said), (told, said)
             assert len(set(told)) == len(told) and set(told) <= {*said, *lost}, told
             shown = call(address, "state")[1]["decided"]
-            assert {task for task, each in enumerate(shown) if each} == {{**said, **lost}[text] for text in told}
+            assert {task for task, each in enumerate(shown) if each} == {
+                {**said, **lost}[text] for text in told
+            }
             if kill < kills:
                 person = threading.Thread(target=decide, args=(address,), daemon=True)
                 person.start()
@@ -370,17 +439,27 @@ def review(place: Path, kills: int) -> None:
     assert sorted(files(folder)) == sorted([*before, str(journal.relative_to(folder))])
     arrived = len(told) - len(said)
     print(
-        f"review: {kills} kills, {sum(map(bool, moments))} after the first decision; all {len(said)} acknowledged "
-        f"decisions there each time, once and in order, and {arrived} of {len(lost)} that were under way",
+        f"review: {kills} kills, {sum(map(bool, moments))} after the first decision; all "
+        f"{len(said)} acknowledged "
+        f"decisions there each time, once and in order, and {arrived} of {len(lost)} that were "
+        "under way",
         flush=True,
     )
 
 
-KINDS = {"encoder": encoder, "chat": chat, "items": items, "mvp-build": mvp_build, "review": review, "corrupt": corrupt}
+KINDS = {
+    "encoder": encoder,
+    "chat": chat,
+    "items": items,
+    "mvp-build": mvp_build,
+    "review": review,
+    "corrupt": corrupt,
+}
 
 
 def main() -> None:
-    kills, names = int(sys.argv[1]) if len(sys.argv) > 1 else 20, sys.argv[2:] or list(KINDS)
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    names = sys.argv[2:] or list(KINDS)
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()

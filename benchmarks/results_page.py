@@ -2,9 +2,10 @@
 
     python benchmarks/results_page.py runs.sqlite metrics.sqlite
 
-Tables are written into docs/results.md between the comments that name them, figures into docs/images, in 256 colours,
-since contour plots in true colour are three times as large, and every score with the digests of its page and its
-observer into docs/results.csv. The words of the page are written by hand.
+Tables are written into docs/results.md between the comments that name them, figures into
+docs/images, in 256 colours, since contour plots in true colour are three times as large, and every
+score with the digests of its page and its observer into docs/results.csv. The words of the page are
+written by hand.
 """
 
 from __future__ import annotations
@@ -39,7 +40,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
-TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker", "temporal_flicker_wide"]
+TIME = [
+    "temporal_drift",
+    "temporal_counterphase",
+    "temporal_drift_coarse",
+    "temporal_flicker",
+    "temporal_flicker_wide",
+]
 TESTS = [*NINE, *JND, *ACUITY, "surround", *TIME]
 METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
@@ -51,15 +58,25 @@ Found = Mapping[tuple[str, str], Any]
 def main(stores: Sequence[str]) -> None:
     results = found_in(stores)
     scores = {place: score_layers(one)[0] for place, one in results.items()}
-    board = scoreboard(one for (test, _), one in scores.items() if test in NINE).sort("gabor_achromatic")
+    board = scoreboard(one for (test, _), one in scores.items() if test in NINE).sort(
+        "gabor_achromatic"
+    )
     page = (DOCS / "results.md").read_text(encoding="utf-8")
     tables = {
         "nine tests": board.table("markdown"),
-        "contrast discrimination": own_table(scores, JND[0], ("shift", "shape", "reached", "dip", "handle")),
-        "orientation discrimination": own_table(scores, JND[1], ("shift", "shape", "reached", "slope", "anisotropy")),
-        "frequency discrimination": own_table(scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")),
+        "contrast discrimination": own_table(
+            scores, JND[0], ("shift", "shape", "reached", "dip", "handle")
+        ),
+        "orientation discrimination": own_table(
+            scores, JND[1], ("shift", "shape", "reached", "slope", "anisotropy")
+        ),
+        "frequency discrimination": own_table(
+            scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")
+        ),
         "acuity": limits(scores),
-        "surround": own_table(scores, "surround", ("reached", "elevation", "tuning", "response ratio")),
+        "surround": own_table(
+            scores, "surround", ("reached", "elevation", "tuning", "response ratio")
+        ),
         "time": aligned_in_time(scores),
         "flicker": over_time(results),
         "float32": floors(scores),
@@ -67,7 +84,9 @@ def main(stores: Sequence[str]) -> None:
     for name, table in tables.items():
         page = put(page, name, table)
     (DOCS / "results.md").write_text(page, encoding="utf-8")
-    (DOCS / "results.csv").write_text(csv_text(list(records(results, scores))) + "\n", encoding="utf-8")
+    (DOCS / "results.csv").write_text(
+        csv_text(list(records(results, scores))) + "\n", encoding="utf-8"
+    )
     save(heat_map(board), "results_scores", 90)
     bars = bar_panels(board)
     # Room for the names of all observers above the panels.
@@ -77,18 +96,29 @@ def main(stores: Sequence[str]) -> None:
 
 
 def found_in(stores: Sequence[str]) -> Found:
-    """Results by test and observer, in the order of the page; of several that with the most responses."""
+    """Results by test and observer, in the order of the page; of several that with the most
+    responses."""
     found: dict[tuple[str, str], Any] = {}
-    for one in (one for store in stores for one in load_results(store)):
+    for one in (result for store in stores for result in load_results(store)):
         place = one.attrs["experiment"], one.attrs["observer"]
-        if place[0] in TESTS and one.attrs["observer"] != "pixels" and not found.get(place, one).nbytes > one.nbytes:
+        if (
+            place[0] in TESTS
+            and one.attrs["observer"] != "pixels"
+            and not found.get(place, one).nbytes > one.nbytes
+        ):
             found[place] = one
     names = sorted({who for _, who in found}, key=lambda who: (who in METRICS, who))
-    return {(test, who): found[test, who] for test in TESTS for who in names if (test, who) in found}
+    return {
+        (test, name): found[test, name] for test in TESTS for name in names if (test, name) in found
+    }
 
 
 def figures(results: Found) -> None:
-    gridded = {place: one for place, one in results.items() if place[1].startswith("packaged:") and "response" in one}
+    gridded = {
+        place: one
+        for place, one in results.items()
+        if place[1].startswith("packaged:") and "response" in one
+    }
 
     def of(test: str, among: Found) -> list[Any]:
         return [one for (name, _), one in among.items() if name == test]
@@ -125,11 +155,18 @@ def in_time(results: Found) -> Figure:
     panels = figure.subplots(2, 2, sharey=True)
     names = list(dict.fromkeys(who for test, who in results if test in PANELS))
     for panel, (test, title) in zip(panels.flat, PANELS.items(), strict=True):
-        gridded = {who: results[test, who] for who in names if "response" in results.get((test, who), ())}
+        gridded = {
+            name: results[test, name]
+            for name in names
+            if "response" in results.get((test, name), ())
+        }
         for who, one in gridded.items():
             near = one["response"].isel(layer=0, measure=0).sel(contrast=0.1, method="nearest")
-            x, y = near["temporal_frequency"].values, near.values
-            panel.plot(x, y / y[0], marker="o", markersize=4, color=f"C{names.index(who)}", label=who)
+            x = near["temporal_frequency"].values
+            y = near.values
+            panel.plot(
+                x, y / y[0], marker="o", markersize=4, color=f"C{names.index(who)}", label=who
+            )
         one = next(iter(gridded.values()))
         flat = one["pixels_response"].isel(measure=0).sel(contrast=0.1, method="nearest").values
         panel.plot(x, flat / flat[0], color="0.6", label="pixels (no encoder)")
@@ -138,7 +175,9 @@ def in_time(results: Found) -> Figure:
         panel.plot(one["scored_temporal_frequency"].values, human / human[0], "k--", label=label)
         panel.set(xscale="log", yscale="log", title=title)
         panel.set_xticks(x, labels=[f"{value:g}" for value in x])
-        panel.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks])
+        panel.set_yticks(
+            ticks := [0.05, 0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks]
+        )
         panel.set_ylim(0.04, 4.5)
         panel.minorticks_off()
         panel.legend(fontsize="x-small", framealpha=0.9)
@@ -159,10 +198,16 @@ def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
 
 def put(page: str, name: str, table: str) -> str:
     """The page with another table between two comments."""
-    start, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
+    start = f"<!-- table: {name} -->\n"
+    end = "<!-- end of table -->"
     if page.count(start) != 1:
         raise SystemExit(f"docs/results.md has no line {start.strip()!r}")
-    return re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{table}\n\n{end}", page, flags=re.S)
+    return re.sub(
+        f"{re.escape(start)}.*?{re.escape(end)}",
+        lambda _: f"{start}\n{table}\n\n{end}",
+        page,
+        flags=re.S,
+    )
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -185,19 +230,27 @@ def own_table(scores: Found, test: str, columns: Sequence[str]) -> str:
     told = {f"`{who}`": score.rows()[0].cells for who, score in asked.items()}
     for score in list(asked.values())[:1]:
         first, *others = score.rows()
-        told |= {row.label or row.responder: row.cells for row in others if row.table == first.table}
+        told |= {
+            row.label or row.responder: row.cells for row in others if row.table == first.table
+        }
     rows = [[who, *(cells.get(column, "") for column in columns)] for who, cells in told.items()]
     return markdown(["observer", *columns], rows)
 
 
 def limits(scores: Found) -> str:
-    """The finest stripes that are told from uniform, at the lower and the higher contrast of each test."""
+    """The finest stripes that are told from uniform, at the lower and the higher contrast of each
+    test."""
     found = by_test(scores, ACUITY)
-    rows = [[f"`{who}`", *(limit(tests.get(test), "score") for test in ACUITY)] for who, tests in found.items()]
+    rows = [
+        [f"`{who}`", *(limit(tests.get(test), "score") for test in ACUITY)]
+        for who, tests in found.items()
+    ]
     some = next(tests for tests in found.values() if len(tests) == len(ACUITY))
     rows.append(["pixels (no encoder)", *(limit(some[test], "pixels") for test in ACUITY)])
     rows.append(["people (cpd)", *(limit(some[test], "people", 1.0) for test in ACUITY)])
-    return markdown(["cycles a pixel", "black and white", "red and green", "yellow and violet"], rows)
+    return markdown(
+        ["cycles a pixel", "black and white", "red and green", "yellow and violet"], rows
+    )
 
 
 def limit(score: Any, whose: str, ppd: float | None = None) -> str:
@@ -208,7 +261,9 @@ def limit(score: Any, whose: str, ppd: float | None = None) -> str:
     return ", ".join(
         status if value is None else number(1 / (value * per), 2 if ppd is None else 1)
         for value, status in zip(
-            found.values, ({"above": "never falls"}.get(each, each) for each in found.status), strict=True
+            found.values,
+            ({"above": "never falls"}.get(each, each) for each in found.status),
+            strict=True,
         )
     )
 
@@ -216,12 +271,18 @@ def limit(score: Any, whose: str, ppd: float | None = None) -> str:
 def aligned_in_time(scores: Found) -> str:
     """Of each page of clips the alignment with people, as its own table has it."""
     found = by_test(scores, TIME)
-    told = {f"`{who}`": {test: score.rows()[0].cells for test, score in tests.items()} for who, tests in found.items()}
+    told = {
+        f"`{who}`": {test: score.rows()[0].cells for test, score in tests.items()}
+        for who, tests in found.items()
+    }
     for tests in found.values():
         for test, score in tests.items():
             for row in score.rows()[1:]:
                 told.setdefault(row.label or row.responder, {}).setdefault(test, row.cells)
-    rows = [[who, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)] for who, tests in told.items()]
+    rows = [
+        [who, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)]
+        for who, tests in told.items()
+    ]
     return markdown(["r_s", *TIME], rows)
 
 
@@ -230,7 +291,9 @@ def over_time(results: Found) -> str:
     bands = [test for test in TIME if test != "temporal_counterphase"]
     told: dict[str, list[str]] = {}
     for who in dict.fromkeys(who for test, who in results if test in TIME):
-        here = {test: results[test, who] for test in TIME if "response" in results.get((test, who), ())}
+        here = {
+            test: results[test, who] for test in TIME if "response" in results.get((test, who), ())
+        }
         # Of an encoder of images the frames one after another; its second layer is their mean.
         layer = {"layer": layers_of(next(iter(here.values())))[0]} if here else {}
         found = [band_pass(here[test], **layer) if test in here else None for test in bands]
@@ -238,12 +301,19 @@ def over_time(results: Found) -> str:
         found.append(motion_ratio(*both, at=8.0, **layer) if len(both) == 2 else None)
         told[f"`{who}`"] = ["" if one is None else number(one.observer) for one in found]
         for place, one in enumerate(found):
-            for name, value in {"pixels (no encoder)": one and one.pixels, "people": one and one.human}.items():
+            for name, value in {
+                "pixels (no encoder)": one and one.pixels,
+                "people": one and one.human,
+            }.items():
                 row = told.setdefault(name, [""] * len(found))
                 row[place] = row[place] or ("" if value is None else number(value))
     last = ("pixels (no encoder)", "people")
     ordered = [*(name for name in told if name not in last), *last]
-    head = ["observer", *(f"8 over 1 Hz, {test}" for test in bands), "drift over counterphase, 8 Hz"]
+    head = [
+        "observer",
+        *(f"8 over 1 Hz, {test}" for test in bands),
+        "drift over counterphase, 8 Hz",
+    ]
     return markdown(head, [[name, *told[name]] for name in ordered])
 
 
@@ -274,7 +344,9 @@ def records(results: Found, scores: Found) -> Iterator[dict[str, Any]]:
             if row.record and (own or (place[0], row.responder) not in seen):
                 seen.add((place[0], row.responder))
                 blank = {} if own else {"observer": "", "layer": ""}
-                yield {**row.record, **blank, "page_sha256": digests["page_sha256"]} | (digests if own else {})
+                yield {**row.record, **blank, "page_sha256": digests["page_sha256"]} | (
+                    digests if own else {}
+                )
 
 
 if __name__ == "__main__":

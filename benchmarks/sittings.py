@@ -1,13 +1,16 @@
-"""How exactly a sitting finds the curve of who sat: simulated people of known curves, through the real server.
+"""How exactly a sitting finds the curve of who sat: simulated people of known curves, through the
+real server.
 
-    python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any] [--probe orientation]
+    python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any]
+    [--probe orientation]
         [--design quick_csf] [--store runs.sqlite] [--pixels] [--exponent 2.4]
 
-Prints a table: one person a row with the RMSE of log10 sensitivity over six frequencies, and at the end RMSE and bias
-over all, the share of 95 % intervals that hold the truth, and what passes between an answer and the next trial.
-With --pixels people sit before the page in headless Chromium and see what its canvas holds; then the table tells the
-minutes by their own clock too, and --exponent gives them a screen of another tone curve than the page assumes.
-Without --pixels, --store keeps the answers for `psyprobe plot`.
+Prints a table: one person a row with the RMSE of log10 sensitivity over six frequencies, and at the
+end RMSE and bias over all, the share of 95 % intervals that hold the truth, and what passes between
+an answer and the next trial. With --pixels people sit before the page in headless Chromium and see
+what its canvas holds; then the table tells the minutes by their own clock too, and --exponent gives
+them a screen of another tone curve than the page assumes. Without --pixels, --store keeps the
+answers for `psyprobe plot`.
 """
 
 from __future__ import annotations
@@ -59,14 +62,20 @@ def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
         visit = PatternVisit(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = SimulatedPerson(server.address, seed=seed)
-            state, waits = person.begin(), []
+            state = person.begin()
+            waits = []
             while state["phase"] == "trial":
-                told, start = person.account(state), time.perf_counter()
+                told = person.account(state)
+                start = time.perf_counter()
                 state = person.send("answer", **told)
                 while state["phase"] == "wait":
                     state = person.send("state")
                 waits.append(1000 * (time.perf_counter() - start))
-    return Sat(state["curve"], np.array([person.truth(frequency) for frequency in FREQUENCIES]), tuple(waits))
+    return Sat(
+        state["curve"],
+        np.array([person.truth(frequency) for frequency in FREQUENCIES]),
+        tuple(waits),
+    )
 
 
 def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sat:
@@ -83,7 +92,9 @@ def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--people", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=90)
@@ -101,23 +112,36 @@ def main() -> None:
     else:
         asked["asking.options"] = {"stop": 0, "n_max": options.trials // len(FREQUENCIES)}
     experiment = read_experiment("orientation_csf").with_settings(asked)
-    errors, held, waits = [], [], []
+    errors = []
+    held = []
+    waits = []
     for seed in range(options.seed, options.seed + options.people):
         one = (
-            sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed, options.store)
+            sat_at_page(experiment, seed, options.exponent)
+            if options.pixels
+            else sat(experiment, seed, options.store)
         )
         found = np.array([row["mean"] for row in one.curve])
-        held += [row["low"] <= value <= row["high"] for row, value in zip(one.curve, one.true, strict=True)]
+        held += [
+            row["low"] <= value <= row["high"]
+            for row, value in zip(one.curve, one.true, strict=True)
+        ]
         errors.append(found - one.true)
         waits += one.waits
         clock = f", {one.minutes:.1f} min" if options.pixels else ""
         print(f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}{clock}", flush=True)
     every = np.array(errors)
     rmse = np.sqrt(np.mean(every**2))
-    print(f"RMSE {rmse:.3f}, bias {every.mean():+.3f} log10, {len(every)} people, {options.trials} trials each")
+    print(
+        f"RMSE {rmse:.3f}, bias {every.mean():+.3f} log10, {len(every)} people, "
+        f"{options.trials} trials each"
+    )
     print(f"95 % intervals that hold the truth: {100 * np.mean(held):.0f} %")
     if waits:
-        print(f"answer to next trial: median {statistics.median(waits):.0f} ms, 95 % {np.quantile(waits, 0.95):.0f} ms")
+        print(
+            f"answer to next trial: median {statistics.median(waits):.0f} ms, 95 % "
+            f"{np.quantile(waits, 0.95):.0f} ms"
+        )
 
 
 if __name__ == "__main__":

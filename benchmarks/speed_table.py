@@ -2,9 +2,9 @@
 
     python benchmarks/speed_table.py [ROW ...] [--json FILE]
 
-Prints one table; FILE is compared with before it is written. A value is the median ratio of rounds in which both take
-turns, or a figure in the unit that the condition names. `ROWS` lists the works; a bar that is not reached has a "!".
-The rows of corruptions need albumentations for their peer.
+Prints one table; FILE is compared with before it is written. A value is the median ratio of rounds
+in which both take turns, or a figure in the unit that the condition names. `ROWS` lists the works;
+a bar that is not reached has a "!". The rows of corruptions need albumentations for their peer.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ from psyprobe.probes.showing import show
 from psyprobe.probes.words.delivery import deliver, png_bytes
 
 DISPLAY = pp.Display(peak=400)
-SIDE, PPD, BATCH, ROUNDS = 224, 60, 100, 9
+SIDE = 224
+PPD = 60
+BATCH = 100
+ROUNDS = 9
 PLACES = (np.arange(SIDE) - (SIDE - 1) / 2) / PPD
 EXPERIMENT = "gabor_achromatic"
-FREQUENCY, ORIENTATION = np.geomspace(0.5, 20, BATCH), np.linspace(0, 170, BATCH)
+FREQUENCY = np.geomspace(0.5, 20, BATCH)
+ORIENTATION = np.linspace(0, 170, BATCH)
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,17 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
     return (time.process_time() - start) / times
 
 
-def ratio(ours: Callable[[], object], other: Callable[[], object], times: int = 1, rounds: int = ROUNDS) -> float:
-    """Median of our time over the other's, in turn; the first round, which warms up, is left out."""
+def ratio(
+    ours: Callable[[], object], other: Callable[[], object], times: int = 1, rounds: int = ROUNDS
+) -> float:
+    """Median of our time over the other's, in turn; the first round, which warms up, is left
+    out."""
     found = [(seconds(ours, times), seconds(other, times)) for _ in range(rounds + 1)]
     return statistics.median(mine / theirs for mine, theirs in found[1:])
 
 
-# -- drawing ---------------------------------------------------------------------------------------------------------
+# -- drawing
+# ---------------------------------------------------------------------------------------------------------
 
 
 def naive_gabor() -> np.ndarray:
@@ -85,8 +93,12 @@ def naive_gabor() -> np.ndarray:
 
 
 def gabor() -> Row:
-    value = ratio(lambda: DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5)), naive_gabor, times=10)
-    return Row("one default gabor, encoded", "single, float64, over eight naive lines of numpy", value, 0.5)
+    value = ratio(
+        lambda: DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5)), naive_gabor, times=10
+    )
+    return Row(
+        "one default gabor, encoded", "single, float64, over eight naive lines of numpy", value, 0.5
+    )
 
 
 def red_green() -> Row:
@@ -98,12 +110,20 @@ def red_green() -> Row:
     def planar() -> np.ndarray:
         drive = np.empty((BATCH, 3, SIDE, SIDE), np.float32)
         envelope = np.exp(-(PLACES**2) / 2)
-        for planes, frequency, orientation in zip(drive, FREQUENCY, np.radians(ORIENTATION), strict=True):
+        for planes, frequency, orientation in zip(
+            drive, FREQUENCY, np.radians(ORIENTATION), strict=True
+        ):
             across = 2 * np.pi * frequency * np.cos(orientation) * PLACES
             down = -2 * np.pi * frequency * np.sin(orientation) * PLACES
-            rows = np.stack([np.cos(down) * envelope, -np.sin(down) * envelope], axis=1).astype(np.float32)
-            pattern = rows @ np.stack([np.cos(across) * envelope, np.sin(across) * envelope]).astype(np.float32)
-            for plane, of_pattern, mean in zip(planes, np.float32(step), np.float32(level), strict=True):
+            rows = np.stack([np.cos(down) * envelope, -np.sin(down) * envelope], axis=1).astype(
+                np.float32
+            )
+            pattern = rows @ np.stack(
+                [np.cos(across) * envelope, np.sin(across) * envelope]
+            ).astype(np.float32)
+            for plane, of_pattern, mean in zip(
+                planes, np.float32(step), np.float32(level), strict=True
+            ):
                 np.multiply(pattern, of_pattern, out=plane)
                 plane += mean
                 plane **= np.float32(1 / 2.4)
@@ -113,16 +133,31 @@ def red_green() -> Row:
 
     def ours() -> np.ndarray:
         colour: dict[str, Any] = {"direction": "red_green", "dtype": "float32"}
-        return DISPLAY.encode(pp.gabor(frequency=FREQUENCY, orientation=ORIENTATION, contrast=0.05, **colour))
+        return DISPLAY.encode(
+            pp.gabor(frequency=FREQUENCY, orientation=ORIENTATION, contrast=0.05, **colour)
+        )
 
     value = ratio(ours, planar)
-    return Row("red-green Gabors, encoded", "batch of 100, float32, over a planar float32 kernel", value, 2.0)
+    return Row(
+        "red-green Gabors, encoded",
+        "batch of 100, float32, over a planar float32 kernel",
+        value,
+        2.0,
+    )
 
 
 def one_noise() -> Row:
     spectrum = np.fft.rfft2(np.random.default_rng(0).standard_normal((SIDE, SIDE)))
-    ours, peer = lambda: pp.noise(frequency=4, contrast=0.15, seed=1), lambda: scipy.fft.irfft2(spectrum)
-    return Row("noise, one call", "single, float64, one band, over scipy's irfft2", ratio(ours, peer, times=20), 2.0)
+    return Row(
+        "noise, one call",
+        "single, float64, one band, over scipy's irfft2",
+        ratio(
+            lambda: pp.noise(frequency=4, contrast=0.15, seed=1),
+            lambda: scipy.fft.irfft2(spectrum),
+            times=20,
+        ),
+        2.0,
+    )
 
 
 def bands_of_noise() -> Row:
@@ -132,13 +167,20 @@ def bands_of_noise() -> Row:
         return [scipy.fft.irfft2(spectrum) for spectrum in spectra]
 
     value = ratio(lambda: pp.noise(frequency=FREQUENCY, contrast=0.15, seed=1), peer)
-    return Row("noise, 100 bands", "batch of 100, float64, over 100 times scipy's irfft2", value, 1.3)
+    return Row(
+        "noise, 100 bands", "batch of 100, float64, over 100 times scipy's irfft2", value, 1.3
+    )
 
 
 def dither() -> Row:
     drive = DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5))
     found = [seconds(lambda: png_bytes(deliver(drive, seed=1)), 10) for _ in range(ROUNDS)]
-    return Row("dither and PNG at 8 bits", "single, ms an image, best of nine rounds", 1000 * min(found), 4.0)
+    return Row(
+        "dither and PNG at 8 bits",
+        "single, ms an image, best of nine rounds",
+        1000 * min(found),
+        4.0,
+    )
 
 
 def certificate() -> Row:
@@ -155,7 +197,8 @@ def red_green_certificate() -> Row:
     return Row("certificate of a red-green Gabor", "single, float64, over drawing it", value, 15.0)
 
 
-# -- runs ------------------------------------------------------------------------------------------------------------
+# -- runs
+# ------------------------------------------------------------------------------------------------------------
 
 
 def small_network(width: int) -> Any:
@@ -163,7 +206,12 @@ def small_network(width: int) -> Any:
     import torch
 
     torch.manual_seed(0)
-    layers = [torch.nn.Conv2d(3, 48, 7, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(48, width, 3, 2, 1), torch.nn.ReLU()]
+    layers = [
+        torch.nn.Conv2d(3, 48, 7, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(48, width, 3, 2, 1),
+        torch.nn.ReLU(),
+    ]
     return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten()).eval()
 
 
@@ -179,19 +227,23 @@ def network_of_2_ms() -> Any:
     for _ in range(3 * ROUNDS):
         for width, network in networks.items():
             with torch.inference_mode():
-                found[width].append(1000 * seconds(lambda network=network: network(images)) / len(images))
+                found[width].append(
+                    1000 * seconds(lambda network=network: network(images)) / len(images)
+                )
     return networks[next((width for width in networks if min(found[width][1:]) >= 2.0), 640)]
 
 
 def experiment_over_passes(observer: Any, network: Any, rounds: int) -> tuple[float, float]:
-    """A whole default experiment on a new store over the bare passes of its 601 images, and ms of one of these."""
+    """A whole default experiment on a new store over the bare passes of its 601 images, and ms of
+    one of these."""
     import torch
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         plan = pp.plan(EXPERIMENT, observer)
         images = torch.rand(plan.batch_size, 3, SIDE, SIDE)
-        whole, sizes = plan.images // plan.batch_size, plan.images % plan.batch_size
+        whole = plan.images // plan.batch_size
+        sizes = plan.images % plan.batch_size
         stores = iter(range(100))
 
         def passes() -> None:
@@ -200,7 +252,9 @@ def experiment_over_passes(observer: Any, network: Any, rounds: int) -> tuple[fl
                     network(images[:size])
 
         def run() -> None:
-            pp.run(EXPERIMENT, observer, store=Path(folder) / f"{next(stores)}.sqlite", progress=False)
+            pp.run(
+                EXPERIMENT, observer, store=Path(folder) / f"{next(stores)}.sqlite", progress=False
+            )
 
         value = ratio(run, passes, rounds=rounds)
         return value, 1000 * seconds(passes) / plan.images
@@ -213,10 +267,16 @@ def overhead(name: str, rounds: int, bar: float, *, channels_last: bool = False)
     network = timm.create_model(name, num_classes=0).eval()
     order = "as timm gives it"
     if channels_last:
-        network, order = network.to(memory_format=torch.channels_last), "channels last, as psyprobe runs it"
+        network = network.to(memory_format=torch.channels_last)
+        order = "channels last, as psyprobe runs it"
     observer = pp.load_observer(f"timm:{name}", random_weights=True)
     value, each = experiment_over_passes(observer, network, rounds)
-    return Row(f"experiment, {name}", f"random weights, over bare passes of {each:.3g} ms, {order}", value, bar)
+    return Row(
+        f"experiment, {name}",
+        f"random weights, over bare passes of {each:.3g} ms, {order}",
+        value,
+        bar,
+    )
 
 
 def vit_experiment() -> Row:
@@ -224,7 +284,9 @@ def vit_experiment() -> Row:
 
 
 def lite0_experiment() -> list[Row]:
-    return [overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each) for each in (False, True)]
+    return [
+        overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each) for each in (False, True)
+    ]
 
 
 def small_experiment() -> list[Row]:
@@ -235,15 +297,24 @@ def small_experiment() -> list[Row]:
     least = images_over_passes(observer, network)
     return [
         Row("experiment, a small network", condition, value, 1.3),
-        Row("its images alone", f"drawn, encoded, normalised, passed and compared as pixels, {condition}", least, 1.3),
+        Row(
+            "its images alone",
+            f"drawn, encoded, normalised, passed and compared as pixels, {condition}",
+            least,
+            1.3,
+        ),
     ]
 
 
 def images_over_passes(observer: Any, network: Any) -> float:
-    """Four batches without questions, answers and store: the least that an experiment takes as it stands."""
+    """Four batches without questions, answers and store: the least that an experiment takes as it
+    stands."""
     import torch
 
-    specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 32)]
+    specs = [
+        pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
+        for frequency in np.geomspace(0.5, 20, 32)
+    ]
     (reference,) = show([specs[0].reference()], DISPLAY).pieces
     images = torch.rand(8, 3, SIDE, SIDE)
 
@@ -268,7 +339,9 @@ def corruptions() -> list[Row]:
     return listed(corruption_speed.rows, at_least=True)
 
 
-def listed(table: Callable[[], list[tuple[str, str, float, float]]], at_least: bool = False) -> list[Row]:
+def listed(
+    table: Callable[[], list[tuple[str, str, float, float]]], at_least: bool = False
+) -> list[Row]:
     """The rows of another script."""
     return [Row(*row, at_least=at_least) for row in table()]
 
@@ -298,19 +371,31 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(ROWS)}")
     parser.add_argument("--json", type=Path, help="compared with, then written")
     options = parser.parse_args()
     if unknown := set(options.rows) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}")
-    found = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
-    print(f"| {'work':46} | {'condition':58} | {'value':8} | {'to reach':10} | {'last':8} |\n|---|---|---|---|---|")
+    found = (
+        json.loads(options.json.read_text(encoding="utf-8"))
+        if options.json and options.json.exists()
+        else {}
+    )
+    print(
+        f"| {'work':46} | {'condition':58} | {'value':8} | {'to reach':10} | {'last':8} "
+        "|\n|---|---|---|---|---|"
+    )
     for row in (row for name in options.rows or ROWS for row in ROWS[name]()):
         key = f"{row.work}: {row.condition}"
         bar = f"{'>=' if row.at_least else '<='} {row.bar:g}{'' if row.holds else ' !'}"
         before = f"{found[key]['value']:.4g}" if key in found else "-"
-        print(f"| {row.work:46} | {row.condition:58} | {row.value:<8.4g} | {bar:10} | {before:8} |", flush=True)
+        print(
+            f"| {row.work:46} | {row.condition:58} | {row.value:<8.4g} | {bar:10} | {before:8} |",
+            flush=True,
+        )
         found[key] = asdict(row)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -29,63 +29,134 @@ def numbers(draw: np.random.Generator, count: int) -> list[float]:
 
 def of_pairs(count: int, observer: str, *, contents: bool = False) -> Iterator[Answered]:
     """Answers of an encoder with four measures, each about a stimulus of its own."""
-    draw, asked, named = np.random.default_rng(1), digest("measures"), digest(observer)
+    draw = np.random.default_rng(1)
+    asked = digest("measures")
+    named = digest(observer)
     for i in range(count):
         spec = {
-            "kind": "gabor", "luminance": 100.0, "ppd": 60.0, "size": [224, 224], "contrast": draw.random(),
-            "direction": "achromatic", "white": "D65", "observer": "cie2006_led_lcd", "frequency": draw.random(),
-            "orientation": 0.0, "phase": 0.0, "x": 0.0, "y": 0.0, "radius": 1.0, "aspect": 1.0,
-        }  # fmt: skip
+            "kind": "gabor",
+            "luminance": 100.0,
+            "ppd": 60.0,
+            "size": [224, 224],
+            "contrast": draw.random(),
+            "direction": "achromatic",
+            "white": "D65",
+            "observer": "cie2006_led_lcd",
+            "frequency": draw.random(),
+            "orientation": 0.0,
+            "phase": 0.0,
+            "x": 0.0,
+            "y": 0.0,
+            "radius": 1.0,
+            "aspect": 1.0,
+        }
         answer = {"values": [numbers(draw, 4)], "lengths": [numbers(draw, 3)]}
         told = ((digest(spec), "stimulus", spec),) if contents else ()
         yield Answered(Question(digest(i), asked, named, "detection 2"), answer, told, ORIGIN)
 
 
 def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
-    """Answers of a chat model to one prompt, each about an image of its own; log-probabilities in a precision.
+    """Answers of a chat model to one prompt, each about an image of its own; log-probabilities in a
+    precision.
 
     Servers compute them in float32, and tell them by its own digits or widened to float64.
     """
-    draw, asked, named = np.random.default_rng(2), digest("prompt"), digest("chat")
+    draw = np.random.default_rng(2)
+    asked = digest("prompt")
+    named = digest("chat")
     for i in range(count):
         shown = {
-            "stimuli": [{"kind": "annulus_noise", "luminance": 40.0, "contrast": 0.2, "seed": 77 * i}],
-            "pattern": 0, "image_seed": 977 * i, "dither_seeds": [31 * i], "delivery": {"bits": 8, "dither": "rpdf"},
-        }  # fmt: skip
-        first = [[f"token{k}", -float(logprobs(v))] for k, v in enumerate(numbers(draw, 20))] if logprobs else None
+            "stimuli": [
+                {"kind": "annulus_noise", "luminance": 40.0, "contrast": 0.2, "seed": 77 * i}
+            ],
+            "pattern": 0,
+            "image_seed": 977 * i,
+            "dither_seeds": [31 * i],
+            "delivery": {"bits": 8, "dither": "rpdf"},
+        }
+        first = (
+            [[f"token{k}", -float(logprobs(v))] for k, v in enumerate(numbers(draw, 20))]
+            if logprobs
+            else None
+        )
         reply = {
-            "text": "Yes." if i % 3 else "No.", "first_tokens": first, "complete": False, "finish": "stop",
-            "tokens_in": 119, "tokens_out": 2, "latency": round(float(draw.random()), 3), "attempts": 1, "cost": None,
-            "model": "gpt-4o-mini-2024-07-18", "server": "fp_0a1b2c3d",
-        }  # fmt: skip
-        answer = {"delivered_contrast": draw.random(), "coherent_gain": 1.0, "refused": "", "reply": reply}
-        yield Answered(Question(digest(i), asked, named, "yes_no 1"), answer, ((digest(i), "shown", shown),), ORIGIN)
+            "text": "Yes." if i % 3 else "No.",
+            "first_tokens": first,
+            "complete": False,
+            "finish": "stop",
+            "tokens_in": 119,
+            "tokens_out": 2,
+            "latency": round(float(draw.random()), 3),
+            "attempts": 1,
+            "cost": None,
+            "model": "gpt-4o-mini-2024-07-18",
+            "server": "fp_0a1b2c3d",
+        }
+        answer = {
+            "delivered_contrast": draw.random(),
+            "coherent_gain": 1.0,
+            "refused": "",
+            "reply": reply,
+        }
+        yield Answered(
+            Question(digest(i), asked, named, "yes_no 1"),
+            answer,
+            ((digest(i), "shown", shown),),
+            ORIGIN,
+        )
 
 
 def of_items(count: int) -> Iterator[Answered]:
     """Answers about items, each with a prompt of some 60 characters of its own."""
-    draw, named = np.random.default_rng(3), digest("chat")
+    draw = np.random.default_rng(3)
+    named = digest("chat")
     for i in range(count):
         words = " ".join(f"{value:x}" for value in draw.integers(1 << 20, size=8))
-        asked = {"prompt": f"What is {words}?", "system": "", "decoding": {"temperature": 0.0, "max_tokens": 32}}
-        reply = {"text": f"It is {draw.integers(1 << 20):x}.", "first_tokens": None, "finish": "stop", "latency": 0.25}
+        asked = {
+            "prompt": f"What is {words}?",
+            "system": "",
+            "decoding": {"temperature": 0.0, "max_tokens": 32},
+        }
+        reply = {
+            "text": f"It is {draw.integers(1 << 20):x}.",
+            "first_tokens": None,
+            "finish": "stop",
+            "latency": 0.25,
+        }
         told = ((digest(asked), "asked", asked), (digest(i), "shown", [digest(i)]))
-        yield Answered(Question(digest(i), digest(asked), named, "r_bench 1"), {"reply": reply}, told, ORIGIN)
+        yield Answered(
+            Question(digest(i), digest(asked), named, "r_bench 1"), {"reply": reply}, told, ORIGIN
+        )
 
 
 def record(pairs: int) -> RunRecord:
     return RunRecord(
-        "e", digest("e"), "title = 'e'", "pixels", digest("pixels"), {"name": "pixels"}, "detection",
-        {"pairs": [[digest(i), digest(i % 40)] for i in range(pairs)]}, {"psyprobe": "0.1.0"},
-        {"batch_size": 32, "batches": [{"references": [digest(i % 40)], "pairs": [i]} for i in range(0, pairs, 32)]},
-    )  # fmt: skip
+        "e",
+        digest("e"),
+        "title = 'e'",
+        "pixels",
+        digest("pixels"),
+        {"name": "pixels"},
+        "detection",
+        {"pairs": [[digest(i), digest(i % 40)] for i in range(pairs)]},
+        {"psyprobe": "0.1.0"},
+        {
+            "batch_size": 32,
+            "batches": [
+                {"references": [digest(i % 40)], "pairs": [i]} for i in range(0, pairs, 32)
+            ],
+        },
+    )
 
 
 def bytes_a_question(pairs: int = 2000) -> list[Row]:
     """Size of whole files, in commits of 250 answers, over questions."""
     rows = []
     kinds = {
-        "an encoder and its baseline": [*of_pairs(pairs, "net", contents=True), *of_pairs(pairs, "pixels")],
+        "an encoder and its baseline": [
+            *of_pairs(pairs, "net", contents=True),
+            *of_pairs(pairs, "pixels"),
+        ],
         "pixels alone": list(of_pairs(pairs, "pixels", contents=True)),
         "chat, words alone": list(of_words(pairs, logprobs=None)),
         "chat, 20 log-probabilities of float32": list(of_words(pairs, logprobs=np.float32)),
@@ -96,13 +167,23 @@ def bytes_a_question(pairs: int = 2000) -> list[Row]:
         for kind, answered in kinds.items():
             path = Path(folder) / f"{digest(kind)}.sqlite"
             with Store(path) as store:
-                store.keep(content for each in answered for content in each.contents if content[1] == "stimulus")
+                store.keep(
+                    content
+                    for each in answered
+                    for content in each.contents
+                    if content[1] == "stimulus"
+                )
                 if ("alone" in kind and "pixels" in kind) or "encoder" in kind:
                     store.begin(record(pairs))
                 for start in range(0, len(answered), 250):
                     store.add(answered[start : start + 250])
             rows.append(
-                (f"store: bytes a question, {kind}", f"{len(answered):,}", path.stat().st_size / len(answered), 250.0)
+                (
+                    f"store: bytes a question, {kind}",
+                    f"{len(answered):,}",
+                    path.stat().st_size / len(answered),
+                    250.0,
+                )
             )
     return rows
 
@@ -117,7 +198,9 @@ def answers_a_second(count: int = 20_000, rounds: int = 3) -> list[Row]:
             for first in range(0, count, 10_000):
                 store.add(answered[first : first + 10_000])
             best = max(best, count / (time.process_time() - start))
-    return [("store: answers a second of processor time", "commits of 10,000, synced", best, 20_000.0)]
+    return [
+        ("store: answers a second of processor time", "commits of 10,000, synced", best, 20_000.0)
+    ]
 
 
 def commits_a_second(seconds: float = 3.0) -> list[Row]:
@@ -125,7 +208,8 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
     answered = of_pairs(10_000_000, "net")
     commits = []
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.sqlite") as store:
-        add, start = store.add, time.monotonic()
+        add = store.add
+        start = time.monotonic()
         store.add = lambda some: (commits.append(1), add(some))[1]  # type: ignore[method-assign,func-returns-value]
         with Writer(store) as writer:
             while time.monotonic() - start < seconds:
@@ -133,9 +217,15 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
                     writer.add(next(answered))
                 writer.write_if_due()
                 time.sleep(0.002)
-    return [("store: commits a second with batches of 8", "one every 2 ms", len(commits) / seconds, 3.0)]
+    return [
+        ("store: commits a second with batches of 8", "one every 2 ms", len(commits) / seconds, 3.0)
+    ]
 
 
 if __name__ == "__main__":
-    for work, condition, value, bar in [*bytes_a_question(), *answers_a_second(), *commits_a_second()]:
+    for work, condition, value, bar in [
+        *bytes_a_question(),
+        *answers_a_second(),
+        *commits_a_second(),
+    ]:
         print(f"{work:<62} {condition:<28} {value:10.0f}  (bar {bar:g})")

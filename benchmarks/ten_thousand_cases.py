@@ -1,9 +1,11 @@
-"""Draw ten thousand generated stimuli, show them, and look for false alarms and health-check failures.
+"""Draw ten thousand generated stimuli, show them, and look for false alarms and health-check
+failures.
 
     python benchmarks/ten_thousand_cases.py [--cases 10000] [--seed 0]
 
-Every case is a stimulus that a display can show, of any kind, drawn in float64 or float32 by numpy or torch, measured
-against its specification, in the display's gamut, and again after encoding. A failure prints the simplest case.
+Every case is a stimulus that a display can show, of any kind, drawn in float64 or float32 by numpy
+or torch, measured against its specification, in the display's gamut, and again after encoding. A
+failure prints the simplest case.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ KINDS = ("uniforms", "gabors", "gratings", "noises", "discs", "sums")
 def cases(draw: st.DrawFn, kind: str) -> tuple[Specification, Display, str, str | None]:
     display = draw(strategies.displays())
     asked = draw(getattr(strategies, kind)(display))
-    return asked, display, draw(st.sampled_from(["float64", "float32"])), draw(st.sampled_from([None, "cpu"]))
+    return (
+        asked,
+        display,
+        draw(st.sampled_from(["float64", "float32"])),
+        draw(st.sampled_from([None, "cpu"])),
+    )
 
 
 def _check(kind: str, count: int, start: int, counts: Counter[str]) -> None:
@@ -43,16 +50,22 @@ def _check(kind: str, count: int, start: int, counts: Counter[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     each = -(-arguments.cases // len(KINDS))
-    begun, counts = time.perf_counter(), Counter[str]()
+    begun = time.perf_counter()
+    counts = Counter[str]()
     for kind in KINDS:
         _check(kind, each, arguments.seed, counts)
         print(f"{kind}: {counts[kind]} cases", flush=True)
-    print(f"{sum(counts.values())} cases without a false alarm, in {time.perf_counter() - begun:.0f} s")
+    print(
+        f"{sum(counts.values())} cases without a false alarm, in "
+        f"{time.perf_counter() - begun:.0f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
     python benchmarks/workers.py [waiting] [cluster] [pixels] [published] [encoder] [shared] [bare] [kills]     # or all
 
-waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
-pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels runs
-the six pages of detection, published the same as Cai et al. showed them. shared: two processes that run the encoder's
-page with one store, no workers. bare: what two processes are worth that only draw, encode and compare. kills: SIGKILL
-of any worker at 20 random moments: every question is there, and none was shown twice but what the dead one was at.
+waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second,
+8 Dask workers. pixels, published, encoder: two processes against one, one thread each; needs two
+cores of a quiet machine. pixels runs the six pages of detection, published the same as Cai et al.
+showed them. shared: two processes that run the encoder's page with one store, no workers. bare:
+what two processes are worth that only draw, encode and compare. kills: SIGKILL of any worker at 20
+random moments: every question is there, and none was shown twice but what the dead one was at.
 """
 
 from __future__ import annotations
@@ -60,9 +61,12 @@ def waited(executor: Any, count: int, seconds: float) -> float:
     with Store(None) as store, Writer(store) as writer:
         for units in (200, count):
             shown = [hashlib.sha256(f"{units} {i}".encode()).hexdigest() for i in range(units)]
-            batches = [Batch((Question(each, "asked", observer.card.digest, "1"),), seconds) for each in shown]
+            batches = [
+                Batch((Question(each, "asked", observer.card.digest, "1"),), seconds)
+                for each in shown
+            ]
             if units != count:
-                batches = [Batch(each.questions, 0.01) for each in batches]
+                batches = [Batch(batch.questions, 0.01) for batch in batches]
             agenda = Agenda(store, batches, writer)
             start = time.monotonic()
             found = list(executor.put(wait, {observer.card.digest: observer}, agenda))
@@ -96,7 +100,12 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
             for times, executor in ((alone, None), (both, pool)):
                 start = time.monotonic()
                 for page in pages:
-                    pp.run(page, observer, store=Path(folder) / f"{turn}{executor is pool}.sqlite", executor=executor)
+                    pp.run(
+                        page,
+                        observer,
+                        store=Path(folder) / f"{turn}{executor is pool}.sqlite",
+                        executor=executor,
+                    )
                 if turn:  # the first warms up
                     times.append(time.monotonic() - start)
     return worth(alone, both)
@@ -104,12 +113,20 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
 
 def worth(alone: list[float], both: list[float]) -> dict[str, float]:
     """How many times one process two are, by the medians of their seconds."""
-    one, two = np.median(alone), np.median(both)
+    one = np.median(alone)
+    two = np.median(both)
     return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
 
 
 #: The six pages of detection.
-PAGES = ("gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "area", "luminance")
+PAGES = (
+    "gabor_achromatic",
+    "gabor_red_green",
+    "gabor_yellow_violet",
+    "noise_achromatic",
+    "area",
+    "luminance",
+)
 
 
 def pixels() -> dict[str, float]:
@@ -125,7 +142,8 @@ def encoder() -> dict[str, float]:
 
 
 def run_when_told(connection: Connection) -> None:
-    """Run the encoder's page with the store that somebody names, and tell that it is done; end at none."""
+    """Run the encoder's page with the store that somebody names, and tell that it is done; end at
+    none."""
     observer = pp.load_observer("packaged:efficientnet_lite0")
     while path := connection.recv():
         pp.run("gabor_achromatic", observer, store=path)
@@ -133,7 +151,9 @@ def run_when_told(connection: Connection) -> None:
 
 
 def shared() -> dict[str, float]:
-    ends, alone, both = two_processes(run_when_told), [], []
+    ends = two_processes(run_when_told)
+    alone = []
+    both = []
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(4):
             for times, who in ((alone, [ends[turn % 2]]), (both, ends)):
@@ -151,7 +171,8 @@ def shared() -> dict[str, float]:
 
 def two_processes(target: Callable[[Connection], None]) -> list[Connection]:
     """What speaks to two processes that wait for orders."""
-    spawn, ends = get_context("spawn"), []
+    spawn = get_context("spawn")
+    ends = []
     for _ in range(2):
         here, there = spawn.Pipe()
         spawn.Process(target=target, args=(there,), daemon=True).start()
@@ -162,7 +183,10 @@ def two_processes(target: Callable[[Connection], None]) -> list[Connection]:
 def draw_when_told(connection: Connection) -> None:
     """Draw, encode and compare as many batches as somebody says, and tell the seconds; end at 0."""
     display = pp.Display(peak=400)
-    specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 8)]
+    specs = [
+        pp.stimulus.Gabor(frequency=frequency, contrast=0.5)
+        for frequency in np.geomspace(0.5, 20, 8)
+    ]
     reference = show([specs[0].reference()], display).drive[..., 0].reshape(1, -1)
     while count := connection.recv():
         start = time.monotonic()
@@ -172,7 +196,8 @@ def draw_when_told(connection: Connection) -> None:
 
 
 def bare() -> dict[str, float]:
-    ends, found = two_processes(draw_when_told), []
+    ends = two_processes(draw_when_told)
+    found = []
     for turn in range(13):
         one = 0.0
         for end in ends:
@@ -200,9 +225,11 @@ def kills() -> dict[str, float]:
     count = 0
     changes = (("to = 4, n = 3", "to = 4, n = 40"), ("to = 1, n = 3", "to = 1, n = 40"))
     with tempfile.TemporaryDirectory() as name:
-        folder, notes = Path(name), Path(name) / "shown.txt"
+        folder = Path(name)
+        notes = Path(name) / "shown.txt"
         os.environ[noting.VARIABLE] = str(notes)
-        page, who = write_experiment(folder, *changes), noting.observer()
+        page = write_experiment(folder, *changes)
+        who = noting.observer()
         alone = pp.run(page, who, batch_size=2)
         whole = {digest for _, digest in noting.notes(notes)}
         while count < 20:
@@ -210,7 +237,9 @@ def kills() -> dict[str, float]:
             dead: list[int] = []
             over = threading.Event()
             with WorkerPool(4) as pool:
-                thread = threading.Thread(target=kill_now_and_then, args=(pool, dead, 20 - count, over), daemon=True)
+                thread = threading.Thread(
+                    target=kill_now_and_then, args=(pool, dead, 20 - count, over), daemon=True
+                )
                 thread.start()
                 result = pp.run(page, who, batch_size=2, executor=pool)
                 over.set()
@@ -219,7 +248,11 @@ def kills() -> dict[str, float]:
             assert {digest for _, digest in noting.notes(notes)} == whole
             assert all(pids & set(dead) for pids in noting.shown_twice(notes))
             count += len(dead)
-            print(f"  {len(dead)} workers killed, {len(noting.shown_twice(notes))} batches shown again", flush=True)
+            print(
+                f"  {len(dead)} workers killed, {len(noting.shown_twice(notes))} batches shown "
+                "again",
+                flush=True,
+            )
     return {"kills": count}
 
 
@@ -237,7 +270,11 @@ KINDS: dict[str, Callable[[], dict[str, float]]] = {
 
 def main() -> None:
     for name in sys.argv[1:] or KINDS:
-        print(name, json.dumps({key: round(value, 3) for key, value in KINDS[name]().items()}), flush=True)
+        print(
+            name,
+            json.dumps({key: round(value, 3) for key, value in KINDS[name]().items()}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

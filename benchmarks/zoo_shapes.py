@@ -1,7 +1,8 @@
 """Build every model of the zoo without weights and hold its feature's shape to the catalogue.
 
-On torch's meta device nothing is computed and nothing stored, so that a network of a billion parameters costs a
-second; the tests run small ones of each loader for real. Prints one line a model, and ends non-zero on a difference.
+On torch's meta device nothing is computed and nothing stored, so that a network of a billion
+parameters costs a second; the tests run small ones of each loader for real. Prints one line a
+model, and ends non-zero on a difference.
 """
 
 from __future__ import annotations
@@ -23,12 +24,18 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
         size = model.options.get("input_size")
         with torch.device("meta"):
             module = timm.create_model(name, **({"img_size": size} if size else {})).eval()
-            images = torch.empty(1, 3, *((size, size) if size else timm.get_pretrained_cfg(name).input_size[1:]))
+            images = torch.empty(
+                1, 3, *((size, size) if size else timm.get_pretrained_cfg(name).input_size[1:])
+            )
             layer = model.options.get("layers")
             if layer is None:
-                return tuple(module.forward_head(module.forward_features(images), pre_logits=True).shape[1:])
+                return tuple(
+                    module.forward_head(module.forward_features(images), pre_logits=True).shape[1:]
+                )
             seen = []
-            module.get_submodule(layer).register_forward_hook(lambda _, __, output: seen.append(output))
+            module.get_submodule(layer).register_forward_hook(
+                lambda _, __, output: seen.append(output)
+            )
             module(images)
             return tuple(seen[0].shape[1:])
     if prefix == "open_clip":
@@ -73,5 +80,8 @@ if __name__ == "__main__":
             continue
         alike = shape == model.shape and math.prod(shape) == math.prod(model.shape)
         wrong += not alike
-        print(f"{model.name:45} {shape} {'as catalogued' if alike else f'CATALOGUED AS {model.shape}'}")
+        print(
+            f"{model.name:45} {shape} "
+            f"{'as catalogued' if alike else f'CATALOGUED AS {model.shape}'}"
+        )
     sys.exit(min(wrong, 1))

@@ -1,4 +1,5 @@
-"""Write docs/zoo.md from the catalogue (psyprobe/observers/encoders/zoo.toml): ``python benchmarks/zoo_table.py``."""
+"""Write docs/zoo.md from the catalogue (psyprobe/observers/encoders/zoo.toml): ``python
+benchmarks/zoo_table.py``."""
 
 from __future__ import annotations
 

@@ -60,7 +60,11 @@ def _made(app: Any) -> None:
     """Pages that are made at each build lie in folders that git passes over."""
     for name in ("api", "gallery", "notebooks", "beside"):
         shutil.rmtree(HERE / name, ignore_errors=True)
-    shutil.copytree(ROOT / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns(".*", "psyprobe-results"))
+    shutil.copytree(
+        ROOT / "notebooks",
+        HERE / "notebooks",
+        ignore=shutil.ignore_patterns(".*", "psyprobe-results"),
+    )
     (HERE / "beside").mkdir()
     for name, page in BESIDE.items():
         text = re.sub(r"\]\(docs/", "](../", (ROOT / name).read_text(encoding="utf-8"))
@@ -84,7 +88,10 @@ def _captioned(block: re.Match[str]) -> str:
     language, note = block.groups()
     if note == "installs":  # a mark for the tests
         return f"```{language}"
-    return f"```{{code-block}} {language}\n:caption: {note if '.' in note else note[0].upper() + note[1:]}\n"
+    return (
+        f"```{{code-block}} {language}\n:caption: "
+        f"{note if '.' in note else note[0].upper() + note[1:]}\n"
+    )
 
 
 def setup(app: Any) -> None:

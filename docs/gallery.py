@@ -1,4 +1,6 @@
-"""The gallery: a page for each stimulus, experiment and probe of the catalogue, drawn whenever the site is built."""
+"""The gallery: a page for each stimulus, experiment and probe of the catalogue, drawn whenever the
+site is built.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.probes import probe_names, probe_summary
 from psyprobe.reporting.provenance import places_of, strongest
 from psyprobe.stimulus import Clip, Specification, level_of
-from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue_names, load_stimulus
+from psyprobe.stimulus.catalogue import (
+    StimulusSet,
+    catalogue_folder,
+    catalogue_names,
+    load_stimulus,
+)
 
 #: Whom experiments in words are shown with.
 _ANSWERS = "simulated:watson-malo"
@@ -108,10 +115,14 @@ def write(folder: Path) -> None:
     _write(
         folder / "index.md",
         "# Gallery",
-        "Every stimulus, experiment and probe that comes with psyprobe. Each page has a figure, the code that draws "
-        "it, and the file behind it, to copy and change. Stimuli and experiments also show their certificate: what was "
+        "Every stimulus, experiment and probe that comes with psyprobe. Each page has a figure, "
+        "the code that draws "
+        "it, and the file behind it, to copy and change. Stimuli and experiments also show "
+        "their certificate: what was "
         "requested, and what the pixels deliver.",
-        _cards([(title, name, _COVERS[name], f"{len(cards)} pages") for title, name, cards in sections]),
+        _cards(
+            [(title, name, _COVERS[name], f"{len(cards)} pages") for title, name, cards in sections]
+        ),
         _toctree([name for _, name, _ in sections]),
     )
 
@@ -129,18 +140,34 @@ def _cards(shown: Sequence[tuple[str, str, str, str]]) -> str:
     items = []
     for heading, page, image, words in shown:
         picture = [f":img-top: {image}"] if image else []
-        items += [":::{grid-item-card} " + heading, f":link: {page}", ":link-type: doc", *picture, "", words, ":::", ""]
+        items += [
+            ":::{grid-item-card} " + heading,
+            f":link: {page}",
+            ":link-type: doc",
+            *picture,
+            "",
+            words,
+            ":::",
+            "",
+        ]
     return "\n".join(["::::{grid} 2 2 3 3", ":gutter: 3", "", *items, "::::"])
 
 
 def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
     """An index with a picture a page."""
-    shown = [(heading, f"{title.lower()}-{name}", image, f"`{name}`") for name, (heading, image) in cards.items()]
-    return "\n\n".join([f"# {title}", _cards(shown), _toctree([page for _, page, _, _ in shown]), ""])
+    shown = [
+        (heading, f"{title.lower()}-{name}", image, f"`{name}`")
+        for name, (heading, image) in cards.items()
+    ]
+    return "\n\n".join(
+        [f"# {title}", _cards(shown), _toctree([page for _, page, _, _ in shown]), ""]
+    )
 
 
 def _figure(folder: Path, kind: str, name: str, code: str) -> tuple[dict[str, Any], str, str]:
-    """What the code of a page leaves behind once it has drawn the figure, the figure, and the code as a section."""
+    """What the code of a page leaves behind once it has drawn the figure, the figure, and the code
+    as a section.
+    """
     stem = f"{kind}-{name}"
     made: dict[str, Any] = {"__name__": stem}
     with chdir(folder), redirect_stdout(StringIO()):
@@ -156,7 +183,8 @@ def _code(stem: str, code: str) -> str:
     return f"## The code\n\n{about}\n\n```python\n{code.rstrip()}\n```"
 
 
-# -- stimuli ----------------------------------------------------------------------------------------------------------
+# -- stimuli
+# ----------------------------------------------------------------------------------------------------------
 
 _STIMULUS = """import psyprobe as pp
 from psyprobe.plotting import save_figure, stimulus_strip
@@ -180,14 +208,18 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     found = load_stimulus(name)
     display = pp.Display.preset(_DISPLAYS[name]) if name in _DISPLAYS else pp.Display(peak=400.0)
     contrasts = [_plain(each) for each in found.levels.get("contrast", ())]
-    places = [{level: _plain(value) for level, value in at.items()} for at in places_of(found.levels)]
+    places = [
+        {level: _plain(value) for level, value in at.items()} for at in places_of(found.levels)
+    ]
     tried = [strongest(found, at, contrasts, display) for at in places]
     shown = [spec for spec in tried if spec is not None]
     code = _STIMULUS.format(
         name=name,
         display=f'.preset("{_DISPLAYS[name]}")' if name in _DISPLAYS else "(peak=400)  # cd/m²",
         specs="\n".join(f"    stimuli.spec({_arguments(found, spec)})," for spec in shown),
-        labels="\n".join(f"    {_label(spec, list(found.levels))!r}," for spec in shown).replace("'", '"'),
+        labels="\n".join(f"    {_label(spec, list(found.levels))!r}," for spec in shown).replace(
+            "'", '"'
+        ),
         still=".picture()" if isinstance(shown[0], Clip) else "",
         middle=len(shown) // 2,
     )
@@ -201,7 +233,8 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
         f"![{found.title}]({image})",
         _certificate(made["specs"][len(shown) // 2], display),
         section,
-        f"As a file, with its certificate beside it:\n\n```bash\npsyprobe render {name} -o {name}.png\n```"
+        f"As a file, with its certificate beside it:\n\n```bash\npsyprobe render {name} -o "
+        f"{name}.png\n```"
         if name not in _DISPLAYS
         else "",
         "## The stimulus file",
@@ -219,7 +252,9 @@ def _label(spec: Specification, levels: Sequence[str]) -> str:
     told = []
     for name in levels:
         unit = level_of(spec, name).unit
-        told.append(f"{name.replace('_', ' ')} {spec.value(name):.3g}{'' if unit == '1' else f' {unit}'}")
+        told.append(
+            f"{name.replace('_', ' ')} {spec.value(name):.3g}{'' if unit == '1' else f' {unit}'}"
+        )
     return "\n".join(told[:2])
 
 
@@ -247,10 +282,15 @@ def _certificate(spec: Specification, display: pp.Display) -> str:
 
 
 def _differences(differences: Sequence[str], heading: str = "What differs from its source") -> str:
-    return "\n".join([f"**{heading}**", "", *(f"- {each}" for each in differences)]) if differences else ""
+    return (
+        "\n".join([f"**{heading}**", "", *(f"- {difference}" for difference in differences)])
+        if differences
+        else ""
+    )
 
 
-# -- experiments ------------------------------------------------------------------------------------------------------
+# -- experiments
+# ------------------------------------------------------------------------------------------------------
 
 _EXPERIMENT = """import matplotlib.pyplot as plt
 import psyprobe as pp
@@ -278,7 +318,11 @@ save_figure(plt.gcf(), "{name}.png")
 def _experiment(folder: Path, name: str) -> tuple[str, str]:
     text = (catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8")
     page = tomllib.loads(text)
-    about = f"`{name}`. Source: {page['source']}." if page.get("source", "psyprobe") != "psyprobe" else f"`{name}`."
+    about = (
+        f"`{name}`. Source: {page['source']}."
+        if page.get("source", "psyprobe") != "psyprobe"
+        else f"`{name}`."
+    )
     ending = [
         "## Run it",
         f"```bash (needs an observer)\npsyprobe run {name} --observer NAME\n```",
@@ -301,7 +345,8 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         _differences(page.get("differences", ())),
         _differences(page.get("assumed", ()), "What the source does not say"),
         f"![{page['title']}]({image})",
-        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels than the experiment file has.",
+        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels than the "
+        "experiment file has.",
         section,
         _certificate(spec, experiment.display),
         *ending,
@@ -322,7 +367,8 @@ def _experiment_code(name: str, experiment: Experiment) -> str:
     words = experiment.asking is not None and experiment.probe not in ("discrimination", "acuity")
     if words:
         changes += [
-            "asking = experiment.asking.model_copy(update={'prompts': experiment.asking.prompts[:1]})",
+            "asking = experiment.asking.model_copy(update={'prompts': "
+            "experiment.asking.prompts[:1]})",
             "experiment = experiment.model_copy(update={'asking': asking})",
         ]
     return _EXPERIMENT.format(
@@ -338,26 +384,33 @@ def _middle(experiment: Experiment) -> dict[str, float]:
     return {name: float(values[len(values) // 2]) for name, values in experiment.levels.items()}
 
 
-# -- probes -----------------------------------------------------------------------------------------------------------
+# -- probes
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _probe(folder: Path, name: str) -> tuple[str, str]:
     more, shown = _PROBES[name]
     if name in _COMMANDS:
-        image, section = (
-            f"../{shown}",
-            f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}",
+        image = f"../{shown}"
+        section = (
+            f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}"
         )
     elif shown:
-        image, code = f"experiments-{shown}.png", (folder / f"experiments-{shown}.py").read_text(encoding="utf-8")
+        image = f"experiments-{shown}.png"
+        code = (folder / f"experiments-{shown}.py").read_text(encoding="utf-8")
         section = _code(f"experiments-{shown}", code)
     else:
         _, image, section = _figure(folder, "probes", name, _TWO_INTERVAL)
-    listed = ["Experiments that use it:", "", *(f"- [{each}](experiments-{each}.md)" for each in _uses(name))]
+    listed = [
+        "Experiments that use it:",
+        "",
+        *(f"- [{use}](experiments-{use}.md)" for use in _uses(name)),
+    ]
     _write(
         folder / f"probes-{name}.md",
         f"# {name}",
-        f"It asks {probe_summary(name)}. More: [{more.removesuffix('.md').replace('_', ' ')}](../{more}).",
+        f"It asks {probe_summary(name)}. More: "
+        f"[{more.removesuffix('.md').replace('_', ' ')}](../{more}).",
         f"![What {name} shows]({image})",
         f'In an experiment file:\n\n```toml\nprobe = "{name}"\n```',
         "\n".join(listed) if listed[2:] else "",
@@ -368,6 +421,8 @@ def _probe(folder: Path, name: str) -> tuple[str, str]:
 
 def _uses(probe: str) -> Iterator[str]:
     for name in catalogue_names("experiments"):
-        page = tomllib.loads((catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8"))
+        page = tomllib.loads(
+            (catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8")
+        )
         if page.get("probe") == probe:
             yield name

@@ -1,4 +1,6 @@
-"""The API reference: which names are public, and a page for each, written whenever the site is built."""
+"""The API reference: which names are public, and a page for each, written whenever the site is
+built.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,40 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-#: Modules that others build on: what they are for, and their public names (None: those of ``__all__``). Of a name that
-#: several offer, the first has the page.
+#: Modules that others build on: what they are for, and their public names (None: those of
+#: ``__all__``). Of a name that several offer, the first has the page.
 MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe": ("What a script needs: `import psyprobe as pp`", None),
     "psyprobe.stimulus": ("Stimuli as values, and kinds of your own", None),
-    "psyprobe.stimulus.catalogue": ("Stimuli and levels from files", "StimulusSet catalogue_names read_levels"),
-    "psyprobe.stimulus.handover": ("Stimuli for other programs", "PsychoPyImage for_psychopy torch_dataset"),
-    "psyprobe.stimulus.pattern": ("What kinds of stimuli are built from", "pixel_positions cos_sin_degrees"),
+    "psyprobe.stimulus.catalogue": (
+        "Stimuli and levels from files",
+        "StimulusSet catalogue_names read_levels",
+    ),
+    "psyprobe.stimulus.handover": (
+        "Stimuli for other programs",
+        "PsychoPyImage for_psychopy torch_dataset",
+    ),
+    "psyprobe.stimulus.pattern": (
+        "What kinds of stimuli are built from",
+        "pixel_positions cos_sin_degrees",
+    ),
     "psyprobe.stimulus.estimate": (
         "Estimators that know nothing of the drawing",
-        "LinearFit rms_contrast fit_patterns fourier_power radial_frequency out_of_band_energy band_limits "
+        "LinearFit rms_contrast fit_patterns fourier_power radial_frequency out_of_band_energy "
+        "band_limits "
         "pixel_centres gaussian to_float64",
     ),
-    "psyprobe.stimulus.sines": ("Sines fitted to pixels", "Sine SineFit PatternFit dominant_frequency"),
+    "psyprobe.stimulus.sines": (
+        "Sines fitted to pixels",
+        "Sine SineFit PatternFit dominant_frequency",
+    ),
     "psyprobe.light.display": ("Displays", "Display Gamut pixels_per_degree display_presets"),
     "psyprobe.light.screen": ("A screen that was measured", "Screen read_screen"),
     "psyprobe.light.transfer": ("Transfer functions", "light_of_drive drive_of_light"),
     "psyprobe.light.colour": (
         "Cones, primaries, whites",
-        "ConeObserver cone_observer white_xyz rgb_to_xyz_matrix xyz_to_lms dkl_matrix direction_vector",
+        "ConeObserver cone_observer white_xyz rgb_to_xyz_matrix xyz_to_lms dkl_matrix "
+        "direction_vector",
     ),
     "psyprobe.human": ("What people see", None),
     "psyprobe.corruption": ("How images go wrong", None),
@@ -41,7 +57,10 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.experiment.prompts": ("Wordings of a question", "Prompt load_prompts prompt_sets"),
     "psyprobe.probes": ("How to ask", None),
     "psyprobe.probes.conduct": ("Running and planning", "run plan run_shard load_results"),
-    "psyprobe.probes.results": ("Scores and figures of any result", "score score_layers scoreboard plot"),
+    "psyprobe.probes.results": (
+        "Scores and figures of any result",
+        "score score_layers scoreboard plot",
+    ),
     "psyprobe.probes.designs": ("Which contrast comes next", None),
     "psyprobe.probes.words.delivery": (
         "What of a contrast arrives",
@@ -69,12 +88,14 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.testing": ("Calibration tests for stimuli of your own", None),
     "psyprobe.testing.strategies": (
         "Stimuli and displays for hypothesis",
-        "Patterns displays directions backgrounds fields gabors gratings noises discs uniforms sums stimuli "
+        "Patterns displays directions backgrounds fields gabors gratings noises discs uniforms "
+        "sums stimuli "
         "shown_stimuli experiments",
     ),
     "psyprobe.errors": (
         "Errors",
-        "PsyprobeError InputError UnknownNameError GamutError WeightsError StoreError ConditionWarning",
+        "PsyprobeError InputError UnknownNameError GamutError WeightsError StoreError "
+        "ConditionWarning",
     ),
 }
 
@@ -133,7 +154,10 @@ _BLOCK = re.compile(r"^```python(?: \(\S+\.py\))?\n(.*?)^```", re.MULTILINE | re
 @cache
 def _shown_code() -> dict[str, str]:
     """The Python of each page that the tests run."""
-    pages = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.md"))}
+    pages = {
+        path.stem: path.read_text(encoding="utf-8")
+        for path in sorted(Path(__file__).parent.glob("*.md"))
+    }
     return {name: "\n".join(_BLOCK.findall(text)) for name, text in pages.items()}
 
 
@@ -150,7 +174,9 @@ def used_by(name: Name) -> list[Name]:
     return [
         one
         for one in public_names()
-        if one.value is not name.value and (one.kind == "class" or has_example(one)) and word.search(_annotations(one))
+        if one.value is not name.value
+        and (one.kind == "class" or has_example(one))
+        and word.search(_annotations(one))
     ]
 
 
@@ -161,7 +187,10 @@ def _annotations(name: Name) -> str:
     if name.kind != "class":
         return ""
     members = [getattr(member, "fget", member) for member in vars(name.value).values()]
-    told = [vars(name.value).get("__annotations__", {}), *(getattr(each, "__annotations__", {}) for each in members)]
+    told = [
+        vars(name.value).get("__annotations__", {}),
+        *(getattr(each, "__annotations__", {}) for each in members),
+    ]
     return str(told)
 
 
@@ -190,7 +219,12 @@ def write(folder: Path) -> None:
         # Nobody calls a protocol.
         shown = f"{name.name}()" if getattr(name.value, "_is_protocol", False) else name.name
         text = _PAGE.format(
-            name=name.name, shown=shown, module=name.module, kind=name.kind, options=options, more=_more(name)
+            name=name.name,
+            shown=shown,
+            module=name.module,
+            kind=name.kind,
+            options=options,
+            more=_more(name),
         )
         (folder / f"{name.full}.md").write_text(text, encoding="utf-8")
     shown = {module: names for module, names in by_module.items() if names}
@@ -213,10 +247,18 @@ source. Start with [`psyprobe`](psyprobe.md): a script rarely needs more.
 
 def _class_options(value: Any) -> str:
     """All members but the fields that the docstring tells of as parameters."""
-    fields = [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
+    fields = (
+        [field.name for field in dataclasses.fields(value)]
+        if dataclasses.is_dataclass(value)
+        else []
+    )
     named = re.findall(r"^([\w, ]+) : ", inspect.getdoc(value) or "", re.MULTILINE)
-    told = {each for line in named for each in line.split(", ")}
-    apart = f"   :exclude-members: {', '.join(sorted(told & set(fields)))}\n" if told & set(fields) else ""
+    told = {part for line in named for part in line.split(", ")}
+    apart = (
+        f"   :exclude-members: {', '.join(sorted(told & set(fields)))}\n"
+        if told & set(fields)
+        else ""
+    )
     return f"   :members:\n   :undoc-members:\n{apart}"
 
 
@@ -224,12 +266,17 @@ def _more(name: Name) -> str:
     """Where else it is seen at work."""
     pages = [f"[{page.replace('_', ' ')}](../{page}.md)" for page in shown_in(name)]
     makers = [f"[`{one.name}`]({one.full}.md)" for one in used_by(name)]
-    told = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [f"Used by: {', '.join(makers)}."] * bool(makers)
+    told = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [
+        f"Used by: {', '.join(makers)}."
+    ] * bool(makers)
     return "".join(f"\n{line}\n" for line in told)
 
 
 def _module_page(module: str, names: list[Name]) -> str:
-    rows = "\n".join(f"| [`{one.name}`]({one.full}.md) | {one.summary.replace('|', '&#124;')} |" for one in names)
+    rows = "\n".join(
+        f"| [`{name.name}`]({name.full}.md) | {name.summary.replace('|', '&#124;')} |"
+        for name in names
+    )
     return f"""# {module}
 
 {MODULES[module][0]}.
@@ -238,7 +285,7 @@ def _module_page(module: str, names: list[Name]) -> str:
 |---|---|
 {rows}
 
-{_toctree(one.full for one in names)}
+{_toctree(name.full for name in names)}
 """
 
 

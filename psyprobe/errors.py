@@ -1,4 +1,6 @@
-"""What psyprobe raises: each message is one sentence that names the value, what is allowed and the remedy."""
+"""What psyprobe raises: each message is one sentence that names the value, what is allowed and the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,17 @@ def clipped(message: str, most: int = _LONGEST) -> str:
     >>> clipped("size is " + "9" * 5000 + "; give a whole number")
     'size is 999...9 ... 9...9; give a whole number'
     """
-    return message if len(message) <= most else f"{message[: most - most // 3 - 5]} ... {message[-(most // 3) :]}"
+    return (
+        message
+        if len(message) <= most
+        else f"{message[: most - most // 3 - 5]} ... {message[-(most // 3) :]}"
+    )
 
 
 class PsyprobeError(Exception):
-    """Any failure that psyprobe foresees; the command line prints it as one line. Long messages are `clipped`."""
+    """Any failure that psyprobe foresees; the command line prints it as one line. Long messages are
+    `clipped`.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(clipped(message))
@@ -53,11 +61,15 @@ class StoreError(PsyprobeError):
 
 
 class UnfinishedError(PsyprobeError):
-    """A run stopped before its end though nothing is wrong: what is answered is kept, and the same run goes on."""
+    """A run stopped before its end though nothing is wrong: what is answered is kept, and the same
+    run goes on.
+    """
 
 
 class ConditionWarning(UserWarning):
-    """What is shown is not what people saw with whom it is compared, or what answers is not what answered before."""
+    """What is shown is not what people saw with whom it is compared, or what answers is not what
+    answered before.
+    """
 
 
 def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError:
@@ -84,7 +96,11 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
     """
     known = sorted(valid)
     given = f"{name!r:.100}"
-    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5) if isinstance(name, str) else []
+    near = (
+        difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5)
+        if isinstance(name, str)
+        else []
+    )
     guess = f"did you mean {near[0]!r}? " if near else ""
     listed = textwrap.shorten(", ".join(known) or "none", 200, placeholder=" ...")
     return UnknownNameError(f"unknown {kind} {given}; {guess}Known: {listed}")
@@ -98,8 +114,8 @@ def own_failure(problem: BaseException, file: str | None = None) -> str:
     problem : BaseException
         Caught.
     file : str, optional
-        Whose last line that had a part in it is named; by default any file that is neither psyprobe's, Python's nor
-        an installed library's.
+        Whose last line that had a part in it is named; by default any file that is neither
+        psyprobe's, Python's nor an installed library's.
 
     Returns
     -------
@@ -117,14 +133,18 @@ def own_failure(problem: BaseException, file: str | None = None) -> str:
 
 
 def own_place(problem: BaseException, file: str | None = None) -> str:
-    """The file and the line of `own_failure`, as "my_network.py, line 12"; empty where there is none."""
-    code, line = file, problem.lineno if file and isinstance(problem, SyntaxError) else None
+    """The file and the line of `own_failure`, as "my_network.py, line 12"; empty where there is
+    none.
+    """
+    code = file
+    line = problem.lineno if file and isinstance(problem, SyntaxError) else None
     trace = problem.__traceback__
     packages = _packages_beside() if file is None else set()
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
         if name == file if file is not None else _is_own(trace.tb_frame, packages):
-            code, line = name, trace.tb_lineno
+            code = name
+            line = trace.tb_lineno
         trace = trace.tb_next
     return f"{Path(code).name}, line {line}" if code and line else ""
 
@@ -132,7 +152,9 @@ def own_place(problem: BaseException, file: str | None = None) -> str:
 def _is_own(frame: FrameType, packages: set[str]) -> bool:
     """Whether a frame is of a user's file or of a package that adds to psyprobe."""
     module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    if module in packages or module.startswith("psyprobe_"):  # as files that a page names are called
+    if module in packages or module.startswith(
+        "psyprobe_"
+    ):  # as files that a page names are called
         return True
     file = Path(frame.f_code.co_filename)
     library = module == "psyprobe" or module in sys.stdlib_module_names or not file.is_file()
@@ -143,5 +165,7 @@ def _packages_beside() -> set[str]:
     # Loaded here: nothing that goes well needs it.
     from importlib.metadata import distributions
 
-    points = (point for each in distributions() for point in each.entry_points)
-    return {point.module.partition(".")[0] for point in points if point.group.startswith("psyprobe.")}
+    points = (point for distribution in distributions() for point in distribution.entry_points)
+    return {
+        point.module.partition(".")[0] for point in points if point.group.startswith("psyprobe.")
+    }

@@ -1,4 +1,5 @@
-"""Results of questioning runs without an observer: a logistic one of known thresholds, drawn with numpy."""
+"""Results of questioning runs without an observer: a logistic one of known thresholds, drawn with
+numpy."""
 
 from __future__ import annotations
 
@@ -15,9 +16,13 @@ FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 LOGISTIC = 2 * np.log(19)
 
 
-def log_thresholds(prompts: int = 1, sd: float = 0.0, seed: int = 0, frequencies: Sequence[float] = FREQUENCIES):
+def log_thresholds(
+    prompts: int = 1, sd: float = 0.0, seed: int = 0, frequencies: Sequence[float] = FREQUENCIES
+):
     """Log10 thresholds, shape (prompts, frequencies): Watson-Malo, each prompt moved as a whole."""
-    shift = np.random.default_rng(seed).normal(0, sd, (prompts, 1)) if sd else np.zeros((prompts, 1))
+    shift = (
+        np.random.default_rng(seed).normal(0, sd, (prompts, 1)) if sd else np.zeros((prompts, 1))
+    )
     return -np.log10(watson_malo_csf(frequencies)) + shift
 
 
@@ -54,16 +59,33 @@ def chat_result(
             said, read = np.nan, "invalid"
         rows.append(
             {
-                "frequency": frequency, "contrast": c, "delivered_contrast": delivered * c, "coherent_gain": delivered,
-                "catch": int(c == 0), "shown": 1, "repeat": repeat, "image_seed": repeat, "prompt": f"p{p:02d}",
-                "prompt_text": f"Is there pattern {p}?", "polarity": 1, "text": read.title(),
+                "frequency": frequency,
+                "contrast": c,
+                "delivered_contrast": delivered * c,
+                "coherent_gain": delivered,
+                "catch": int(c == 0),
+                "shown": 1,
+                "repeat": repeat,
+                "image_seed": repeat,
+                "prompt": f"p{p:02d}",
+                "prompt_text": f"Is there pattern {p}?",
+                "polarity": 1,
+                "text": read.title(),
                 "text_asked": int(rng.random() < 0.05 or readout == "text"),
-                "readout": readout, "first_tokens": "",
-                "read": read, "p_yes": p_yes if readout == "p_yes" else np.nan,
-                "logit": logit if readout == "p_yes" else np.nan, "answer_mass": 0.99, "logit_censored": 0,
-                "said": said, "tokens_in": 300, "tokens_out": 1, "cost": 0.0, "finish": "stop",
+                "readout": readout,
+                "first_tokens": "",
+                "read": read,
+                "p_yes": p_yes if readout == "p_yes" else np.nan,
+                "logit": logit if readout == "p_yes" else np.nan,
+                "answer_mass": 0.99,
+                "logit_censored": 0,
+                "said": said,
+                "tokens_in": 300,
+                "tokens_out": 1,
+                "cost": 0.0,
+                "finish": "stop",
             }
-        )  # fmt: skip
+        )
 
     with np.errstate(divide="ignore"):
         floor = float(np.clip(np.log(guess) - np.log1p(-guess), -9, 9))
@@ -77,14 +99,31 @@ def chat_result(
                 for k in range(repeats):
                     add(p, frequency, c, float(np.log(psi / (1 - psi))), k)
     names = list(groups or ["noun"] * len(t))
-    prompts = [{"id": f"p{p:02d}", "text": f"Is there pattern {p}?", "group": names[p]} for p in range(len(t))]
+    prompts = [
+        {"id": f"p{p:02d}", "text": f"Is there pattern {p}?", "group": names[p]}
+        for p in range(len(t))
+    ]
     about = {"frequency": {"units": "cpd", "long_name": "Spatial frequency"}}
     return xr.Dataset(
-        {name: ("trial", np.array([row[name] for row in rows]), about.get(name, {})) for name in rows[0]},
-        attrs={
-            "experiment": "hernandez2025", "experiment_toml": "", "experiment_digest": "0", "observer": observer,
-            "observer_card": "{}", "display": "{}", "software": "{}", "psyprobe_version": "0", "random_weights": 0,
-            "probe": "yes_no", "levels": '["frequency"]', "prompts": json.dumps(prompts), "delivery": "{}",
-            "readout": readout, "design": "constant",
+        {
+            name: ("trial", np.array([row[name] for row in rows]), about.get(name, {}))
+            for name in rows[0]
         },
-    )  # fmt: skip
+        attrs={
+            "experiment": "hernandez2025",
+            "experiment_toml": "",
+            "experiment_digest": "0",
+            "observer": observer,
+            "observer_card": "{}",
+            "display": "{}",
+            "software": "{}",
+            "psyprobe_version": "0",
+            "random_weights": 0,
+            "probe": "yes_no",
+            "levels": '["frequency"]',
+            "prompts": json.dumps(prompts),
+            "delivery": "{}",
+            "readout": readout,
+            "design": "constant",
+        },
+    )

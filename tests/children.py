@@ -1,4 +1,5 @@
-"""Child processes of tests: each has a bounded life, whatever becomes of the test that started it."""
+"""Child processes of tests: each has a bounded life, whatever becomes of the test that started
+it."""
 
 from __future__ import annotations
 
@@ -11,8 +12,11 @@ from typing import Any
 
 
 @contextmanager
-def child(arguments: Sequence[str | Path], seconds: float = 300.0, **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A process that is killed when the block is left, or when its time is over while the test still waits for it.
+def child(
+    arguments: Sequence[str | Path], seconds: float = 300.0, **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """A process that is killed when the block is left, or when its time is over while the test
+    still waits for it.
 
     Parameters
     ----------

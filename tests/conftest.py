@@ -7,7 +7,8 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Where as many processes test as there are cores, threads of their own wait for each other most of the time.
+# Where as many processes test as there are cores, threads of their own wait for each other most of
+# the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
@@ -15,19 +16,30 @@ import pytest
 import webdriver
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("psyprobe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "psyprobe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("psyprobe")
 
-# A shell that starts the tests in its background lets them, and so every child, ignore Ctrl-C; a terminal does not.
+# A shell that starts the tests in its background lets them, and so every child, ignore Ctrl-C; a
+# terminal does not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).resolve().parent
 
-#: Files that take longest. They start first, so that no process works on one of them alone at the end.
-LONGEST = ("test_site.py", "test_docs.py", "test_notebooks.py", "test_goldens.py", "test_cluster.py")
+#: Files that take longest. They start first, so that no process works on one of them alone at the
+#: end.
+LONGEST = (
+    "test_site.py",
+    "test_docs.py",
+    "test_notebooks.py",
+    "test_goldens.py",
+    "test_cluster.py",
+)
 
-# Where doctests are looked for, each conftest would be imported once more, under a name that all of them have.
+# Where doctests are looked for, each conftest would be imported once more, under a name that all of
+# them have.
 collect_ignore_glob = ["*conftest.py"]
 
 
@@ -42,18 +54,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def oracle_data() -> Path:
-    """The values that tests compare with; the README there says what each is and where it comes from."""
+    """The values that tests compare with; the README there says what each is and where it comes
+    from."""
     return TESTS / "data"
 
 
 @pytest.fixture(scope="session")
 def beside_checkout() -> Callable[[str], Path]:
-    """Finds a folder that cannot travel with the tests; those that need it skip where it is absent."""
+    """Finds a folder that cannot travel with the tests; those that need it skip where it is
+    absent."""
 
     def find(folder: str) -> Path:
         path = TESTS.parents[1] / "shared" / "data" / folder
         if not path.is_dir():
-            pytest.skip(f"../shared/data/{folder} is not beside this checkout (tests/data/README.md says why)")
+            pytest.skip(
+                f"../shared/data/{folder} is not beside this checkout (tests/data/README.md "
+                "says why)"
+            )
         return path
 
     return find
@@ -85,7 +102,9 @@ def r_bench_set(tmp_path: Path) -> Path:
     folder = tmp_path / "rbench"
     for kind in ("ref", "dis"):
         (folder / kind).mkdir(parents=True)
-    ramp = np.broadcast_to(np.arange(96, dtype=np.uint8)[None, :, None] * np.uint8(2), (64, 96, 3)).copy()
+    ramp = np.broadcast_to(
+        np.arange(96, dtype=np.uint8)[None, :, None] * np.uint8(2), (64, 96, 3)
+    ).copy()
     lines = [",".join(columns)]
     for place, row in enumerate(rows):
         lines.append(",".join(f'"{cell}"' for cell in [*row, "4.0", "1", "1"]))

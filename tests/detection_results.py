@@ -1,4 +1,5 @@
-"""Detection results without an observer: from a formula, and from the published responses of Cai et al. (2025)."""
+"""Detection results without an observer: from a formula, and from the published responses of Cai et
+al. (2025)."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def dataset(
     experiment: str = "gabor_achromatic",
     layers: Sequence[str] = ("out",),
 ) -> xr.Dataset:
-    """The dataset that psyprobe.run() returns, from arrays of angular distances (one grid and one scored a layer)."""
+    """The dataset that psyprobe.run() returns, from arrays of angular distances (one grid and one
+    scored a layer)."""
     unit, label = AXES[level]
 
     def measures(angular: np.ndarray) -> np.ndarray:
@@ -61,14 +63,23 @@ def dataset(
     curve_values, curve = human
     place, curve_place = f"scored_{level}", f"curve_{level}"
     variables = {
-        "response": (("layer", "measure", level, "contrast"), np.stack([measures(g) for g in grid])),
-        "scored_response": (("layer", "measure", place, "multiplier"), np.stack([measures(r) for r in responses])),
+        "response": (
+            ("layer", "measure", level, "contrast"),
+            np.stack([measures(g) for g in grid]),
+        ),
+        "scored_response": (
+            ("layer", "measure", place, "multiplier"),
+            np.stack([measures(r) for r in responses]),
+        ),
         "scored_contrast": ((place, "multiplier"), scored_contrast),
         "human_sensitivity": ((place,), np.interp(scored, curve_values, curve)),
         "human_curve": ((curve_place,), curve),
         "pixels_response": (("measure", level, "contrast"), measures(pixels[0])),
         "pixels_scored_response": (("measure", place, "multiplier"), measures(pixels[1])),
-        "noise_floor": (("layer", "measure"), np.stack([measures(np.array(noise_floor)) for _ in grid])),
+        "noise_floor": (
+            ("layer", "measure"),
+            np.stack([measures(np.array(noise_floor)) for _ in grid]),
+        ),
     }
     about = {"units": unit, "long_name": label}
     return xr.Dataset(
@@ -105,9 +116,14 @@ def simulated_result(
     noise_floor: float = 0.0,
     observer: str = "simulated",
 ) -> xr.Dataset:
-    """A run of an observer whose angular distance is a formula of (frequency, contrast), one for each layer."""
+    """A run of an observer whose angular distance is a formula of (frequency, contrast), one for
+    each layer."""
     formulas = [response] if callable(response) else list(response)
-    x, contrast, curve_x = np.geomspace(0.5, 28, 20), np.geomspace(0.001, 1, 20), np.geomspace(0.5, 28, 200)
+    x, contrast, curve_x = (
+        np.geomspace(0.5, 28, 20),
+        np.geomspace(0.001, 1, 20),
+        np.geomspace(0.5, 28, 200),
+    )
     factor = MULTIPLIER if multiplier_of == "threshold" else 1 / MULTIPLIER
     scored_contrast = factor / human(x)[:, None]
     grid = np.broadcast_arrays(x[:, None], contrast)
@@ -140,7 +156,9 @@ def published_along(folder: Path) -> dict[tuple[str, str], np.ndarray]:
     rows: dict[tuple[str, str], list[list[float]]] = {}
     with gzip.open(folder / "published_sac_along_curve.csv.gz", "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            numbers = [float(row[name]) for name in ("x", "multiplier", "stimulus_contrast", "s_ac")]
+            numbers = [
+                float(row[name]) for name in ("x", "multiplier", "stimulus_contrast", "s_ac")
+            ]
             rows.setdefault((row["model"], row["test"]), []).append(numbers)
     return {key: np.array(value) for key, value in rows.items()}
 
@@ -157,10 +175,17 @@ def published_scores(folder: Path) -> dict[tuple[str, str], float]:
 
 
 def published_result(folder: Path, test: str, model: str) -> xr.Dataset:
-    """The stored responses of a published model in one of the six detection tests, as a result of ours."""
+    """The stored responses of a published model in one of the six detection tests, as a result of
+    ours."""
     level, kind = PUBLISHED[test]
     with (folder / "castlecsf_curves.csv").open(encoding="utf-8") as file:
-        curve = np.array([[float(r["x"]), float(r["sensitivity"])] for r in csv.DictReader(file) if r["test"] == test])
+        curve = np.array(
+            [
+                [float(r["x"]), float(r["sensitivity"])]
+                for r in csv.DictReader(file)
+                if r["test"] == test
+            ]
+        )
     grids = np.load(folder / "published_sac_grids" / f"{test}.npz")
     models = list(grids["models"])
     scored = np.unique(published_along(folder)[model, test][:, 0])

@@ -1,4 +1,5 @@
-"""The keys of an experiment's page as the schema has them; `python tests/experiment_keys.py` prints their table."""
+"""The keys of an experiment's page as the schema has them; `python tests/experiment_keys.py` prints
+their table."""
 
 from __future__ import annotations
 
@@ -13,32 +14,65 @@ from psyprobe.probes.conduct import _OF_EVERY_PAGE
 
 #: Those of other packages are not ours to document.
 PROBES = {
-    "detection": "detection", "discrimination": "discrimination", "acuity": "acuity", "matching": "matching",
-    "yes_no": "words", "two_interval": "words", "orientation": "words",
-    "mvp_bench": "benchmarks", "r_bench": "benchmarks", "corruption_profile": "corruption_profile",
-}  # fmt: skip
+    "detection": "detection",
+    "discrimination": "discrimination",
+    "acuity": "acuity",
+    "matching": "matching",
+    "yes_no": "words",
+    "two_interval": "words",
+    "orientation": "words",
+    "mvp_bench": "benchmarks",
+    "r_bench": "benchmarks",
+    "corruption_profile": "corruption_profile",
+}
 #: What stands in place of a type that says little.
 TYPES = {
-    "stimulus": "name, file or table", "items": "folder", "levels": "levels by name", "variants": "numbers by name",
-    "human": "table", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
+    "stimulus": "name, file or table",
+    "items": "folder",
+    "levels": "levels by name",
+    "variants": "numbers by name",
+    "human": "table",
+    "display": "table, or name of a preset",
+    "options": "table",
+    "asking.options": "table",
     "changed": "table",
-    "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
-    "asking.response_format": '`"words"` or table', "asking.extra_body": "table", "asking.examples": "list of tables",
+    "judge.options": "table",
+    "asking.prompts": "name, file or list",
+    "asking.repeats": "whole number, or both",
+    "asking.response_format": '`"words"` or table',
+    "asking.extra_body": "table",
+    "asking.examples": "list of tables",
     "asking.hold": "numbers by name",
-    "difference.levels": "levels", "difference.against.levels": "levels",
-    "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast",
-    "score.multiplier": "levels", "fit.guess": "rate, or bounds", "fit.lapse": "rate, or bounds",
-}  # fmt: skip
-WORDS = {str: "text", bool: "true or false", int: "whole number", float: "number", tuple: "list of text"}
+    "difference.levels": "levels",
+    "difference.against.levels": "levels",
+    "score.anchor": '`"detection"` `"contrast"`, or a contrast',
+    "score.multiplier": "levels",
+    "fit.guess": "rate, or bounds",
+    "fit.lapse": "rate, or bounds",
+}
+WORDS = {
+    str: "text",
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    tuple: "list of text",
+}
 
 
 def key_rows() -> list[tuple[str, str, str, str]]:
     """Key, type, default and probes that read it, in the words of docs/experiments.md."""
-    return [row for name, field in Page.model_fields.items() for row in _rows(name, field, _readers(name))]
+    return [
+        row
+        for name, field in Page.model_fields.items()
+        for row in _rows(name, field, _readers(name))
+    ]
 
 
 def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str, str]]:
-    inner = next((each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)), None)
+    inner = next(
+        (each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)),
+        None,
+    )
     if inner is None or name in TYPES:
         return [(f"`{name}`", _type(name, field.annotation), _default(field), readers)]
     found: list[tuple[str, str, str, str]] = []
@@ -50,7 +84,9 @@ def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str
 def _readers(name: str) -> str:
     if name in _OF_EVERY_PAGE:
         return "all"
-    found = dict.fromkeys(group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS)
+    found = dict.fromkeys(
+        group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS
+    )
     return ", ".join(found).replace("detection, discrimination, acuity, matching", "pairs")
 
 
@@ -84,7 +120,13 @@ def _default(field: FieldInfo) -> str:
         return ", ".join(f"{key} {each}" for key, each in value)
     if isinstance(value, tuple):
         return str(list(value))
-    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, int | float) else "`Display()`"
+    return (
+        value
+        if isinstance(value, str)
+        else f"{value:g}"
+        if isinstance(value, int | float)
+        else "`Display()`"
+    )
 
 
 if __name__ == "__main__":

@@ -14,11 +14,17 @@ from psyprobe.running.loop import ask
 from psyprobe.running.store import open_store
 
 
-def write_page(path: Path, probe: str, items: Path, judge: dict[str, Any] | None = None, **options: Any) -> Path:
+def write_page(
+    path: Path, probe: str, items: Path, judge: dict[str, Any] | None = None, **options: Any
+) -> Path:
     """An experiment's page about a folder of items."""
     lines = ['title = "Items"', f'probe = "{probe}"', f"items = {json.dumps(str(items))}"]
     for name, table in (("judge", judge or {}), ("options", options)):
-        lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())] if table else []
+        lines += (
+            [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+            if table
+            else []
+        )
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

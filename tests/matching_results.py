@@ -19,31 +19,47 @@ Response = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def simulated_matching(
     *formulas: Response, observer: str = "simulated", noise_floor: float = 0.0, **attributes: object
 ) -> xr.Dataset:
-    """A run of an observer whose angular distance is a formula, one for each layer; pixels respond by contrast."""
+    """A run of an observer whose angular distance is a formula, one for each layer; pixels respond
+    by contrast."""
 
     def measures(angular: np.ndarray) -> np.ndarray:
         return np.stack([angular, np.cos(np.pi * angular)])
 
     def responses(formula: Response) -> tuple[np.ndarray, np.ndarray]:
         curves = formula(*np.broadcast_arrays(FREQUENCY[:, None], CONTRAST))
-        return measures(curves), measures(formula(np.array(HUMAN.reference_frequency), HUMAN.reference_contrast))
+        return measures(curves), measures(
+            formula(np.array(HUMAN.reference_frequency), HUMAN.reference_contrast)
+        )
 
     every = [responses(formula) for formula in formulas]
     pixels = responses(lambda f, c: 0.3 * c + 0 * f)
     variables: dict[str, tuple[Sequence[str], np.ndarray]] = {
-        "response": (("layer", "measure", "frequency", "contrast"), np.stack([curves for curves, _ in every])),
-        "reference_response": (("layer", "measure", "reference_contrast"), np.stack([target for _, target in every])),
+        "response": (
+            ("layer", "measure", "frequency", "contrast"),
+            np.stack([curves for curves, _ in every]),
+        ),
+        "reference_response": (
+            ("layer", "measure", "reference_contrast"),
+            np.stack([target for _, target in every]),
+        ),
         "pixels_response": (("measure", "frequency", "contrast"), pixels[0]),
         "pixels_reference_response": (("measure", "reference_contrast"), pixels[1]),
         "human_match": (("reference_contrast", "measured_frequency"), HUMAN.matched_contrast),
-        "noise_floor": (("layer", "measure"), np.tile(measures(np.array(noise_floor)), (len(every), 1))),
+        "noise_floor": (
+            ("layer", "measure"),
+            np.tile(measures(np.array(noise_floor)), (len(every), 1)),
+        ),
     }
     return xr.Dataset(
         variables,
         coords={
             "layer": [f"layer{i}" for i in range(len(every))],
             "measure": ["angular", "cosine"],
-            "frequency": ("frequency", FREQUENCY, {"units": "cpd", "long_name": "Spatial frequency"}),
+            "frequency": (
+                "frequency",
+                FREQUENCY,
+                {"units": "cpd", "long_name": "Spatial frequency"},
+            ),
             "contrast": CONTRAST,
             "reference_contrast": HUMAN.reference_contrast,
             "measured_frequency": HUMAN.frequency,
@@ -63,10 +79,15 @@ def simulated_matching(
 
 
 def image_responses(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
-    """Angular distance of the sRGB image of a grating from that of its background (encoder_protocol.md, 2.5)."""
+    """Angular distance of the sRGB image of a grating from that of its background
+    (encoder_protocol.md, 2.5)."""
     x = (-112 + np.arange(224) * 224 / 223) / 60
     light = 10 * (1 + contrast[..., None] * np.sin(2 * np.pi * frequency[..., None] * x)) / 400
     drive = np.where(light <= 0.04045 / 12.92, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
     unit = drive / np.linalg.norm(drive, axis=-1, keepdims=True)
     flat = np.full(224, 1 / np.sqrt(224))
-    return 2 / np.pi * np.arctan2(np.linalg.norm(unit - flat, axis=-1), np.linalg.norm(unit + flat, axis=-1))
+    return (
+        2
+        / np.pi
+        * np.arctan2(np.linalg.norm(unit - flat, axis=-1), np.linalg.norm(unit + flat, axis=-1))
+    )

@@ -1,4 +1,5 @@
-"""Results for reports, made in a moment: ten observers on nine tests, questions in words, and hostile text."""
+"""Results for reports, made in a moment: ten observers on nine tests, questions in words, and
+hostile text."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from detection_results import simulated_result
 from matching_results import simulated_matching
 
 HOSTILE = (
-    "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">\u202e\x1b[31m"
+    "</script><script>document.title='broken'</script><img src=x "
+    "onerror=\"document.title='broken'\">\u202e\x1b[31m"
 )
 PAGE = """title = {title}
 source = "Cai et al. (2025)"
@@ -22,16 +24,25 @@ contrast = {{ from = 0.001, to = 1, n = 20, scale = "log" }}
 model = "castle_csf"
 """
 ABOUT = {
-    "observer_card": '{"ability": "features", "paper": "A paper (2020)", "device": "cpu", "weights": "none"}',
+    "observer_card": '{"ability": "features", "paper": "A paper (2020)", "device": "cpu", '
+    '"weights": "none"}',
     "display": '{"peak": 400.0, "black": 0.0, "ambient": 0.0, "eotf": "srgb"}',
-    "software": '{"numpy": "2.0"}', "psyprobe_version": "0.1.0", "ppd": 60.0, "size": "[224, 224]",
-}  # fmt: skip
+    "software": '{"numpy": "2.0"}',
+    "psyprobe_version": "0.1.0",
+    "ppd": 60.0,
+    "size": "[224, 224]",
+}
 
 
 def told(result: xr.Dataset, experiment: str, observer: str) -> xr.Dataset:
     """The result with what every run tells."""
     page = PAGE.format(title=f'"The test {experiment}"')
-    named = {"experiment": experiment, "experiment_digest": experiment, "experiment_toml": page, "observer": observer}
+    named = {
+        "experiment": experiment,
+        "experiment_digest": experiment,
+        "experiment_toml": page,
+        "observer": observer,
+    }
     return result.assign_attrs(**ABOUT, **named)
 
 
@@ -49,11 +60,15 @@ def contours(observer: str, experiment: str = "gabor_achromatic", seed: int = 0)
 
 def matches(observer: str, experiment: str = "contrast_matching", seed: int = 0) -> xr.Dataset:
     slope = 0.5 + 0.1 * seed
-    return told(simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)), experiment, observer)
+    return told(
+        simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)), experiment, observer
+    )
 
 
 def words(observer: str, guess: float = 0.0) -> xr.Dataset:
-    result = chat_result(observer=observer, guess=guess, frequencies=(1.0, 4.0), repeats=5, catch=10)
+    result = chat_result(
+        observer=observer, guess=guess, frequencies=(1.0, 4.0), repeats=5, catch=10
+    )
     return told(result, "hernandez2025", observer)
 
 

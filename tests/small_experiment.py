@@ -41,9 +41,13 @@ peak = 400
 
 
 def write_experiment(
-    folder: Path, *changes: tuple[str, str], stimulus: tuple[tuple[str, str], ...] = (), name: str = "small"
+    folder: Path,
+    *changes: tuple[str, str],
+    stimulus: tuple[tuple[str, str], ...] = (),
+    name: str = "small",
 ) -> Path:
-    """Write both files, each (old, new) text of the experiment (or of the stimulus) replaced, and give the path."""
+    """Write both files, each (old, new) text of the experiment (or of the stimulus) replaced, and
+    give the path."""
     texts = {"small_gabors": STIMULUS, name: EXPERIMENT}
     for key, replaced in (("small_gabors", stimulus), (name, changes)):
         for old, new in replaced:

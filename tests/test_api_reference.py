@@ -1,4 +1,5 @@
-"""Every public name is told about: what it takes, what it raises, and at work in an example that tests run."""
+"""Every public name is told about: what it takes, what it raises, and at work in an example that
+tests run."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ NAMES = list(reference.public_names())
 TAKING = [one for one in NAMES if one.kind == "function"]
 #: Parameters that are described once, where they belong, and named from elsewhere.
 BY_REFERENCE = re.compile(
-    r"\b([Aa]s|[Aa]s in|[Aa]s for|[Aa]s of|[Tt]hose of|of) `|[Cc]all(ed)? (as|and errors as in) |fields of `"
+    r"\b([Aa]s|[Aa]s in|[Aa]s for|[Aa]s of|[Tt]hose of|of) `|[Cc]all(ed)? (as|and errors as in) "
+    r"|fields of `"
 )
 
 
@@ -51,17 +53,30 @@ def test_the_reference_has_every_public_name() -> None:
 def test_all_that_pages_import_is_public() -> None:
     """What a page shows is what others will build on; the few that stay inside are named here."""
     inside = {
-        "psyprobe.analysis.words.signal_detection", "psyprobe.observers.chat.answering", "psyprobe.tasks.r_bench.build",
-        "psyprobe.observers.simulated.serving", "psyprobe.observers.simulated.stripes",
-        "psyprobe.probes.detection", "psyprobe.probes.pairs",
-        "psyprobe.tasks.r_bench.probe", "psyprobe.tasks.r_bench.corruption_profile", "psyprobe.stimulus.parameters",
-        "psyprobe.reporting.citing", "psyprobe.tasks.asking", "psyprobe.tasks.judged_replies",
-    }  # fmt: skip
+        "psyprobe.analysis.words.signal_detection",
+        "psyprobe.observers.chat.answering",
+        "psyprobe.tasks.r_bench.build",
+        "psyprobe.observers.simulated.serving",
+        "psyprobe.observers.simulated.stripes",
+        "psyprobe.probes.detection",
+        "psyprobe.probes.pairs",
+        "psyprobe.tasks.r_bench.probe",
+        "psyprobe.tasks.r_bench.corruption_profile",
+        "psyprobe.stimulus.parameters",
+        "psyprobe.reporting.citing",
+        "psyprobe.tasks.asking",
+        "psyprobe.tasks.judged_replies",
+    }
     shown = set()
     for page in (ROOT / "docs").glob("*.md"):
-        for module in re.findall(r"^from (psyprobe[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for module in re.findall(
+            r"^from (psyprobe[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             shown.add(module)
-    assert shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in pp._ROOMS} == set()
+    assert (
+        shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in pp._ROOMS}
+        == set()
+    )
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda one: one.full)
@@ -72,13 +87,20 @@ def test_a_name_is_told_about(name: reference.Name) -> None:
     assert "undocumented" not in doc(name)
     if name.kind != "exception" and name.value is not strategies.Patterns:
         shown = ">>>" in doc(name) or reference.shown_in(name) or reference.used_by(name)
-        assert shown, "an example in its docstring or on a page, or a function with one that gives or takes it"
+        assert shown, (
+            "an example in its docstring or on a page, or a function with one that gives or "
+            "takes it"
+        )
 
 
 @pytest.mark.parametrize("name", TAKING, ids=lambda one: one.full)
 def test_what_a_function_takes_and_raises_is_described(name: reference.Name) -> None:
     text = doc(name)
-    missing = [each for each in inspect.signature(name.value).parameters if not re.search(rf"\b{each}\b", text)]
+    missing = [
+        each
+        for each in inspect.signature(name.value).parameters
+        if not re.search(rf"\b{each}\b", text)
+    ]
     assert missing == [] or BY_REFERENCE.search(text), missing
     if _raises(name.value):
         assert re.search(r"Raises\n---|Error\b|[Ee]rrors? as in", text), "what it raises"
@@ -93,16 +115,22 @@ def _raises(function: object) -> bool:
     return any(isinstance(node, ast.Raise) for node in ast.walk(ast.parse(source)))
 
 
-@pytest.mark.parametrize("name", [one for one in NAMES if one.kind == "class"], ids=lambda one: one.full)
+@pytest.mark.parametrize(
+    "name", [one for one in NAMES if one.kind == "class"], ids=lambda one: one.full
+)
 def test_fields_are_described(name: reference.Name) -> None:
     """By a comment above each, or in the docstring; names that say all alone are rare and few."""
-    fields = [each for each in vars(name.value).get("__annotations__", {}) if not each.startswith("_")]
+    fields = [
+        each for each in vars(name.value).get("__annotations__", {}) if not each.startswith("_")
+    ]
     if not fields or name.value.__module__.startswith("hypothesis"):
         return
     source = inspect.getsource(name.value)
     # A parameter of a stimulus has its unit and what it is called beside it.
     above = r"#:[^\n]*\n(\s*\w+:[^\n]*\n)*\s*"
     told = [
-        each for each in fields if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source) or each in doc(name)
+        each
+        for each in fields
+        if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source) or each in doc(name)
     ]
     assert len(told) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(fields) - set(told)

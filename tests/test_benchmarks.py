@@ -1,4 +1,5 @@
-"""The scripts in benchmarks/ keep up with the package: what nobody runs for weeks must still run."""
+"""The scripts in benchmarks/ keep up with the package: what nobody runs for weeks must still
+run."""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ for name in {SCRIPTS!r}:
         faults[name] = repr(fault)
 print(json.dumps(faults))"""
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", code],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {}
 
@@ -35,7 +41,12 @@ def test_every_fault_of_the_mutation_check_can_be_put_in() -> None:
 read = lambda fault: (check.ROOT / "psyprobe" / fault.file).read_text(encoding="utf-8")
 print(json.dumps([fault.what for fault in check.FAULTS if fault.old not in read(fault)]))"""
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", code],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert json.loads(done.stdout) == []
 
@@ -45,7 +56,11 @@ print(json.dumps([fault.what for fault in check.FAULTS if fault.old not in read(
 def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
     pytest.importorskip("aiohttp", reason="the chat extra is not installed")
     done = subprocess.run(
-        [sys.executable, f"{script}.py", "50"], cwd=BENCHMARKS, capture_output=True, text=True, timeout=300
+        [sys.executable, f"{script}.py", "50"],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "of the bare client" in done.stdout

@@ -1,4 +1,5 @@
-"""A server's resizing and JPEG are found out from outside, by a simulated reader behind steps that are known."""
+"""A server's resizing and JPEG are found out from outside, by a simulated reader behind steps that
+are known."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.simulated.stripes import StripeReader
 from psyprobe.tasks import calibration
-from psyprobe.tasks.calibration import CHANCE, Calibration, Grade, Stripes, calibrate, draw, most_questions
+from psyprobe.tasks.calibration import (
+    CHANCE,
+    Calibration,
+    Grade,
+    Stripes,
+    calibrate,
+    draw,
+    most_questions,
+)
 
 #: The fewest that tell all right from guessing with some to spare: 8 of 8 have 0.4 %.
 TRIALS = 8
@@ -32,13 +41,20 @@ def found(side: int | None = None, jpeg: int | None = None, smoothing: bool = Tr
     return calibrate(StripeReader(side, jpeg, smoothing=smoothing), TRIALS)
 
 
-@pytest.mark.parametrize(("side", "jpeg", "smoothing"), [(336, 75, True), (448, None, True), (512, None, False)])
-def test_the_size_at_which_it_looks_is_found_within_a_step(side: int, jpeg: int | None, smoothing: bool) -> None:
+@pytest.mark.parametrize(
+    ("side", "jpeg", "smoothing"), [(336, 75, True), (448, None, True), (512, None, False)]
+)
+def test_the_size_at_which_it_looks_is_found_within_a_step(
+    side: int, jpeg: int | None, smoothing: bool
+) -> None:
     result = found(side, jpeg, smoothing)
     assert result.at_least is not None and result.below is not None
     # The nearest pixel lies up to half a pixel off: the bounds then hold within one more step.
     slack = 1 if smoothing else 2**0.25
-    assert result.at_least <= side <= result.below * slack and result.below <= result.at_least * 2**0.25 + 2
+    assert (
+        result.at_least <= side <= result.below * slack
+        and result.below <= result.at_least * 2**0.25 + 2
+    )
     assert f"Set input_size={result.at_least}" in result.findings[0]
 
 
@@ -46,19 +62,29 @@ def test_nothing_is_found_where_nothing_is_done() -> None:
     result = found()
     assert (result.at_least, result.below) == (832, None)
     assert {grade.verdict for grade in result.grades} == {"told"}
-    assert "no JPEG 4:2:0" in result.findings[1] and "Stripes of 1 code are told" in result.findings[2]
+    assert (
+        "no JPEG 4:2:0" in result.findings[1] and "Stripes of 1 code are told" in result.findings[2]
+    )
 
 
 def test_jpeg_is_found_behind_resizing() -> None:
-    """4:2:0 turns the finest colour and spares grey; of one code only the means of blocks are left."""
+    """4:2:0 turns the finest colour and spares grey; of one code only the means of blocks are
+    left."""
     result = found(336, 75, True)
-    lost = {str(grade.stripes).rpartition(",")[0] for grade in result.grades if grade.stripes.side < calibration.SIDE}
+    lost = {
+        str(grade.stripes).rpartition(",")[0]
+        for grade in result.grades
+        if grade.stripes.side < calibration.SIDE
+    }
     kept = {
         str(grade.stripes).rpartition(",")[0]
         for grade in result.grades
         if grade.told and grade.stripes.side < calibration.SIDE
     }
-    assert lost - kept == {"red-green stripes, period 2 px, 120 codes", "grey stripes, period 8 px, 1 code"}
+    assert lost - kept == {
+        "red-green stripes, period 2 px, 120 codes",
+        "grey stripes, period 8 px, 1 code",
+    }
     assert "grey stripes, period 2 px, 120 codes" in kept
     assert "JPEG 4:2:0 or the like" in result.findings[1] and "JPEG's blocks" in result.findings[2]
 
@@ -76,7 +102,11 @@ def test_one_that_guesses_and_one_that_says_nothing_have_no_finding() -> None:
     assert len(result.grades) == 1 and result.at_least is None and result.spent["answers"] == 20
     assert "does not answer the easy ones" in result.findings[0] and len(result.findings) == 1
     silent = calibrate(Silent(), 7)
-    assert (silent.grades[0].right, silent.grades[0].wrong, silent.grades[0].verdict) == (0, 0, "not told")
+    assert (silent.grades[0].right, silent.grades[0].wrong, silent.grades[0].verdict) == (
+        0,
+        0,
+        "not told",
+    )
 
 
 @pytest.mark.parametrize("codes", [1, 2, 3, 240])
@@ -96,14 +126,29 @@ def test_colour_has_no_luma() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ask = ["ask", "--calibrate", "--observer", "simulated:flat"]
     assert main([*ask, "--plan", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"observer": "simulated:flat", "fewest": 20, "most": 340}
-    monkeypatch.setattr("psyprobe.cli.observing.load_observer", lambda name: StripeReader(guesses=True))
+    assert json.loads(capsys.readouterr().out) == {
+        "observer": "simulated:flat",
+        "fewest": 20,
+        "most": 340,
+    }
+    monkeypatch.setattr(
+        "psyprobe.cli.observing.load_observer", lambda name: StripeReader(guesses=True)
+    )
     assert main([*ask, "--trials", "7", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["side"] == 1344 and told["at_least"] is None and len(told["grades"]) == 1 and told["cannot_tell"]
+    assert (
+        told["side"] == 1344
+        and told["at_least"] is None
+        and len(told["grades"]) == 1
+        and told["cannot_tell"]
+    )
     assert main([*ask, "--trials", "7"]) == 0
     shown = capsys.readouterr()
-    assert "period 34.7 px" in shown.out and "cannot tell" in shown.out and shown.err == "7 questions\n"
+    assert (
+        "period 34.7 px" in shown.out
+        and "cannot tell" in shown.out
+        and shown.err == "7 questions\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +160,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         ([], "the question is empty"),
     ],
 )
-def test_what_cannot_be_is_one_line(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+def test_what_cannot_be_is_one_line(
+    capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
     assert main(["ask", *options, "--observer", "simulated:flat"]) == 2
     shown = capsys.readouterr()
     assert message in shown.err and shown.err.count("\n") == 1 and not shown.out

@@ -19,9 +19,12 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.mark.parametrize("catalogue", ["experiments", "stimuli"])
 def test_every_source_of_the_catalogue_is_known(catalogue: str) -> None:
     sources = {
-        name: str(read_page(catalogue, name)[1].get("source", "psyprobe")) for name in catalogue_names(catalogue)
+        name: str(read_page(catalogue, name)[1].get("source", "psyprobe"))
+        for name in catalogue_names(catalogue)
     }
-    assert [name for name, text in sources.items() if text != "psyprobe" and not references_in(text)] == []
+    assert [
+        name for name, text in sources.items() if text != "psyprobe" and not references_in(text)
+    ] == []
 
 
 def test_every_paper_named_with_a_year_is_known() -> None:
@@ -46,22 +49,36 @@ def test_entries_are_bibtex() -> None:
     for one in references().values():
         assert one.bibtex.count("{") == one.bibtex.count("}")
         fields = re.findall(r"^  (\w+)\s*= \{", one.bibtex, re.MULTILINE)
-        assert {"author", "title", "year"} <= set(fields) and len(fields) == len(set(fields)), one.key
+        assert {"author", "title", "year"} <= set(fields) and len(fields) == len(set(fields)), (
+            one.key
+        )
 
 
 def test_a_suite_cites_what_its_experiments_rest_on() -> None:
     assert [one.key for one in cite("cai2025")] == [
-        "psyprobe", "cai2025", "ashraf2024", "foley1994", "gegenfurtner1992", "georgeson1975"
-    ]  # fmt: skip
+        "psyprobe",
+        "cai2025",
+        "ashraf2024",
+        "foley1994",
+        "gegenfurtner1992",
+        "georgeson1975",
+    ]
 
 
-def test_a_source_that_is_not_known_is_told_word_for_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_is_not_known_is_told_word_for_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "mine.toml"
     text = (ROOT / "experiments" / "area.toml").read_text(encoding="utf-8")
-    page.write_text(text.replace(tomllib.loads(text)["source"], "My \\\\{thesis}"), encoding="utf-8")
+    page.write_text(
+        text.replace(tomllib.loads(text)["source"], "My \\\\{thesis}"), encoding="utf-8"
+    )
     assert cli.main(["cite", str(page)]) == 0
     printed = capsys.readouterr().out
-    assert "@misc{source_mine,\n  note = {My thesis}\n}" in printed and "@software{psyprobe," in printed
+    assert (
+        "@misc{source_mine,\n  note = {My thesis}\n}" in printed
+        and "@software{psyprobe," in printed
+    )
     assert "% people: castle_csf\n@article{ashraf2024," in printed
 
 

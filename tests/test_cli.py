@@ -1,4 +1,5 @@
-"""The command line as a user meets it: results on standard output, one line an error, whole files."""
+"""The command line as a user meets it: results on standard output, one line an error, whole
+files."""
 
 from __future__ import annotations
 
@@ -44,11 +45,14 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
     found = capsys.readouterr()
     assert code == 2
     assert found.out == ""
-    assert found.err.startswith("psyprobe") and found.err.endswith("\n") and found.err.count("\n") == 1
+    assert (
+        found.err.startswith("psyprobe") and found.err.endswith("\n") and found.err.count("\n") == 1
+    )
     return found.err
 
 
-# -- list ------------------------------------------------------------------------------------------------------------
+# -- list
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_list_names_everything(capsys: Output) -> None:
@@ -68,7 +72,9 @@ def test_list_experiments_says_what_differs(capsys: Output) -> None:
     assert "- raw values in [0, 1] go into the encoder" in out
 
 
-@pytest.mark.parametrize("kind", ["stimuli", "experiments", "observers", "probes", "displays", "human"])
+@pytest.mark.parametrize(
+    "kind", ["stimuli", "experiments", "observers", "probes", "displays", "human"]
+)
 def test_list_as_json(capsys: Output, kind: str) -> None:
     items = json.loads(succeed(capsys, "list", kind, "--json"))
     assert items and all(item["name"] and item["title"] for item in items)
@@ -80,19 +86,27 @@ def test_list_loads_nothing_heavy() -> None:
         "import sys; from psyprobe.cli import main; main(['list'])\n"
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert not {"torch", "timm", "open_clip", "matplotlib", "colour", "xarray", "scipy"} & set(done.stderr.split())
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert not {"torch", "timm", "open_clip", "matplotlib", "colour", "xarray", "scipy"} & set(
+        done.stderr.split()
+    )
 
 
 def test_version_and_help(capsys: Output) -> None:
-    for arguments, expected in ((["--version"], f"psyprobe {pp.__version__}\n"), (["run", "--help"], "--observer")):
+    for arguments, expected in (
+        (["--version"], f"psyprobe {pp.__version__}\n"),
+        (["run", "--help"], "--observer"),
+    ):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 0
         assert expected in capsys.readouterr().out
 
 
-# -- render and check ------------------------------------------------------------------------------------------------
+# -- render and check
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("bits", "dtype"), [(8, np.uint8), (16, np.uint16)])
@@ -119,7 +133,16 @@ def test_render_colour_and_floats(capsys: Output, tmp_path: Path) -> None:
     spec = load_stimulus("gabor_red_green").spec(size=64, radius=0.3)
     drive = np.asarray(pp.Display().encode(spec.draw()))
     for name in ("a.png", "a.tiff", "a.npy", "a.npz"):
-        succeed(capsys, "render", "gabor_red_green", "--set", "size=64", "radius=0.3", "-o", tmp_path / name)
+        succeed(
+            capsys,
+            "render",
+            "gabor_red_green",
+            "--set",
+            "size=64",
+            "radius=0.3",
+            "-o",
+            tmp_path / name,
+        )
         assert main(["check", str(tmp_path / name)]) in (0, 1)
     with Image.open(tmp_path / "a.png") as image:
         assert np.asarray(image).shape == (64, 64, 3)
@@ -138,7 +161,15 @@ def test_rendering_is_reproducible(capsys: Output, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         for name in ("n.png", "n.tiff", "n.npy", "n.npz"):
-            succeed(capsys, "render", "noise_achromatic", "--set", "size=64", "-o", tmp_path / folder / name)
+            succeed(
+                capsys,
+                "render",
+                "noise_achromatic",
+                "--set",
+                "size=64",
+                "-o",
+                tmp_path / folder / name,
+            )
     for file in (tmp_path / "one").iterdir():
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
 
@@ -147,7 +178,9 @@ def test_several_images_in_one_file(capsys: Output, tmp_path: Path) -> None:
     settings = ("--set", "contrast=[0.1, 0.2]", "size=64")
     succeed(capsys, "render", "gabor_achromatic", *settings, "-o", tmp_path / "two.npy")
     assert np.load(tmp_path / "two.npy").shape == (2, 64, 64, 3)
-    assert "a PNG holds one image" in fail(capsys, "render", "gabor_achromatic", *settings, "-o", tmp_path / "two.png")
+    assert "a PNG holds one image" in fail(
+        capsys, "render", "gabor_achromatic", *settings, "-o", tmp_path / "two.png"
+    )
 
 
 def test_check_of_a_stimulus(capsys: Output) -> None:
@@ -173,17 +206,29 @@ def test_low_contrast_in_8_bits_is_noted(capsys: Output, tmp_path: Path) -> None
 
 def test_clipping_is_counted(capsys: Output, tmp_path: Path) -> None:
     file = tmp_path / "bright.png"
-    arguments = ["render", "gabor_achromatic", "--set", "luminance=390", "--clip", "-o", str(file), "--json"]
+    arguments = [
+        "render",
+        "gabor_achromatic",
+        "--set",
+        "luminance=390",
+        "--clip",
+        "-o",
+        str(file),
+        "--json",
+    ]
     record = json.loads(succeed(capsys, *arguments))
     assert record["clipped_values"] > 0
 
 
-# -- run, score and plot ---------------------------------------------------------------------------------------------
+# -- run, score and plot
+# ---------------------------------------------------------------------------------------------
 
 
 def test_run_score_plot(capsys: Output, tmp_path: Path) -> None:
     path, folder = write_experiment(tmp_path), tmp_path / "results"
-    planned = json.loads(succeed(capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan", "--json"))
+    planned = json.loads(
+        succeed(capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan", "--json")
+    )
     assert planned[0]["images"] == 16 and planned[0]["answered"] == 0
     assert not folder.exists()
     out = succeed(capsys, "run", path, "--observer", "pixels", "--output", folder)
@@ -194,22 +239,48 @@ def test_run_score_plot(capsys: Output, tmp_path: Path) -> None:
         assert figure.size[0] > 300
     (score,) = json.loads((folder / "small-pixels.json").read_text(encoding="utf-8"))
     assert score["observer"] == "pixels"
-    assert "16 of 16 questions" in succeed(capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan")
+    assert "16 of 16 questions" in succeed(
+        capsys, "run", path, "--observer", "pixels", "--output", folder, "--plan"
+    )
     from_store = json.loads(succeed(capsys, "score", folder / "runs.sqlite", "--json"))
     from_file = json.loads(succeed(capsys, "score", folder / "small-pixels.nc", "--json"))
     assert from_store == from_file == [score]
-    assert succeed(capsys, "score", folder / "runs.sqlite", "--format", "csv").startswith("experiment,")
+    assert succeed(capsys, "score", folder / "runs.sqlite", "--format", "csv").startswith(
+        "experiment,"
+    )
     for ending in ("png", "svg", "pdf"):
-        succeed(capsys, "plot", folder / "small-pixels.nc", "-o", tmp_path / f"c.{ending}", "--levels", "log")
+        succeed(
+            capsys,
+            "plot",
+            folder / "small-pixels.nc",
+            "-o",
+            tmp_path / f"c.{ending}",
+            "--levels",
+            "log",
+        )
         assert (tmp_path / f"c.{ending}").stat().st_size > 1000
 
 
 def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> None:
-    one, two = write_experiment(tmp_path), write_experiment(tmp_path, ("to = 4", "to = 3"), name="other")
+    one, two = (
+        write_experiment(tmp_path),
+        write_experiment(tmp_path, ("to = 4", "to = 3"), name="other"),
+    )
     reports = json.loads(
-        succeed(capsys, "run", one, two, "--observer", "pixels", "--output", tmp_path / "r", "--store",
-                tmp_path / "s.sqlite", "--json")
-    )  # fmt: skip
+        succeed(
+            capsys,
+            "run",
+            one,
+            two,
+            "--observer",
+            "pixels",
+            "--output",
+            tmp_path / "r",
+            "--store",
+            tmp_path / "s.sqlite",
+            "--json",
+        )
+    )
     assert [(report["experiment"], report["observer"]) for report in reports] == [
         ("small", "pixels"),
         ("other", "pixels"),
@@ -221,14 +292,28 @@ def test_several_experiments_and_observers(capsys: Output, tmp_path: Path) -> No
 
 def test_names_from_files_cannot_steer_the_terminal(capsys: Output, tmp_path: Path) -> None:
     path = write_experiment(tmp_path, name="small\x1b[31m")
-    assert "\x1b" not in succeed(capsys, "run", path, "--observer", "pixels", "--output", tmp_path, "--plan")
+    assert "\x1b" not in succeed(
+        capsys, "run", path, "--observer", "pixels", "--output", tmp_path, "--plan"
+    )
     assert "\x1b" not in fail(capsys, "run", "\x1b]0;title\x07", "--plan")
     assert printable("a\x1b\u202e\x07\n") == "a\\x1b\\u202e\\x07\n"
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
-    path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 60"), ("to = 1, n = 3", "to = 1, n = 60"))
-    arguments = [sys.executable, "-m", "psyprobe", "run", str(path), "--observer", "pixels", "--batch-size", "1"]
+    path = write_experiment(
+        tmp_path, ("to = 4, n = 3", "to = 4, n = 60"), ("to = 1, n = 3", "to = 1, n = 60")
+    )
+    arguments = [
+        sys.executable,
+        "-m",
+        "psyprobe",
+        "run",
+        str(path),
+        "--observer",
+        "pixels",
+        "--batch-size",
+        "1",
+    ]
     arguments += ["--output", str(tmp_path)]
     store = tmp_path / "runs.sqlite"
     with child(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -239,7 +324,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         out, err = process.communicate()
     assert process.returncode == 130
     assert out == "" and err.count("\n") == 1
-    assert "stopped; what was answered is kept, go on with: psyprobe run" in err and str(path) in err
+    assert (
+        "stopped; what was answered is kept, go on with: psyprobe run" in err and str(path) in err
+    )
 
 
 def test_output_that_nobody_reads_is_no_error() -> None:
@@ -251,7 +338,8 @@ def test_output_that_nobody_reads_is_no_error() -> None:
         assert listing.wait() == 0
 
 
-# -- what can go wrong (issue 2, point 9) ----------------------------------------------------------------------------
+# -- what can go wrong (issue 2, point 9)
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -264,25 +352,58 @@ def test_output_that_nobody_reads_is_no_error() -> None:
         (["run", "gabor_acromatic"], "did you mean 'gabor_achromatic'?"),
         (["run", "gabor_achromatic", "--observer", "pixles"], "did you mean 'pixels'?"),
         (["run", "gabor_achromatic", "--observer", "timm:no_such_network"], "no_such_network"),
-        (["run", "gabor_achromatic", "--observer", "pixels", "--batch-size", "0", "--plan"], "at least 1 image"),
-        (["run", "gabor_achromatic", "--observer", "pixels", "--batch-size", "x"], "invalid int value: 'x'"),
-        (["run", "gabor_achromatic", "--observer", "pixels", "--layers", "deep"], "no option 'layers'"),
+        (
+            ["run", "gabor_achromatic", "--observer", "pixels", "--batch-size", "0", "--plan"],
+            "at least 1 image",
+        ),
+        (
+            ["run", "gabor_achromatic", "--observer", "pixels", "--batch-size", "x"],
+            "invalid int value: 'x'",
+        ),
+        (
+            ["run", "gabor_achromatic", "--observer", "pixels", "--layers", "deep"],
+            "no option 'layers'",
+        ),
         (["run", "nothing.toml"], "nothing.toml cannot be read: No such file"),
         (["render", "gabor_acromatic", "-o", "x.png"], "did you mean 'gabor_achromatic'?"),
         (["render", "gabor_achromatic", "-o", "x.jpg"], "unknown image format '.jpg'"),
         (["render", "gabor_achromatic", "--set", "frequency=40", "-o", "x.png"], "below 30 cpd"),
-        (["render", "gabor_achromatic", "--set", "frequency=4cpd", "-o", "x.png"], "without the unit"),
+        (
+            ["render", "gabor_achromatic", "--set", "frequency=4cpd", "-o", "x.png"],
+            "without the unit",
+        ),
         (["render", "gabor_achromatic", "--set", "frequency=NaN", "-o", "x.png"], "finite"),
-        (["render", "gabor_achromatic", "--set", "frequncy=4", "-o", "x.png"], "did you mean 'frequency'?"),
+        (
+            ["render", "gabor_achromatic", "--set", "frequncy=4", "-o", "x.png"],
+            "did you mean 'frequency'?",
+        ),
         (["render", "gabor_achromatic", "--set", "frequency", "-o", "x.png"], "NAME=VALUE"),
         (["render", "gabor_achromatic", "--set", "contrast=2", "-o", "x.png"], "contrast is 2"),
         (["render", "gabor_achromatic", "--set", "contrast=50", "-o", "x.png"], "not a percentage"),
-        (["render", "gabor_achromatic", "--set", "luminance=500", "-o", "x.png"], "above what this display shows"),
-        (["render", "gabor_red_green", "--set", "contrast=0.5", "-o", "x.png"], "negative light|this display"),
-        (["render", "gabor_achromatic", "--display", "ofice_lcd", "-o", "x.png"], "did you mean 'office_lcd'?"),
-        (["render", "gabor_achromatic", "--display", "peek=3", "-o", "x.png"], "did you mean 'peak'?"),
-        (["render", "gabor_achromatic", "--display", "peak=bright", "-o", "x.png"], "give a number"),
-        (["render", "gabor_achromatic", "-o", "no/such/folder/x.png"], "cannot be written: No such file"),
+        (
+            ["render", "gabor_achromatic", "--set", "luminance=500", "-o", "x.png"],
+            "above what this display shows",
+        ),
+        (
+            ["render", "gabor_red_green", "--set", "contrast=0.5", "-o", "x.png"],
+            "negative light|this display",
+        ),
+        (
+            ["render", "gabor_achromatic", "--display", "ofice_lcd", "-o", "x.png"],
+            "did you mean 'office_lcd'?",
+        ),
+        (
+            ["render", "gabor_achromatic", "--display", "peek=3", "-o", "x.png"],
+            "did you mean 'peak'?",
+        ),
+        (
+            ["render", "gabor_achromatic", "--display", "peak=bright", "-o", "x.png"],
+            "give a number",
+        ),
+        (
+            ["render", "gabor_achromatic", "-o", "no/such/folder/x.png"],
+            "cannot be written: No such file",
+        ),
         (["render", "gabor_achromatic", "-o", "x.png", "--bits", "12"], "invalid choice: 12"),
         (["check", "x.png"], "no certificate"),
         (["check", "gabor_acromatic"], "did you mean"),
@@ -291,9 +412,13 @@ def test_output_that_nobody_reads_is_no_error() -> None:
         (["score", "."], "is a folder"),
         (["plot", "nothing.nc"], "there is no result file"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line(
-    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+    capsys: Output,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     error = fail(capsys, *arguments)
@@ -312,10 +437,14 @@ def test_bad_input_is_one_line(
         ("multiplier =", "multiplyer =", "did you mean 'multiplier'?"),
     ],
 )
-def test_bad_experiments_are_one_line(capsys: Output, tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_bad_experiments_are_one_line(
+    capsys: Output, tmp_path: Path, old: str, new: str, message: str
+) -> None:
     path = write_experiment(tmp_path, (old, new))
     for plan in ([], ["--plan"]):
-        assert message in fail(capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "r", *plan)
+        assert message in fail(
+            capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "r", *plan
+        )
 
 
 def test_stores_and_folders_that_cannot_be_used(capsys: Output, tmp_path: Path) -> None:
@@ -325,7 +454,9 @@ def test_stores_and_folders_that_cannot_be_used(capsys: Output, tmp_path: Path) 
     assert "is not a store" in fail(capsys, *run, "--store", tmp_path / "text")
     assert "there is no folder" in fail(capsys, *run, "--store", tmp_path / "no" / "such.sqlite")
     assert "is a folder" in fail(capsys, *run, "--store", tmp_path)
-    assert "cannot be made" in fail(capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "text" / "r")
+    assert "cannot be made" in fail(
+        capsys, "run", path, "--observer", "pixels", "--output", tmp_path / "text" / "r"
+    )
     assert "is not a store" in fail(capsys, "score", tmp_path / "text")
 
 
@@ -352,5 +483,7 @@ def test_the_command_is_installed_with_the_package() -> None:
     command = shutil.which("psyprobe", path=str(Path(sys.executable).parent))
     if command is None:
         pytest.skip("psyprobe is not installed in this environment")
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [command, "--version"], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout == f"psyprobe {pp.__version__}\n"

@@ -15,7 +15,9 @@ from psyprobe.cli import main
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("chat") / "run.nc"
-    result = chat_result(log_thresholds(3, 0.1), readout="p_yes", repeats=3, contrast=np.geomspace(1e-3, 0.28, 10))
+    result = chat_result(
+        log_thresholds(3, 0.1), readout="p_yes", repeats=3, contrast=np.geomspace(1e-3, 0.28, 10)
+    )
     result.to_netcdf(path, engine="scipy")
     return str(path)
 
@@ -37,7 +39,9 @@ def test_score_prints_tables(file: str, capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0 and json.loads(out)[0]["scores"]["watson_malo"]["n_valid"] == 3
 
 
-def test_plot_writes_a_figure(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_writes_a_figure(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figure = tmp_path / "csf.png"
     code, out, _ = said(capsys, "plot", file, "-o", str(figure))
     assert code == 0 and figure.stat().st_size > 5000 and "1 result" in out
@@ -45,7 +49,10 @@ def test_plot_writes_a_figure(file: str, tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--measure", "l2"], "answers in words have no measure"), (["--scoreboard"], "was asked in words")],
+    [
+        (["--measure", "l2"], "answers in words have no measure"),
+        (["--scoreboard"], "was asked in words"),
+    ],
 )
 def test_what_is_of_features_ends_in_one_line(
     file: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]

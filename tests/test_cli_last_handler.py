@@ -1,4 +1,5 @@
-"""What nobody foresaw is one line, with what it needs to be mended; a fault of a user's own code is shown as theirs."""
+"""What nobody foresaw is one line, with what it needs to be mended; a fault of a user's own code is
+shown as theirs."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ stimulus = {stimulus}
 levels = {{ frequency.values = [4, 8], contrast.values = [0.1, 0.5] }}
 {human}
 """
-GABOR = '{ kind = "gabor", parameters = { frequency = 4, contrast = 0.1, radius = 0.1, size = 32 } }'
+GABOR = (
+    '{ kind = "gabor", parameters = { frequency = 4, contrast = 0.1, radius = 0.1, size = 32 } }'
+)
 
 
 def own_page(folder: Path, stimulus: str = GABOR, human: str = "") -> Path:
@@ -31,7 +34,11 @@ def own_page(folder: Path, stimulus: str = GABOR, human: str = "") -> Path:
 @pytest.fixture
 def broken_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     # As if it were a line of ours that is wrong.
-    code = compile("def list_observers():\n    raise LookupError('two\\nlines ' + 'long ' * 200)", "<ours>", "exec")
+    code = compile(
+        "def list_observers():\n    raise LookupError('two\\nlines ' + 'long ' * 200)",
+        "<ours>",
+        "exec",
+    )
     place: dict[str, object] = {"__name__": "psyprobe.observers"}
     exec(code, place)
     monkeypatch.setattr("psyprobe.cli.listing.list_observers", place["list_observers"])
@@ -39,7 +46,9 @@ def broken_listing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_foresaw_is_one_line(capsys: Output, broken_listing: None) -> None:
     said = fail(capsys, "list", "observers")
-    assert said.startswith("psyprobe list: error: psyprobe did not foresee this: LookupError: two lines long")
+    assert said.startswith(
+        "psyprobe list: error: psyprobe did not foresee this: LookupError: two lines long"
+    )
     assert "--debug" in said and "psyprobe doctor" in said and len(said) < 400
 
 
@@ -53,13 +62,18 @@ def test_debug_shows_the_trace_before_the_line(capsys: Output, broken_listing: N
 def test_a_wrong_value_of_an_option_is_not_repeated_at_length(capsys: Output) -> None:
     assert len(fail(capsys, "list", "x" * 5000)) < 400
     said = fail(capsys, "render", "\x1b" * 5000, "-o", "a.png")
-    assert len(said) < 400 and "render: error: unknown stimulus '\\x1b" in said and said.endswith(", ...\n")
+    assert (
+        len(said) < 400
+        and "render: error: unknown stimulus '\\x1b" in said
+        and said.endswith(", ...\n")
+    )
 
 
 def test_a_networks_own_fault_names_its_line(capsys: Output, tmp_path: Path) -> None:
     network = tmp_path / "my_network.py"
     network.write_text(
-        "import torch\nclass Mine(torch.nn.Module):\n    def forward(self, x):\n        return x / self.gain\n"
+        "import torch\nclass Mine(torch.nn.Module):\n    def forward(self, x):\n        return "
+        "x / self.gain\n"
         "def build():\n    return Mine()\ndef leave():\n    raise SystemExit(0)\n",
         encoding="utf-8",
     )
@@ -71,17 +85,28 @@ def test_a_networks_own_fault_names_its_line(capsys: Output, tmp_path: Path) -> 
 
 def test_a_stimulus_of_ones_own_names_its_line(capsys: Output, tmp_path: Path) -> None:
     (tmp_path / "my_kinds.py").write_text(
-        "from psyprobe.stimulus import Gabor\nclass Mine(Gabor):\n    def draw(self, *given):\n        return 1 / 0\n",
+        "from psyprobe.stimulus import Gabor\nclass Mine(Gabor):\n    def draw(self, *given):\n "
+        "       return 1 / 0\n",
         encoding="utf-8",
     )
     stimulus = GABOR.replace('"gabor"', '"my_kinds.py:Mine"')
-    run = ("run", own_page(tmp_path, stimulus), "--observer", "pixels", "--output", tmp_path / "out")
+    run = (
+        "run",
+        own_page(tmp_path, stimulus),
+        "--observer",
+        "pixels",
+        "--output",
+        tmp_path / "out",
+    )
     assert "my_kinds.py, line 4: ZeroDivisionError: division by zero" in fail(capsys, *run)
 
 
 def test_people_of_ones_own_name_their_line(capsys: Output, tmp_path: Path) -> None:
     (tmp_path / "my_csf.py").write_text("def csf(frequency):\n    return 1 / 0\n", encoding="utf-8")
-    page = own_page(tmp_path, human='human = { model = "my_csf.py:csf" }\nscore = { multiplier.values = [1, 2] }')
+    page = own_page(
+        tmp_path,
+        human='human = { model = "my_csf.py:csf" }\nscore = { multiplier.values = [1, 2] }',
+    )
     said = fail(capsys, "run", page, "--observer", "pixels", "--output", tmp_path / "out", "--plan")
     assert "my_csf.py, line 2: ZeroDivisionError" in said
 
@@ -100,8 +125,12 @@ def test_a_package_beside_names_its_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert own_place(caught.value) == "", "a library is not a user's own code"
     about = site / "faulty_probe-1.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty-probe\nVersion: 1\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[psyprobe.probes]\nfaulty = faulty_probe\n", encoding="utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: faulty-probe\nVersion: 1\n", encoding="utf-8"
+    )
+    (about / "entry_points.txt").write_text(
+        "[psyprobe.probes]\nfaulty = faulty_probe\n", encoding="utf-8"
+    )
     assert own_place(caught.value) == "faulty_probe.py, line 2"
 
 
@@ -109,7 +138,9 @@ def test_doctor_tells_what_a_report_needs(capsys: Output, tmp_path: Path) -> Non
     Store(tmp_path / "runs.sqlite").close()
     found = json.loads(succeed(capsys, "doctor", tmp_path / "runs.sqlite", "--json"))
     assert {"python", "psyprobe", "numpy", "scipy", "xarray"} <= set(found["versions"])
-    assert "pixels" in found["can_run"] and "zoo" in found["extras"] and found["threads"]["cores"] >= 1
+    assert (
+        "pixels" in found["can_run"] and "zoo" in found["extras"] and found["threads"]["cores"] >= 1
+    )
     (store,) = found["stores"].values()
     assert (store["answers"], store["runs"], store["finished"]) == (0, 0, 0) and store["bytes"] > 0
     text = succeed(capsys, "doctor", tmp_path / "runs.sqlite")
@@ -120,4 +151,8 @@ def test_doctor_ends_with_1_where_a_store_cannot_be_used(capsys: Output, tmp_pat
     (tmp_path / "no.sqlite").write_text("no store " * 1000, encoding="utf-8")
     assert main(["doctor", str(tmp_path / "no.sqlite"), str(tmp_path / "absent.sqlite")]) == 1
     said = capsys.readouterr()
-    assert "is no SQLite file" in said.out and "absent.sqlite does not exist" in said.out and said.err == ""
+    assert (
+        "is no SQLite file" in said.out
+        and "absent.sqlite does not exist" in said.out
+        and said.err == ""
+    )

@@ -39,38 +39,71 @@ def test_score_prints_both_kinds_of_results(capsys: Output, results: list[Path])
     assert "gabor_achromatic" in text and "perfect constancy" in text
 
 
-def test_a_scoreboard_of_files_with_the_published_scores(capsys: Output, results: list[Path]) -> None:
-    text = succeed(capsys, "score", *results, "--scoreboard", "--published", "--sort", "contrast_matching")
+def test_a_scoreboard_of_files_with_the_published_scores(
+    capsys: Output, results: list[Path]
+) -> None:
+    text = succeed(
+        capsys, "score", *results, "--scoreboard", "--published", "--sort", "contrast_matching"
+    )
     assert "Gabor ach" in text and "DINOv2 - ViT-L/14 + reg - LVD-142M (published)" in text
     held = json.loads(succeed(capsys, "score", *results, "--scoreboard", "--json"))
-    assert {score["name"] for score in held["scores"] if score["kind"] == "observer"} == {"simulated"}
-    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "csv").startswith("name,kind,")
-    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "latex").startswith("\\begin{tabular}")
+    assert {score["name"] for score in held["scores"] if score["kind"] == "observer"} == {
+        "simulated"
+    }
+    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "csv").startswith(
+        "name,kind,"
+    )
+    assert succeed(capsys, "score", *results, "--scoreboard", "--format", "latex").startswith(
+        "\\begin{tabular}"
+    )
 
 
 def test_options_of_the_scoreboard_need_it(capsys: Output, results: list[Path]) -> None:
     assert "--scoreboard" in fail(capsys, "score", *results, "--published")
-    assert "gabor_achromatic" in fail(capsys, "score", *results, "--scoreboard", "--sort", "gabor_achromatc")
+    assert "gabor_achromatic" in fail(
+        capsys, "score", *results, "--scoreboard", "--sort", "gabor_achromatc"
+    )
 
 
-def test_both_kinds_are_plotted_into_one_figure(capsys: Output, results: list[Path], tmp_path: Path) -> None:
+def test_both_kinds_are_plotted_into_one_figure(
+    capsys: Output, results: list[Path], tmp_path: Path
+) -> None:
     figure = tmp_path / "both.png"
     succeed(capsys, "plot", *results, "-o", figure)
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("kind", ["heat-map", "bars"])
-def test_the_scoreboard_is_drawn(capsys: Output, results: list[Path], tmp_path: Path, kind: str) -> None:
+def test_the_scoreboard_is_drawn(
+    capsys: Output, results: list[Path], tmp_path: Path, kind: str
+) -> None:
     alone, beside = tmp_path / "alone.png", tmp_path / "beside.png"
     succeed(capsys, "plot", *results, "--scoreboard", kind, "-o", alone)
-    succeed(capsys, "plot", *results, "--scoreboard", kind, "--published", "--sort", "gabor_achromatic", "-o", beside)
+    succeed(
+        capsys,
+        "plot",
+        *results,
+        "--scoreboard",
+        kind,
+        "--published",
+        "--sort",
+        "gabor_achromatic",
+        "-o",
+        beside,
+    )
     assert beside.stat().st_size > alone.stat().st_size > 1000
 
 
-def test_options_of_the_drawn_scoreboard_need_it(capsys: Output, results: list[Path], tmp_path: Path) -> None:
+def test_options_of_the_drawn_scoreboard_need_it(
+    capsys: Output, results: list[Path], tmp_path: Path
+) -> None:
     figure = tmp_path / "none.png"
-    assert "add --scoreboard heat-map or bars" in fail(capsys, "plot", *results, "--published", "-o", figure)
-    assert "--layer" in fail(capsys, "plot", *results, "--scoreboard", "bars", "--layer", "a", "-o", figure)
+    assert "add --scoreboard heat-map or bars" in fail(
+        capsys, "plot", *results, "--published", "-o", figure
+    )
+    assert "--layer" in fail(
+        capsys, "plot", *results, "--scoreboard", "bars", "--layer", "a", "-o", figure
+    )
     assert not figure.exists()
 
 
@@ -79,9 +112,19 @@ def test_replayed_responses_are_written_scored_and_put_on_the_board(
 ) -> None:
     folder = oracle_data / "encoder_protocol"
     files = succeed(
-        capsys, "replay", folder / "published_sac_along_curve.csv.gz", "--grids", folder / "published_sac_grids",
-        "--model", "dinov2_vits14", "--test", "area", "mask_coherent", "--output", tmp_path / "replayed",
-    ).split()  # fmt: skip
+        capsys,
+        "replay",
+        folder / "published_sac_along_curve.csv.gz",
+        "--grids",
+        folder / "published_sac_grids",
+        "--model",
+        "dinov2_vits14",
+        "--test",
+        "area",
+        "mask_coherent",
+        "--output",
+        tmp_path / "replayed",
+    ).split()
     assert [Path(file).name for file in files] == [
         "area_published-replay-dinov2_vits14.nc",
         "mask_coherent_published-replay-dinov2_vits14.nc",

@@ -1,4 +1,5 @@
-"""Suites on the command line: planned, run for scores alone, killed and taken up again, matching among them."""
+"""Suites on the command line: planned, run for scores alone, killed and taken up again, matching
+among them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def suite(tmp_path: Path) -> Path:
     (tmp_path / "small_gratings.toml").write_text(GRATINGS, encoding="utf-8")
     (tmp_path / "matching.toml").write_text(MATCHING, encoding="utf-8")
     path = tmp_path / "suite.toml"
-    path.write_text('title = "Two"\nexperiments = ["small.toml", "matching.toml"]', encoding="utf-8")
+    path.write_text(
+        'title = "Two"\nexperiments = ["small.toml", "matching.toml"]', encoding="utf-8"
+    )
     return path
 
 
@@ -60,20 +63,42 @@ def succeed(capsys: Output, *arguments: object) -> str:
 
 
 def test_a_plan_counts_clips_as_clips(capsys: Output, suite: Path, tmp_path: Path) -> None:
-    arguments = ("run", suite.with_name("small.toml"), "temporal_drift", "--observer", "pixels", "--plan")
+    arguments = (
+        "run",
+        suite.with_name("small.toml"),
+        "temporal_drift",
+        "--observer",
+        "pixels",
+        "--plan",
+    )
     said = succeed(capsys, *arguments, "--output", tmp_path)
-    assert re.search(r"\nIn all 16 distinct images and \d+ distinct clips; what is left takes", said)
+    assert re.search(
+        r"\nIn all 16 distinct images and \d+ distinct clips; what is left takes", said
+    )
 
 
 def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path: Path) -> None:
-    arguments = ("run", suite, "--observer", "pixels", "--store", tmp_path / "runs.sqlite", "--output", tmp_path)
+    arguments = (
+        "run",
+        suite,
+        "--observer",
+        "pixels",
+        "--store",
+        tmp_path / "runs.sqlite",
+        "--output",
+        tmp_path,
+    )
     said = succeed(capsys, *arguments, "--plan")
     assert "small with pixels: 16 distinct images" in said and "matching with pixels: " in said
-    assert re.search(r"In all \d+ distinct images; what is left takes about \d+ s, an estimate", said)
-    whole, short = (
-        json.loads(succeed(capsys, *arguments, "--plan", "--json", *more)) for more in ((), ("--score-only",))
+    assert re.search(
+        r"In all \d+ distinct images; what is left takes about \d+ s, an estimate", said
     )
-    # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not match.
+    whole, short = (
+        json.loads(succeed(capsys, *arguments, "--plan", "--json", *more))
+        for more in ((), ("--score-only",))
+    )
+    # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not
+    # match.
     assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [9, 9]
     assert all(each["seconds"] > 0 for each in whole)
     assert not (tmp_path / "runs.sqlite").exists()
@@ -84,24 +109,35 @@ def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path:
     assert all(each["answered"] == each["questions"] for each in done)
 
 
-def test_a_suite_for_scores_alone_scores_as_the_whole_suite(capsys: Output, suite: Path, tmp_path: Path) -> None:
+def test_a_suite_for_scores_alone_scores_as_the_whole_suite(
+    capsys: Output, suite: Path, tmp_path: Path
+) -> None:
     arguments = ("run", suite, "--observer", "pixels", "--output", tmp_path)
     said = succeed(capsys, *arguments, "--score-only")
     assert "small (angular)" in said and "matching (angular" in said
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"small-pixels-score.nc", "matching-pixels-score.nc", "matching-pixels-score.png"} <= names
+    assert {
+        "small-pixels-score.nc",
+        "matching-pixels-score.nc",
+        "matching-pixels-score.png",
+    } <= names
     # There is no contour to draw.
     assert "small-pixels-score.png" not in names
     succeed(capsys, *arguments)
     for name, place in (("small", ("score", "alignment")), ("matching", ("score", "error"))):
         short, whole = (
-            json.loads((tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8"))[0] for end in ("-score", "")
+            json.loads((tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8"))[0]
+            for end in ("-score", "")
         )
         assert short[place[0]][place[1]] == whole[place[0]][place[1]]
 
 
-def test_what_people_saw_otherwise_is_told_before_anything_is_asked(capsys: Output, tmp_path: Path) -> None:
-    (tmp_path / "people.csv").write_text("frequency,luminance,contrast\n1,20,0.02\n2,20,0.01\n4,20,0.02\n")
+def test_what_people_saw_otherwise_is_told_before_anything_is_asked(
+    capsys: Output, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text(
+        "frequency,luminance,contrast\n1,20,0.02\n2,20,0.01\n4,20,0.02\n"
+    )
     page = write_experiment(tmp_path, ('model = "castle_csf"', 'data = "people.csv"'))
     arguments = ["run", str(page), "--observer", "pixels", "--output", str(tmp_path / "results")]
     note = "people.csv: people were measured at luminance 20 cd/m², the stimulus has 100 cd/m²"
@@ -116,9 +152,20 @@ def test_what_people_saw_otherwise_is_told_before_anything_is_asked(capsys: Outp
 
 def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) -> None:
     def start(output: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        arguments = ["run", str(suite), "--observer", "pixels", "--batch-size", "1", "--output", str(tmp_path / output)]
+        arguments = [
+            "run",
+            str(suite),
+            "--observer",
+            "pixels",
+            "--batch-size",
+            "1",
+            "--output",
+            str(tmp_path / output),
+        ]
         return child(
-            [sys.executable, "-m", "psyprobe", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "psyprobe", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
 
     with start("whole") as process:
@@ -137,7 +184,9 @@ def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) ->
     for name in ("small-pixels", "matching-pixels"):
         for ending in ("nc", "json", "png"):
             file = f"{name}.{ending}"
-            assert (tmp_path / "broken" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+            assert (tmp_path / "broken" / file).read_bytes() == (
+                tmp_path / "whole" / file
+            ).read_bytes()
 
 
 def answered(folder: Path) -> int:

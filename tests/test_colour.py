@@ -30,22 +30,29 @@ def test_inverse_of_the_led_lcd_matrix_is_the_published_one() -> None:
         [0.865649062438827, 1.215555811642301, -0.984175688105352],
         [-0.008886561474676, 0.081612628990755, 51.371024830897888],
     ]
-    np.testing.assert_allclose(pc.cone_observer("cie2006_led_lcd").to_xyz, published, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        pc.cone_observer("cie2006_led_lcd").to_xyz, published, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_cie2006_equals_colour_science() -> None:
     colour = pytest.importorskip("colour")
     for wavelength in (450, 520, 580, 640):
-        lms = colour.colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][wavelength]
+        lms = colour.colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][
+            wavelength
+        ]
         xyz = colour.colorimetry.LMS_2_degree_cmfs_to_XYZ_2_degree_cmfs(wavelength)
         ours = pc.xyz_to_lms(xyz, "cie2006")
-        np.testing.assert_allclose(ours, lms * [0.68990272, 0.34832189, 1.0], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            ours, lms * [0.68990272, 0.34832189, 1.0], rtol=1e-12, atol=1e-15
+        )
         assert ours[0] + ours[1] == pytest.approx(xyz[1], rel=1e-12)
 
 
 def test_smith_pokorny_has_the_shape_of_colour_science_s() -> None:
     colour = pytest.importorskip("colour")
-    # Judd-Vos XYZ, which the matrix expects, is CIE 1931's from 520 nm on; each cone of colour-science peaks at 1.
+    # Judd-Vos XYZ, which the matrix expects, is CIE 1931's from 520 nm on; each cone of
+    # colour-science peaks at 1.
     wavelengths = np.arange(520, 605, 5)
     xyz = colour.MSDS_CMFS["CIE 1931 2 Degree Standard Observer"][wavelengths]
     cones = colour.MSDS_CMFS["Smith & Pokorny 1975 Normal Trichromats"][wavelengths]
@@ -63,7 +70,11 @@ def test_whites_and_primaries_equal_colour_science() -> None:
     assert tuple(colour.RGB_COLOURSPACES["sRGB"].whitepoint.tolist()) == pc.WHITES["D65"]
 
 
-@given(st.floats(0.01, 1000), st.sampled_from(sorted(pc.CONE_OBSERVERS)), st.sampled_from(sorted(pc.WHITES)))
+@given(
+    st.floats(0.01, 1000),
+    st.sampled_from(sorted(pc.CONE_OBSERVERS)),
+    st.sampled_from(sorted(pc.WHITES)),
+)
 def test_grey_has_no_chromatic_coordinate(luminance: float, observer: str, white: str) -> None:
     background = pc.xyz_to_lms(pc.white_xyz(white) * 50, observer)
     grey = pc.xyz_to_lms(pc.white_xyz(white) * luminance, observer)
@@ -80,8 +91,14 @@ def test_directions_substitute_silently() -> None:
     assert violet[0] == violet[1] == 0
 
 
-@given(st.tuples(st.floats(-5, 5), st.floats(-5, 5), st.floats(-5, 5)).filter(lambda v: max(map(abs, v)) > 1e-3))
-def test_unit_contrast_is_an_rms_cone_contrast_of_one(direction: tuple[float, float, float]) -> None:
+@given(
+    st.tuples(st.floats(-5, 5), st.floats(-5, 5), st.floats(-5, 5)).filter(
+        lambda v: max(map(abs, v)) > 1e-3
+    )
+)
+def test_unit_contrast_is_an_rms_cone_contrast_of_one(
+    direction: tuple[float, float, float],
+) -> None:
     background = np.array([70.0, 30.0, 2.0])
     contrast = pc.direction_vector(direction, background)
     assert math.sqrt(np.mean(contrast**2)) == pytest.approx(1, rel=1e-12)

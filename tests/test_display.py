@@ -14,7 +14,12 @@ from psyprobe.light.display import Display, display_presets
 from psyprobe.stimulus import Disc, Noise, Uniform, gabor
 
 DISPLAYS = [Display.preset(name) for name in display_presets()] + [
-    Display(peak=250, black=0.4, ambient=100, eotf=((0, 0), (0.25, 0.04), (0.5, 0.2), (0.8, 0.6), (1, 1))),
+    Display(
+        peak=250,
+        black=0.4,
+        ambient=100,
+        eotf=((0, 0), (0.25, 0.04), (0.5, 0.2), (0.8, 0.6), (1, 1)),
+    ),
     Display(peak=600, primaries="ITU-R BT.2020"),
 ]
 IDS = [*display_presets(), "measured", "bt2020"]
@@ -40,14 +45,23 @@ def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(size: object, dtyp
     display = Display(peak=400, black=0.3)
     for stimulus in (
         gabor(frequency=[2, 3], contrast=0.4, ppd=16, size=size, radius=0.1),
-        gabor(frequency=[2, 3], contrast=0.05, direction="red_green", ppd=16, size=size, radius=0.1),
+        gabor(
+            frequency=[2, 3], contrast=0.05, direction="red_green", ppd=16, size=size, radius=0.1
+        ),
         gabor(frequency=2, contrast=0.4, orientation=90, phase=90, ppd=16, size=size, radius=0.1),
     ):
         drive = display.encode(stimulus, dtype=dtype)
-        pixels = stimulus.pixels.reshape((-1, 1, 1) if stimulus.space == "luminance" else (-1, 1, 1, 3))
-        each = [display.encode(one, space=stimulus.space, observer=stimulus.observer, dtype=dtype) for one in pixels]
+        pixels = stimulus.pixels.reshape(
+            (-1, 1, 1) if stimulus.space == "luminance" else (-1, 1, 1, 3)
+        )
+        each = [
+            display.encode(one, space=stimulus.space, observer=stimulus.observer, dtype=dtype)
+            for one in pixels
+        ]
         # Colours of one pixel alone are rounded otherwise than those of many.
-        np.testing.assert_allclose(np.reshape(each, drive.shape), drive, rtol=0 if dtype == "float32" else 1e-15)
+        np.testing.assert_allclose(
+            np.reshape(each, drive.shape), drive, rtol=0 if dtype == "float32" else 1e-15
+        )
 
 
 @pytest.mark.parametrize("light", [np.nan, np.inf, 500.0])
@@ -56,7 +70,10 @@ def test_light_that_cannot_be_shown_is_found_in_any_half(light: float) -> None:
         image = np.full((2, 6, 4), 100.0)
         for row, column in places:
             image[1, row, column] = light
-        with pytest.raises(InputError, match=f"in {100 * len(places) / 48:.3g} %" if light == 500 else "NaN or infin"):
+        with pytest.raises(
+            InputError,
+            match=f"in {100 * len(places) / 48:.3g} %" if light == 500 else "NaN or infin",
+        ):
             Display(peak=400).encode(image)
 
 
@@ -73,7 +90,9 @@ def test_light_round_trip_is_exact(display: Display) -> None:
     drive = display.encode(light, dtype="float64")[..., 0]
     np.testing.assert_allclose(display.decode(drive), light, rtol=1e-13)
     single = display.encode(light.astype(np.float32), dtype="float32")[..., 0]
-    np.testing.assert_allclose(display.decode(single), light, rtol=2e-6, atol=2e-6 * display.peak / 100)
+    np.testing.assert_allclose(
+        display.decode(single), light, rtol=2e-6, atol=2e-6 * display.peak / 100
+    )
 
 
 @given(st.floats(0, 1), st.sampled_from(DISPLAYS))
@@ -101,7 +120,9 @@ def test_limits_are_black_and_peak_plus_reflections(display: Display) -> None:
     reflected = display.ambient * display.reflectivity / math.pi
     assert float(display.decode(0.0)) == pytest.approx(display.black + reflected, rel=1e-13)
     assert float(display.decode(1.0)) == pytest.approx(display.peak + reflected, rel=1e-13)
-    assert float(display.luminance([1.0, 1.0, 1.0])) == pytest.approx(display.peak + reflected, rel=1e-13)
+    assert float(display.luminance([1.0, 1.0, 1.0])) == pytest.approx(
+        display.peak + reflected, rel=1e-13
+    )
 
 
 def test_matrices_invert(display: Display) -> None:
@@ -139,21 +160,27 @@ def test_largest_contrast_fits_and_more_does_not(level: float, direction: str) -
         swings = [sign * limit * factor for sign in (1, -1)]
         spec = Disc(contrast=swings, luminance=luminance, direction=direction, size=3, ppd=1)
         light = display.light(spec.draw())
-        inside = light.min() >= display.floor * (1 - 1e-12) and light.max() <= display.ceiling * (1 + 1e-12)
+        inside = light.min() >= display.floor * (1 - 1e-12) and light.max() <= display.ceiling * (
+            1 + 1e-12
+        )
         assert inside == fits
 
 
 def test_published_gamut_limits() -> None:
     # calibration.md, property 41: at linear grey 0.25 of an sRGB display.
     display = Display(peak=400)
-    assert display.max_contrast(100, "yellow_violet") * math.sqrt(3) == pytest.approx(0.872, abs=5e-4)
+    assert display.max_contrast(100, "yellow_violet") * math.sqrt(3) == pytest.approx(
+        0.872, abs=5e-4
+    )
     red_green = display.max_contrast(100, "red_green")
     assert red_green * math.sqrt(3) == pytest.approx(math.hypot(0.064, 0.148), rel=5e-3)
 
 
 def test_too_bright_is_refused_with_the_contrast_that_fits() -> None:
     stimulus = gabor(frequency=4, contrast=1.0, luminance=100)
-    with pytest.raises(GamutError, match=r"light of 0\.\d+ cd/m² is below .* at most 0\.963\d* of what it is"):
+    with pytest.raises(
+        GamutError, match=r"light of 0\.\d+ cd/m² is below .* at most 0\.963\d* of what it is"
+    ):
         Display(peak=400, black=4.4).encode(stimulus)
     with pytest.raises(GamutError, match="above what this display shows"):
         Display(peak=80).encode(stimulus)
@@ -224,7 +251,11 @@ def test_drive_is_as_exact_as_the_pixels_are(seed: int, black: float) -> None:
     for dtype, allowed in (("float64", 2.0**-25), ("float32", 2e-7)):
         shown = light.astype(dtype)
         relative = (shown.astype(np.float64) - black) / (400 - black)
-        exact = np.where(relative <= 0.0031308, 12.92 * relative, 1.055 * np.maximum(relative, 0) ** (1 / 2.4) - 0.055)
+        exact = np.where(
+            relative <= 0.0031308,
+            12.92 * relative,
+            1.055 * np.maximum(relative, 0) ** (1 / 2.4) - 0.055,
+        )
         drive = display.encode(shown)
         assert drive.dtype == np.float32
         assert np.abs(drive[..., 0] - exact).max() <= allowed * (1 + 1e-6)

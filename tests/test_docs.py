@@ -1,4 +1,5 @@
-"""Python and commands of README and docs run, page by page, top to bottom; what pages say of keys and files is true."""
+"""Python and commands of README and docs run, page by page, top to bottom; what pages say of keys
+and files is true."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_and_commands_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = [(language, code) for language, note, code in BLOCK.findall(text) if not note]
     if not blocks:
@@ -50,7 +53,8 @@ def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest
         for command in commands(code):
             assert cli.main(expanded(command)) == 0, command
     for path in map(Path, files):
-        # Another page may import another file of that name; a colour.toml is not the package colour.
+        # Another page may import another file of that name; a colour.toml is not the package
+        # colour.
         if path.suffix == ".py":
             sys.modules.pop(path.stem, None)
     if "matplotlib.pyplot" in sys.modules:
@@ -62,18 +66,25 @@ def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest
 def test_commands_that_are_only_shown_exist(page: Path) -> None:
     """With each of their options: the parser takes them."""
     text = page.read_text(encoding="utf-8")
-    shown = "\n".join([code for language, note, code in BLOCK.findall(text) if note and language == "bash"])
+    shown = "\n".join(
+        [code for language, note, code in BLOCK.findall(text) if note and language == "bash"]
+    )
     for command in commands("\n".join([shown, *INDENTED.findall(text)])):
         cli._parser(command).parse_args(command)
 
 
 def expanded(command: list[str]) -> list[str]:
     """The command with files in place of patterns, as a shell gives them."""
-    return [name for word in command for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
+    return [
+        name
+        for word in command
+        for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+    ]
 
 
 def commands(code: str) -> list[list[str]]:
-    """What a shell would give psyprobe, line by line; a group such as "a|b" in a summary is no command."""
+    """What a shell would give psyprobe, line by line; a group such as "a|b" in a summary is no
+    command."""
     lines = [shlex.split(line, comments=True) for line in code.replace("\\\n", " ").split("\n")]
     words = [line[line.index("psyprobe") + 1 :] for line in lines if "psyprobe" in line[:2]]
     return [[word for word in command if word != "..."] for command in words if command]
@@ -83,7 +94,9 @@ def commands(code: str) -> list[list[str]]:
 def test_links_lead_somewhere(page: Path) -> None:
     # Pages of the gallery and of the API are made with the site, and tested there.
     found = LINK.findall(page.read_text(encoding="utf-8"))
-    links = [link for link in found if "://" not in link and not link.startswith(("gallery/", "api/"))]
+    links = [
+        link for link in found if "://" not in link and not link.startswith(("gallery/", "api/"))
+    ]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
@@ -93,7 +106,9 @@ def test_the_table_of_keys_is_that_of_the_schema() -> None:
     keys: dict[str, tuple[str, ...]] = {}
     for line in page.splitlines():
         # A section's table is read by the same probes in every row, which a line above it names.
-        readers = line[9:-1] if line.startswith("Read by: ") else "" if line.startswith("#") else readers
+        readers = (
+            line[9:-1] if line.startswith("Read by: ") else "" if line.startswith("#") else readers
+        )
         if line.startswith("| `"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             keys[cells[0]] = (*cells[:3], *([readers] if readers else cells[3:4]))
@@ -104,31 +119,55 @@ def test_files_that_the_design_page_names_exist() -> None:
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     named = {name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name}
     assert named
-    assert [name for name in named if not any((ROOT / base / name).exists() for base in ("", "psyprobe"))] == []
+    assert [
+        name
+        for name in named
+        if not any((ROOT / base / name).exists() for base in ("", "psyprobe"))
+    ] == []
 
 
 def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     own = dict(FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8")))
     (tmp_path / "phase.toml").write_text(own["phase.toml"], encoding="utf-8")
-    pp.run(tmp_path / "phase.toml", "simulated:watson-malo", store=tmp_path / "runs.sqlite", progress=False)
+    pp.run(
+        tmp_path / "phase.toml",
+        "simulated:watson-malo",
+        store=tmp_path / "runs.sqlite",
+        progress=False,
+    )
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as store:
         for query in re.findall(r"```sql\n(.*?)```", text, re.DOTALL):
             assert store.execute(query).fetchall()
-        tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))], ids=lambda p: p.name
+    "page",
+    [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))],
+    ids=lambda p: p.name,
 )
 def test_names_that_pages_mention_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert {name for name in re.findall(r"\bpp\.(\w+)", text) if not hasattr(pp, name)} == set()
-    modules = {name for name in re.findall(r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text)}
-    unknown = {name for name in modules if not _exists(name) and not name.endswith((".toml", ".py", ".sqlite"))}
+    modules = {
+        name for name in re.findall(r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text)
+    }
+    unknown = {
+        name
+        for name in modules
+        if not _exists(name) and not name.endswith((".toml", ".py", ".sqlite"))
+    }
     assert (
-        unknown - {f"psyprobe.{room}" for room in ("observers", "probes", "stimuli", "human", "experiments")} == set()
+        unknown
+        - {
+            f"psyprobe.{room}"
+            for room in ("observers", "probes", "stimuli", "human", "experiments")
+        }
+        == set()
     )
 
 

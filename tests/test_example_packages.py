@@ -1,4 +1,5 @@
-"""The packages of docs/plugins.md are built, installed and run; broken ones beside them are a line each."""
+"""The packages of docs/plugins.md are built, installed and run; broken ones beside them are a line
+each."""
 
 from __future__ import annotations
 
@@ -34,14 +35,24 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder on the path of Python that holds the packages of the page, and broken ones of every kind."""
+    """A folder on the path of Python that holds the packages of the page, and broken ones of every
+    kind."""
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     for name, text in FILES:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text, encoding="utf-8")
     assert {path.name for path in source.iterdir()} == set(PACKAGES)
     for package in PACKAGES:
-        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source, source / package]
+        build = [
+            sys.executable,
+            "-m",
+            "build",
+            "--wheel",
+            "--no-isolation",
+            "--outdir",
+            source,
+            source / package,
+        ]
         subprocess.run(
             build,
             check=True,
@@ -62,10 +73,13 @@ def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False
     """What a command printed on standard output, or, where it must fail, on standard error."""
     told = subprocess.run(
         [sys.executable, "-m", "psyprobe", *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(installed), str(ROOT)))}, cwd=folder,
-        capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(installed), str(ROOT)))},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=300,
-    )  # fmt: skip
+    )
     assert (told.returncode != 0) == fails, told.stderr
     return told.stderr if fails else told.stdout
 
@@ -73,18 +87,33 @@ def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False
 def test_all_are_listed_and_each_broken_one_is_one_line(installed: Path, tmp_path: Path) -> None:
     lines = psyprobe(installed, tmp_path, "list").splitlines()
     for wanted in (
-        "coarse:SIDE", "each block of SIDE x SIDE px", "polarity ", "from polarity_probe",
-        "Sensitivity of my people: low-pass in dim light.", "Checkerboards over the size of their checks",
-    ):  # fmt: skip
+        "coarse:SIDE",
+        "each block of SIDE x SIDE px",
+        "polarity ",
+        "from polarity_probe",
+        "Sensitivity of my people: low-pass in dim light.",
+        "Checkerboards over the size of their checks",
+    ):
         assert sum(wanted in line for line in lines) == 1, wanted
     assert sum("no_such_module" in line for line in lines) == len(ROOMS)
-    for ours in ("pixels", "detection", "gabor_achromatic", "castle_csf", "office_lcd", "hernandez2025"):
+    for ours in (
+        "pixels",
+        "detection",
+        "gabor_achromatic",
+        "castle_csf",
+        "office_lcd",
+        "hernandez2025",
+    ):
         assert any(line.split()[:1] == [ours] for line in lines), ours
 
 
 def test_an_observer_runs_and_a_broken_one_says_why(installed: Path, tmp_path: Path) -> None:
-    assert "coarse:8" in psyprobe(installed, tmp_path, "run", "area", "--score-only", "--observer", "coarse:8")
-    refused = psyprobe(installed, tmp_path, "run", "area", "--observer", "broken_observers:x", fails=True)
+    assert "coarse:8" in psyprobe(
+        installed, tmp_path, "run", "area", "--score-only", "--observer", "coarse:8"
+    )
+    refused = psyprobe(
+        installed, tmp_path, "run", "area", "--observer", "broken_observers:x", fails=True
+    )
     assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
 
 
@@ -92,16 +121,26 @@ def test_a_probe_runs_against_people_of_another_package(installed: Path, tmp_pat
     (tmp_path / "polarity.toml").write_text(PAGE, encoding="utf-8")
     told = psyprobe(installed, tmp_path, "run", "polarity.toml", "--observer", "pixels")
     assert "polarity (angular)" in told
-    assert {path.suffix for path in (tmp_path / "psyprobe-results").glob("polarity-*")} == {".nc", ".json", ".png"}
-    (tmp_path / "polarity.toml").write_text(PAGE.replace('"polarity"', '"broken_probes"'), encoding="utf-8")
-    refused = psyprobe(installed, tmp_path, "run", "polarity.toml", "--observer", "pixels", fails=True)
+    assert {path.suffix for path in (tmp_path / "psyprobe-results").glob("polarity-*")} == {
+        ".nc",
+        ".json",
+        ".png",
+    }
+    (tmp_path / "polarity.toml").write_text(
+        PAGE.replace('"polarity"', '"broken_probes"'), encoding="utf-8"
+    )
+    refused = psyprobe(
+        installed, tmp_path, "run", "polarity.toml", "--observer", "pixels", fails=True
+    )
     assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
 
 
 def test_an_experiment_runs_with_a_kind_of_another_package(installed: Path, tmp_path: Path) -> None:
     psyprobe(installed, tmp_path, "run", "checks_over_size", "--observer", "pixels")
     assert (tmp_path / "psyprobe-results" / "checks_over_size-pixels.nc").exists()
-    refused = psyprobe(installed, tmp_path, "run", "checks_over_sise", "--observer", "pixels", fails=True)
+    refused = psyprobe(
+        installed, tmp_path, "run", "checks_over_sise", "--observer", "pixels", fails=True
+    )
     assert "did you mean 'checks_over_size'" in refused
 
 
@@ -118,11 +157,17 @@ print(csf("dim_csf")(0, luminance=25), people.sensitivity(frequency=0, luminance
 def test_people_answer_in_python(installed: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
     run = subprocess.run(
-        [sys.executable, "-c", USE], env=environment, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-c", USE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert run.stdout.splitlines() == [
-        "Sensitivity of my people: low-pass in dim light.|dim-people 1.0|", "150.0 300.0",
-    ]  # fmt: skip
+        "Sensitivity of my people: low-pass in dim light.|dim-people 1.0|",
+        "150.0 300.0",
+    ]
 
 
 def test_two_packages_with_one_page_are_told_apart(installed: Path, tmp_path: Path) -> None:
@@ -142,4 +187,7 @@ def test_two_packages_with_one_page_are_told_apart(installed: Path, tmp_path: Pa
     both = f"{installed}{os.pathsep}{tmp_path}"
     told = psyprobe(Path(both), tmp_path, "list", "experiments")
     assert "twin_pages has a page 'area', and so has another; give it another name" in told
-    assert "Checkerboards over the size of their checks" in told and "slip.toml is not valid TOML" in told
+    assert (
+        "Checkerboards over the size of their checks" in told
+        and "slip.toml is not valid TOML" in told
+    )

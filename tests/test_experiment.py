@@ -1,4 +1,5 @@
-"""Running experiments: everything is asked once, nothing answered is lost, and results come back bit for bit."""
+"""Running experiments: everything is asked once, nothing answered is lost, and results come back
+bit for bit."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from psyprobe.probes.conduct import load_results, plan, run
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.running.store import Store
 
-#: 3 x 3 grid, 3 x 2 score points, 1 background; the background again for the noise floor, and one rounding step away.
+#: 3 x 3 grid, 3 x 2 score points, 1 background; the background again for the noise floor, and one
+#: rounding step away.
 IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1 + 1
 
 
@@ -58,7 +60,10 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
         if variable.dtype.kind == "f":
             assert np.isfinite(variable.values).all(), name
     attributes = result.attrs
-    assert (json.loads(attributes["levels"]), result["frequency"].attrs["units"]) == (["frequency"], "cpd")
+    assert (json.loads(attributes["levels"]), result["frequency"].attrs["units"]) == (
+        ["frequency"],
+        "cpd",
+    )
     assert attributes["contrast_kind"] == "michelson"
     assert attributes["random_weights"] == 0
     assert json.loads(attributes["observer_card"])["name"] == "counting"
@@ -78,11 +83,14 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
         for i, x in enumerate(result[dims[0]].values):
             for j in range(result.sizes[dims[1]]):
                 contrast = (
-                    result["contrast"].values[j] if variable == "response" else result["scored_contrast"].values[i, j]
+                    result["contrast"].values[j]
+                    if variable == "response"
+                    else result["scored_contrast"].values[i, j]
                 )
                 spec = experiment.spec(frequency=x, contrast=contrast)
                 test, reference = (
-                    np.asarray(experiment.display.encode(s.draw())).ravel() for s in (spec, spec.reference())
+                    np.asarray(experiment.display.encode(s.draw())).ravel()
+                    for s in (spec, spec.reference())
                 )
                 expected = pp.angular_distance(test, reference)
                 found = result[variable].sel(measure="angular").values[0, i, j]
@@ -109,23 +117,31 @@ def test_experiments_share_answers(tmp_path: Path) -> None:
     run(write_experiment(tmp_path), observer, store=store)
     wider = write_experiment(
         tmp_path,
-        ('frequency = { from = 1, to = 4, n = 3, scale = "log" }', "frequency = { values = [1, 2, 3, 4] }"),
+        (
+            'frequency = { from = 1, to = 4, n = 3, scale = "log" }',
+            "frequency = { values = [1, 2, 3, 4] }",
+        ),
         name="wider",
     )
     observer.shown.clear()
     assert plan(wider, observer, store=store).answered == 1 + 9 + 6
     run(wider, observer, store=store)
-    # The one new frequency, and the background that they are compared with, which is shown a step away, too.
+    # The one new frequency, and the background that they are compared with, which is shown a step
+    # away, too.
     assert len(observer.shown) == 3 + 2 + 1 + 1
 
 
-def test_another_observer_is_asked_anew_but_the_pixels_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_observer_is_asked_anew_but_the_pixels_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     run(path, "pixels", store=store)
     observer = Counting()
     result = run(path, observer, store=store)
     assert len(observer.shown) == SHOWN
-    np.testing.assert_array_equal(result["pixels_response"], load_results(store)[0]["response"].values[0])
+    np.testing.assert_array_equal(
+        result["pixels_response"], load_results(store)[0]["response"].values[0]
+    )
 
 
 def test_results_come_from_the_store_alone(tmp_path: Path) -> None:
@@ -164,7 +180,9 @@ def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 3, 32])
 def test_batch_size_changes_rounding_at_most(tmp_path: Path, size: int) -> None:
     path = write_experiment(tmp_path)
-    xarray.testing.assert_allclose(run(path, "pixels", batch_size=size), run(path, "pixels"), rtol=1e-12)
+    xarray.testing.assert_allclose(
+        run(path, "pixels", batch_size=size), run(path, "pixels"), rtol=1e-12
+    )
 
 
 def test_batches_keep_few_references_at_a_time() -> None:
@@ -188,7 +206,9 @@ def test_encoders_see_images_of_their_own_size(tmp_path: Path) -> None:
 def test_what_cannot_be_shown_costs_no_pass(tmp_path: Path) -> None:
     observer = Counting()
     path = write_experiment(tmp_path, ("peak = 400", "peak = 150"))
-    with pytest.raises(GamutError, match=r"small, frequency \S+ cpd, contrast 1: light of .* above"):
+    with pytest.raises(
+        GamutError, match=r"small, frequency \S+ cpd, contrast 1: light of .* above"
+    ):
         run(path, observer, store=tmp_path / "runs.sqlite")
     with pytest.raises(GamutError):
         plan(path, observer)
@@ -220,7 +240,9 @@ def test_an_observer_without_features_is_refused(tmp_path: Path) -> None:
 def test_features_that_are_not_finite_are_not_stored(tmp_path: Path) -> None:
     class Broken(Counting):
         def features(self, images):  # type: ignore[no-untyped-def]
-            return {name: np.full_like(rows, np.nan) for name, rows in super().features(images).items()}
+            return {
+                name: np.full_like(rows, np.nan) for name, rows in super().features(images).items()
+            }
 
     with pytest.raises(InputError, match=r"counting, features output: .*not finite"):
         run(write_experiment(tmp_path), Broken(), store=tmp_path / "runs.sqlite")
@@ -234,9 +256,12 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
     run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
     result = run(path, "pixels", store=store)
     assert result["measure"].values.tolist()[-1] == "angular_float32"
-    spec = experiment.spec(frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0]))
+    spec = experiment.spec(
+        frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0])
+    )
     test, reference = (
-        np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel() for s in (spec, spec.reference())
+        np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel()
+        for s in (spec, spec.reference())
     )
     found = float(result["response"].sel(measure="angular_float32")[0, 1, 0])
     assert found == pytest.approx(float(angular_distance_float32(test, reference)), abs=1e-12)
@@ -267,13 +292,16 @@ def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_data: Path) -> None:
-    """From stimulus to score, without an encoder: the printed number and the exact one (issue 2, point 4)."""
+    """From stimulus to score, without an encoder: the printed number and the exact one (issue 2,
+    point 4)."""
     with (oracle_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
         row = next(row for row in csv.DictReader(file) if row["quantity"] == test)
     result = run(f"{name}_published", "pixels")
     printed = pp.score(result, resamples=100).score.alignment.value
     exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
-    stored = pd.read_csv(oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str})
+    stored = pd.read_csv(
+        oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str}
+    )
     stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
     ours = result["scored_response"].sel(layer="pixels", measure="angular_float32").values
     theirs = stored.pivot(index="x_index", columns="multiplier", values="s_ac").to_numpy()
@@ -282,13 +310,16 @@ def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_da
     assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"])
+@pytest.mark.parametrize(
+    "name", ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"]
+)
 def test_every_plain_experiment_can_be_shown(name: str) -> None:
     planned = plan(name, "pixels")
     assert planned.grid == 400 and planned.score == 200 and planned.size == (224, 224)
 
 
-# -- killed at any moment ---------------------------------------------------------------------------------------------
+# -- killed at any moment
+# ---------------------------------------------------------------------------------------------
 
 _SCRIPT = textwrap.dedent(
     """
@@ -321,7 +352,8 @@ _SCRIPT = textwrap.dedent(
 def start(
     folder: Path, experiment: Path, store: str, output: str, passes: int = 0
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs the experiment and, if told, looks at so many batches, of which the last never ends."""
+    """A process that runs the experiment and, if told, looks at so many batches, of which the last
+    never ends."""
     (folder / "slow.py").write_text(_SCRIPT, encoding="utf-8")
     arguments = [folder / "slow.py", experiment, folder / store, folder / output, passes]
     with child([sys.executable, *map(str, arguments)]) as process:
@@ -331,18 +363,27 @@ def start(
 @pytest.mark.slow
 def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """Issue 2, point 8: SIGKILL, ten times, each time further into the same run."""
-    path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 14"), ("to = 1, n = 3", "to = 1, n = 14"))
+    path = write_experiment(
+        tmp_path, ("to = 4, n = 3", "to = 4, n = 14"), ("to = 1, n = 3", "to = 1, n = 14")
+    )
     with start(tmp_path, path, "whole.sqlite", "whole") as process:
         assert process.wait() == 0
     rng = np.random.default_rng(20250612)
     ready, answered = tmp_path / "broken.ready", [0]
     for written in [False, True] * 5:
-        # Two passes are of references; what follows is answered, but for the last, which holds the run until it is
-        # killed: before, amid or after the writing, which comes within half a second; every other time after it.
-        with start(tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(4, 14))) as process:
+        # Two passes are of references; what follows is answered, but for the last, which holds the
+        # run until it is killed: before, amid or after the writing, which comes within half a
+        # second; every other time after it.
+        with start(
+            tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(4, 14))
+        ) as process:
             while not ready.exists() and process.poll() is None:
                 time.sleep(0.005)
-            while written and _answered(tmp_path / "broken.sqlite") == answered[-1] and process.poll() is None:
+            while (
+                written
+                and _answered(tmp_path / "broken.sqlite") == answered[-1]
+                and process.poll() is None
+            ):
                 time.sleep(0.005)
             time.sleep(float(rng.uniform(0.0, 0.6)))
             process.kill()
@@ -354,7 +395,9 @@ def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     with start(tmp_path, path, "broken.sqlite", "broken") as process:
         assert process.wait() == 0
     for ending in ("nc", "json"):
-        assert (tmp_path / f"broken.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
+        assert (tmp_path / f"broken.{ending}").read_bytes() == (
+            tmp_path / f"whole.{ending}"
+        ).read_bytes()
 
 
 def _answered(path: Path) -> int:
@@ -367,7 +410,10 @@ def _answered(path: Path) -> int:
 
 def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    with start(tmp_path, path, "runs.sqlite", "one") as one, start(tmp_path, path, "runs.sqlite", "two") as two:
+    with (
+        start(tmp_path, path, "runs.sqlite", "one") as one,
+        start(tmp_path, path, "runs.sqlite", "two") as two,
+    ):
         assert [one.wait(), two.wait()] == [0, 0]
     assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
     assert len(load_results(tmp_path / "runs.sqlite")) == 1
@@ -391,7 +437,9 @@ def test_the_store_is_free_while_an_observer_works(tmp_path: Path) -> None:
 
     def look(images: np.ndarray) -> np.ndarray:
         with closing(sqlite3.connect(path, timeout=0.0)) as other:
-            other.execute("BEGIN IMMEDIATE")  # raises at once where another connection holds the lock
+            other.execute(
+                "BEGIN IMMEDIATE"
+            )  # raises at once where another connection holds the lock
             other.rollback()
         free.append(True)
         return images.reshape(len(images), -1)

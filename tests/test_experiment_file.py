@@ -1,4 +1,5 @@
-"""Experiment files: the catalogue reads, and each slip is one line with the file, the key and what is allowed."""
+"""Experiment files: the catalogue reads, and each slip is one line with the file, the key and what
+is allowed."""
 
 from __future__ import annotations
 
@@ -20,16 +21,27 @@ SUITES = ("cai2025", "cai2025_published")
 IN_WORDS = ("orientation_csf", "hernandez2025", "hernandez2025_published")
 #: tests/test_own_experiments.py runs these.
 OURS = (
-    "orientation_discrimination", "frequency_discrimination", "contrast_discrimination",
-    "contrast_discrimination_masked", "gabor_masked_parallel", "gabor_masked_orientation", "gabor_masked_orthogonal",
-    "grating_masked_cross", "surround", "acuity_achromatic", "acuity_red_green", "acuity_yellow_violet",
-)  # fmt: skip
+    "orientation_discrimination",
+    "frequency_discrimination",
+    "contrast_discrimination",
+    "contrast_discrimination_masked",
+    "gabor_masked_parallel",
+    "gabor_masked_orientation",
+    "gabor_masked_orthogonal",
+    "grating_masked_cross",
+    "surround",
+    "acuity_achromatic",
+    "acuity_red_green",
+    "acuity_yellow_violet",
+)
 #: tests/probes/test_clips_asked.py reads these.
 IN_TIME = tuple(name for name in catalogue_names("experiments") if name.startswith("temporal"))
 OTHERS = (*SUITES, *IN_WORDS, *OURS, *IN_TIME)
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name not in OTHERS])
+@pytest.mark.parametrize(
+    "name", [name for name in catalogue_names("experiments") if name not in OTHERS]
+)
 def test_the_catalogue_reads(name: str) -> None:
     experiment = read_experiment(name)
     assert experiment.title and experiment.source and experiment.differences
@@ -51,7 +63,10 @@ def test_the_catalogue_reads(name: str) -> None:
 def test_suites_hold_the_nine_tests(name: str) -> None:
     suite = read_suite(name)
     assert len(suite) == 9
-    assert all(experiment.name.endswith("_published") == name.endswith("_published") for experiment in suite)
+    assert all(
+        experiment.name.endswith("_published") == name.endswith("_published")
+        for experiment in suite
+    )
     with pytest.raises(InputError, match="suite of several experiments"):
         read_experiment(name)
 
@@ -74,7 +89,10 @@ def test_suites_of_ones_own_and_their_slips(tmp_path: Path) -> None:
 
 
 #: A Gabor on a grating, compared with measured thresholds over the contrast of the mask.
-MASKED = (('kind = "gabor"', 'kind = "masked_gabor"'), ("contrast = 0.5", "contrast = 0.2\nmask_contrast = 0.2"))
+MASKED = (
+    ('kind = "gabor"', 'kind = "masked_gabor"'),
+    ("contrast = 0.5", "contrast = 0.2\nmask_contrast = 0.2"),
+)
 MASKING = (
     ('model = "castle_csf"', 'data = "foley1994"'),
     ("frequency = { from = 1, to = 4", "mask_contrast = { from = 0.01, to = 0.4"),
@@ -88,13 +106,21 @@ MATCHING = ('probe = "detection"', 'probe = "matching"')
         ((MASKING[0],), r"human\.data = 'foley1994' goes with levels of mask_contrast"),
         ((*MASKING, ("foley1994", "foley1995")), "'foley1995'; did you mean 'foley1994'"),
         ((*MASKING, ('data = "foley1994"', 'data = "foley1994"\ntable = 3')), "'table'"),
-        ((*MASKING, ("[score]", '[score]\nabove = "0.01"')), r"score\.above is '0\.01'; give a number"),
+        (
+            (*MASKING, ("[score]", '[score]\nabove = "0.01"')),
+            r"score\.above is '0\.01'; give a number",
+        ),
         ((*MASKING, MATCHING), "give human.data = 'georgeson_sullivan1975'"),
         ((*MASKING, MATCHING, ("foley1994", "georgeson_sullivan1975")), "goes with levels of f"),
-        ((("foley1994", "georgeson_sullivan1975"), *MASKING[1:]), "goes with levels of reference_contrast"),
+        (
+            (("foley1994", "georgeson_sullivan1975"), *MASKING[1:]),
+            "goes with levels of reference_contrast",
+        ),
     ],
 )
-def test_slips_with_measured_data(tmp_path: Path, changes: tuple[tuple[str, str], ...], message: str) -> None:
+def test_slips_with_measured_data(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...], message: str
+) -> None:
     if changes[0] not in MASKING:
         changes = (MASKING[0], *changes)
     with pytest.raises(InputError, match=message):
@@ -120,9 +146,13 @@ def test_own_file_by_path_with_a_stimulus_beside_it(tmp_path: Path) -> None:
 
 def test_digest_is_of_content_and_not_of_spelling(tmp_path: Path) -> None:
     plain = read_experiment(write_experiment(tmp_path)).digest
-    spelt = read_experiment(write_experiment(tmp_path, ("[levels]", "# a comment\n[levels]"))).digest
+    spelt = read_experiment(
+        write_experiment(tmp_path, ("[levels]", "# a comment\n[levels]"))
+    ).digest
     other = read_experiment(write_experiment(tmp_path, ("to = 4", "to = 5"))).digest
-    stimulus = read_experiment(write_experiment(tmp_path, stimulus=(("radius = 0.3", "radius = 0.2"),))).digest
+    stimulus = read_experiment(
+        write_experiment(tmp_path, stimulus=(("radius = 0.3", "radius = 0.2"),))
+    ).digest
     assert plain == spelt
     assert len({plain, other, stimulus}) == 3
 
@@ -130,7 +160,10 @@ def test_digest_is_of_content_and_not_of_spelling(tmp_path: Path) -> None:
 def test_values_of_levels_and_linear_scale(tmp_path: Path) -> None:
     path = write_experiment(
         tmp_path,
-        ('frequency = { from = 1, to = 4, n = 3, scale = "log" }', "frequency = { values = [1, 2.5, 4] }"),
+        (
+            'frequency = { from = 1, to = 4, n = 3, scale = "log" }',
+            "frequency = { values = [1, 2.5, 4] }",
+        ),
         ('to = 1, n = 3, scale = "log"', 'to = 0.09, n = 3, scale = "linear"'),
     )
     experiment = read_experiment(path)
@@ -141,7 +174,10 @@ def test_values_of_levels_and_linear_scale(tmp_path: Path) -> None:
 def test_human_inputs_and_table(tmp_path: Path) -> None:
     path = write_experiment(
         tmp_path,
-        ('model = "castle_csf"', 'model = "castle_csf"\narea = 2.0\ncontrast = "rms"\ntable = {from=1, to=4, n=9}'),
+        (
+            'model = "castle_csf"',
+            'model = "castle_csf"\narea = 2.0\ncontrast = "rms"\ntable = {from=1, to=4, n=9}',
+        ),
     )
     human = read_experiment(path).human
     assert isinstance(human, ModelReference)
@@ -152,7 +188,11 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("[score]", "[scores]", "unknown key 'scores'; did you mean 'score'"),
-        ("multiplier =", "multplier =", r"unknown key in \[score\] 'multplier'; did you mean 'multiplier'"),
+        (
+            "multiplier =",
+            "multplier =",
+            r"unknown key in \[score\] 'multplier'; did you mean 'multiplier'",
+        ),
         ("frequency = { from", "frequncy = { from", r"'frequncy'; did you mean 'frequency'"),
         ("{ from = 1, to = 4", '{ from = "1 cpd", to = 4', "'1 cpd'.*without units"),
         ("{ from = 1, to = 4", "{ from = nan, to = 4", "finite"),
@@ -162,33 +202,71 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
         ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = true", "whole number"),
         ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = 1", "at least two"),
         ("from = 1, to = 4, n = 3", "from = 1, n = 3", "'to'"),
-        ('n = 3, scale = "log" }\ncontrast', 'n = 3, scale = "logarithmic" }\ncontrast', "unknown scale 'logarithmic'"),
-        ("frequency = { from", "loudness = { from = 1, to = 2, n = 3 }\nfrequency = { from", "'loudness'"),
-        ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "", r"\[levels\] has no 'contrast'"),
-        ('probe = "detection"', 'probe = "detektion"', "unknown probe 'detektion'; did you mean 'detection'"),
+        (
+            'n = 3, scale = "log" }\ncontrast',
+            'n = 3, scale = "logarithmic" }\ncontrast',
+            "unknown scale 'logarithmic'",
+        ),
+        (
+            "frequency = { from",
+            "loudness = { from = 1, to = 2, n = 3 }\nfrequency = { from",
+            "'loudness'",
+        ),
+        (
+            'contrast = { from = 0.01, to = 1, n = 3, scale = "log" }',
+            "",
+            r"\[levels\] has no 'contrast'",
+        ),
+        (
+            'probe = "detection"',
+            'probe = "detektion"',
+            "unknown probe 'detektion'; did you mean 'detection'",
+        ),
         ('probe = "detection"', "probe = 3", "give text"),
         ('title = "A small experiment"', "", "no 'title'"),
         ('model = "castle_csf"', 'model = "castlecsf"', "did you mean 'castle_csf'"),
         ('model = "castle_csf"', 'model = "castle_csf"\nfrequency = 3', "is what .levels. varies"),
         ('model = "castle_csf"', 'model = "castle_csf"\nluminance = "bright"', "without the unit"),
         ('model = "castle_csf"', 'model = "castle_csf"\ndirection = [1, 2]', "three numbers"),
-        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 4, to = 1, n = 9 }', "the second larger"),
-        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 1, to = 4, n = 0 }', "whole number"),
+        (
+            'model = "castle_csf"',
+            'model = "castle_csf"\ntable = { from = 4, to = 1, n = 9 }',
+            "the second larger",
+        ),
+        (
+            'model = "castle_csf"',
+            'model = "castle_csf"\ntable = { from = 1, to = 4, n = 0 }',
+            "whole number",
+        ),
         ("[human]\n", "human = 3\n[other]\n", "unknown key 'other'|must be a table"),
         ("peak = 400", 'peak = "400 cd/m²"', "display.peak is the text '400 cd/m²'; give a number"),
         ("peak = 400", "peek = 400", "did you mean 'peak'"),
         ("peak = 400", "peak = -1", "peak is -1"),
-        ("[display]", '[observer]\ninput = "rw"\n[display]', "observer.input is 'rw'; give 'normalised' or 'raw'"),
-        ("[display]", "[observer]\nmetric_ppd = 0\n[display]", r"observer.metric_ppd is 0; .*pixels per degree"),
+        (
+            "[display]",
+            '[observer]\ninput = "rw"\n[display]',
+            "observer.input is 'rw'; give 'normalised' or 'raw'",
+        ),
+        (
+            "[display]",
+            "[observer]\nmetric_ppd = 0\n[display]",
+            r"observer.metric_ppd is 0; .*pixels per degree",
+        ),
         ("[score]", '[score]\nmeasure = "cosin"', "score.measure is 'cosin'; give 'angular'"),
         ("[score]", "[score]\nbelow = -3", "above 0"),
         ('differences = ["it is small"]', "differences = 3", "list of sentences"),
-        ('stimulus = "small_gabors.toml"', 'stimulus = "gabor_acromatic"', "did you mean 'gabor_achromatic'"),
+        (
+            'stimulus = "small_gabors.toml"',
+            'stimulus = "gabor_acromatic"',
+            "did you mean 'gabor_achromatic'",
+        ),
         ('stimulus = "small_gabors.toml"', 'stimulus = "none.toml"', "none.toml cannot be read"),
         ("[score]", "[score", "not valid TOML"),
     ],
 )
-def test_each_slip_is_one_line_that_names_it(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_each_slip_is_one_line_that_names_it(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     path = write_experiment(tmp_path, (old, new))
     with pytest.raises(InputError, match=message) as caught:
         # What only the probe knows to be wrong is told before anything is asked.
@@ -208,5 +286,7 @@ def test_unknown_name_and_missing_file(tmp_path: Path) -> None:
 
 
 def test_display_by_name(tmp_path: Path) -> None:
-    path = write_experiment(tmp_path, ("[display]\npeak = 400\n", ""), ("probe =", 'display = "office_lcd"\nprobe ='))
+    path = write_experiment(
+        tmp_path, ("[display]\npeak = 400\n", ""), ("probe =", 'display = "office_lcd"\nprobe =')
+    )
     assert read_experiment(path).display.peak == 200

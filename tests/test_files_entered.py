@@ -1,4 +1,5 @@
-"""How many of psyprobe's files one run goes through: those in which a function is called, on import or later."""
+"""How many of psyprobe's files one run goes through: those in which a function is called, on import
+or later."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import psyprobe as pp
 
 PACKAGE = Path(pp.__file__).parent
 
-#: Prints the files of the package in which the program called a function; class bodies and modules are none.
+#: Prints the files of the package in which the program called a function; class bodies and modules
+#: are none.
 TRACER = """
 import inspect, sys, threading
 entered = set()
@@ -71,7 +73,9 @@ def files_entered(program: str) -> list[str]:
 
 
 # A command goes from its options to table and figure.
-@pytest.mark.parametrize(("observer", "most"), [("pixels", 60), ("packaged:efficientnet_lite0", 60)])
+@pytest.mark.parametrize(
+    ("observer", "most"), [("pixels", 60), ("packaged:efficientnet_lite0", 60)]
+)
 def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> None:
     page = write_experiment(tmp_path)
     arguments = ["run", str(page), "--observer", observer, "--output", str(tmp_path / "results")]

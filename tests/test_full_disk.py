@@ -1,4 +1,5 @@
-"""A full disk, a read-only folder, five writers, an older and a newer store: one line, and nothing answered is lost."""
+"""A full disk, a read-only folder, five writers, an older and a newer store: one line, and nothing
+answered is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def full_beyond(size: int) -> Iterator[None]:
 
 @contextmanager
 def bound_by_rights() -> Iterator[None]:
-    """Without the capability by which an administrator writes where the rights say no (capabilities(7))."""
+    """Without the capability by which an administrator writes where the rights say no
+    (capabilities(7))."""
     if os.geteuid():
         yield
         return
@@ -69,11 +71,26 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(tmp_path: Path, capsys: Output) -> None:
-    command = ["run", str(write_experiment(tmp_path)), "--observer", "pixels", "--batch-size", "1", "--output"]
+def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(
+    tmp_path: Path, capsys: Output
+) -> None:
+    command = [
+        "run",
+        str(write_experiment(tmp_path)),
+        "--observer",
+        "pixels",
+        "--batch-size",
+        "1",
+        "--output",
+    ]
     assert main([*command, str(tmp_path / "whole")]) == 0
     capsys.readouterr()
-    for size in (1_000, 20_000, 60_000, (tmp_path / "whole" / "runs.sqlite").stat().st_size - 5_000):
+    for size in (
+        1_000,
+        20_000,
+        60_000,
+        (tmp_path / "whole" / "runs.sqlite").stat().st_size - 5_000,
+    ):
         with full_beyond(size):
             assert main([*command, str(tmp_path / "broken")]) == 2
         told_in_one_line(capsys)
@@ -84,7 +101,9 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(tmp_path: Path, ca
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(tmp_path: Path, capsys: Output) -> None:
+def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(
+    tmp_path: Path, capsys: Output
+) -> None:
     pytest.importorskip("cv2", reason="the corruption extra is not installed")
     pytest.importorskip("skimage", reason="the corruption extra is not installed")
     pixels = np.random.default_rng(1).integers(0, 256, (48, 48, 3), dtype=np.uint8)
@@ -103,11 +122,19 @@ def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(tm
     assert contents(tmp_path / "broken") == whole
 
 
-def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay(tmp_path: Path) -> None:
-    tasks = [Task(f"{i}", "Short answer", (), f"What is {i}?", (Choice("1", "yes", "Yes"),)) for i in range(3)]
+def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay(
+    tmp_path: Path,
+) -> None:
+    tasks = [
+        Task(f"{i}", "Short answer", (), f"What is {i}?", (Choice("1", "yes", "Yes"),))
+        for i in range(3)
+    ]
     journal = Journal(tmp_path, "answer", "ann")
     journal.decide(tasks[0], "yes")
-    with full_beyond(journal.path.stat().st_size + 20), pytest.raises(StoreError, match="cannot be written: File too"):
+    with (
+        full_beyond(journal.path.stat().st_size + 20),
+        pytest.raises(StoreError, match="cannot be written: File too"),
+    ):
         journal.decide(tasks[1], "yes")
     for again in (journal, Journal(tmp_path, "answer", "ann")):
         assert [again.decision(task) is not None for task in tasks] == [True, False, False]
@@ -116,14 +143,30 @@ def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay
         assert [again.decision(task) is not None for task in tasks] == [True, False, True]
 
 
-def test_a_folder_in_which_nothing_can_be_written_is_one_line(tmp_path: Path, capsys: Output) -> None:
+def test_a_folder_in_which_nothing_can_be_written_is_one_line(
+    tmp_path: Path, capsys: Output
+) -> None:
     if not Path("/proc/self").is_dir():
         pytest.skip("/proc, which refuses even an administrator, is not here")
-    assert main(["run", str(write_experiment(tmp_path)), "--observer", "pixels", "--output", "/proc/results"]) == 2
+    assert (
+        main(
+            [
+                "run",
+                str(write_experiment(tmp_path)),
+                "--observer",
+                "pixels",
+                "--output",
+                "/proc/results",
+            ]
+        )
+        == 2
+    )
     assert "/proc/results" in told_in_one_line(capsys)
 
 
-def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(tmp_path: Path, capsys: Output) -> None:
+def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(
+    tmp_path: Path, capsys: Output
+) -> None:
     folder, page = tmp_path / "results", str(write_experiment(tmp_path))
     command = ["run", page, "--observer", "pixels", "--output", str(folder)]
     assert main(command) == 0
@@ -155,9 +198,17 @@ def test_an_older_and_a_newer_store_are_one_line_and_stay_as_they_are(
         connection.execute(f"PRAGMA user_version = {version}")
     before = contents(folder)
     capsys.readouterr()
-    for command in (run, ["score", store], ["plot", store, "-o", folder / "p.png"], ["store", "info", store]):
+    for command in (
+        run,
+        ["score", store],
+        ["plot", store, "-o", folder / "p.png"],
+        ["store", "info", store],
+    ):
         assert main(list(map(str, command))) == 2
-        assert f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only" in told_in_one_line(capsys)
+        assert (
+            f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only"
+            in told_in_one_line(capsys)
+        )
     assert contents(folder) == before
 
 
@@ -179,7 +230,9 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
     page = str(write_experiment(tmp_path))
     for name in ("alone", "together"):
         (tmp_path / name).mkdir()
-    result = pp.run(page, "pixels", store=tmp_path / "alone" / "runs.sqlite", batch_size=1, progress=False)
+    result = pp.run(
+        page, "pixels", store=tmp_path / "alone" / "runs.sqlite", batch_size=1, progress=False
+    )
     result.to_netcdf(tmp_path / "alone" / "result.nc", engine="scipy")
     command = [sys.executable, "-c", _RUN, page, str(tmp_path / "together")]
     with ExitStack() as stack:

@@ -25,7 +25,10 @@ from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import serve
 
 #: What is asked of whom, from a process of its own.
-RUN = "import sys, psyprobe as pp; pp.run(sys.argv[1], pp.load_observer('openai:' + sys.argv[2]), store=sys.argv[3])"
+RUN = (
+    "import sys, psyprobe as pp; pp.run(sys.argv[1], pp.load_observer('openai:' + "
+    "sys.argv[2]), store=sys.argv[3])"
+)
 
 
 class Stuck:
@@ -76,7 +79,9 @@ def stored(path: Path) -> int:
 def killed_when(command: list[str], store: Path, answers: int, base_url: str) -> None:
     """Run until so many answers are stored while a question hangs, and kill."""
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-    with child(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with child(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         while stored(store) < answers and process.poll() is None:
             time.sleep(0.05)
         process.kill()
@@ -118,7 +123,15 @@ def test_construction(tmp_path: Path) -> None:
     photographs.mkdir()
     for i in range(6):
         Image.fromarray(np.full((16, 16, 3), 40 * i, dtype=np.uint8)).save(photographs / f"{i}.png")
-    command = [sys.executable, "-m", "psyprobe", "mvp-build", str(photographs), "--chat", "openai:stuck"]
+    command = [
+        sys.executable,
+        "-m",
+        "psyprobe",
+        "mvp-build",
+        str(photographs),
+        "--chat",
+        "openai:stuck",
+    ]
     command += ["--output", str(output)]
     stuck = Stuck("stuck", most=4)
     with serve(stuck) as server:

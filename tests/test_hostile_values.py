@@ -1,4 +1,5 @@
-"""Values, images and tables that nobody means: one line each, exit code 2, and nothing left behind."""
+"""Values, images and tables that nobody means: one line each, exit code 2, and nothing left
+behind."""
 
 from __future__ import annotations
 
@@ -48,18 +49,22 @@ def refused(capsys: Output, *arguments: str | Path) -> str:
     return found.err
 
 
-# -- values ----------------------------------------------------------------------------------------------------------
+# -- values
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "value", [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "true", "[[1,2],[3]]", "NaN"]
+    "value",
+    [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "true", "[[1,2],[3]]", "NaN"],
 )
 @pytest.mark.parametrize("name", ["frequency", "size", "direction", "white", "observer"])
 def test_a_parameter_of_the_wrong_kind(capsys: Output, name: str, value: str) -> None:
     refused(capsys, "check", "gabor_achromatic", "--set", f"{name}={value}")
 
 
-@pytest.mark.parametrize("value", [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "[[1,2],[3,4]]", "NaN"])
+@pytest.mark.parametrize(
+    "value", [MANY, TOO_MANY, DEEP, NESTED, "a\0b", "{}", "[]", "null", "[[1,2],[3,4]]", "NaN"]
+)
 @pytest.mark.parametrize("name", ["peak", "eotf"])
 def test_a_display_of_the_wrong_kind(capsys: Output, name: str, value: str) -> None:
     refused(capsys, "check", "gabor_achromatic", "--display", f"{name}={value}")
@@ -71,7 +76,9 @@ def test_primaries_without_a_name(capsys: Output, value: str) -> None:
 
 
 def test_more_pixels_than_anybody_draws(capsys: Output) -> None:
-    assert "pixels in all" in refused(capsys, "check", "gabor_achromatic", "--set", f"frequency=[1{',1' * 100_000}]")
+    assert "pixels in all" in refused(
+        capsys, "check", "gabor_achromatic", "--set", f"frequency=[1{',1' * 100_000}]"
+    )
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "\0", ""])
@@ -117,7 +124,14 @@ def test_an_option_of_a_chat_model(option: dict[str, object]) -> None:
 def test_the_observer_s_own_names_are_no_options(capsys: Output) -> None:
     for name in ("name", "observer", "experiment"):
         told = refused(
-            capsys, "run", "gabor_achromatic", "--plan", "--observer", "pixels", "--observer-option", f"{name}=5"
+            capsys,
+            "run",
+            "gabor_achromatic",
+            "--plan",
+            "--observer",
+            "pixels",
+            "--observer-option",
+            f"{name}=5",
         )
         assert "takes no option" in told
 
@@ -129,14 +143,19 @@ def test_a_hundred_million_conditions(capsys: Output, tmp_path: Path) -> None:
         'title = "many"\nprobe = "detection"\nstimulus = "gabor_achromatic"\n'
         f"[levels]\nfrequency = {levels}\ncontrast = {levels}\n"
     )
-    assert "100,000,000 conditions" in refused(capsys, "run", page, "--plan", "--observer", "pixels")
+    assert "100,000,000 conditions" in refused(
+        capsys, "run", page, "--plan", "--observer", "pixels"
+    )
 
 
 @pytest.mark.parametrize("value", [MANY, TOO_MANY, DEEP, NESTED])
 def test_a_page_that_nobody_means(capsys: Output, tmp_path: Path, value: str) -> None:
     for table in ("levels", "variants", "display", "score", "options"):
         page = tmp_path / "page.toml"
-        page.write_text(f'title = "a"\nprobe = "detection"\nstimulus = "gabor_achromatic"\n[{table}]\npeak = {value}\n')
+        page.write_text(
+            f'title = "a"\nprobe = "detection"\nstimulus = "gabor_achromatic"\n[{table}]\npeak '
+            f"= {value}\n"
+        )
         refused(capsys, "run", page, "--plan", "--observer", "pixels")
     page.write_text(f'title = "a"\nkind = "gabor"\n[parameters]\nfrequency = {value}\n')
     refused(capsys, "check", page)
@@ -144,7 +163,11 @@ def test_a_page_that_nobody_means(capsys: Output, tmp_path: Path, value: str) ->
 
 def test_long_messages_keep_their_remedy() -> None:
     message = str(InputError(f"size is {TOO_MANY}; give a whole number"))
-    assert len(message) < 400 and message.endswith("give a whole number") and message.startswith("size is 9")
+    assert (
+        len(message) < 400
+        and message.endswith("give a whole number")
+        and message.startswith("size is 9")
+    )
     assert clipped("short") == "short" and clipped(message) == message
 
 
@@ -154,13 +177,24 @@ def test_what_is_allowed_is_still_read() -> None:
     assert load_stimulus("gabor_achromatic").spec(white=[0.3, 0.3]).white == (0.3, 0.3)
 
 
-# -- images ----------------------------------------------------------------------------------------------------------
+# -- images
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def rendered(tmp_path: Path, capsys: Output) -> Path:
     for ending in ("png", "npy", "npz", "tiff"):
-        main(["render", "gabor_achromatic", "--set", "size=64", "contrast=0.5", "-o", str(tmp_path / f"a.{ending}")])
+        main(
+            [
+                "render",
+                "gabor_achromatic",
+                "--set",
+                "size=64",
+                "contrast=0.5",
+                "-o",
+                str(tmp_path / f"a.{ending}"),
+            ]
+        )
     capsys.readouterr()
     return tmp_path
 
@@ -193,7 +227,9 @@ def test_a_cut_or_made_up_image(capsys: Output, rendered: Path, ending: str) -> 
 def test_an_array_that_claims_seven_terabytes(capsys: Output, rendered: Path) -> None:
     header = io.BytesIO()
     shape = (10**6, 10**6, 1)
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
     (rendered / "a.npy").write_bytes(header.getvalue())
     refused(capsys, "check", rendered / "a.npy")
     with zipfile.ZipFile(rendered / "a.npz", "w") as file:
@@ -201,7 +237,9 @@ def test_an_array_that_claims_seven_terabytes(capsys: Output, rendered: Path) ->
     refused(capsys, "check", rendered / "a.npz")
 
 
-@pytest.mark.parametrize("values", [np.full((64, 64, 3), np.nan), np.full((64, 64, 3), "a"), np.zeros(()), np.ones(5)])
+@pytest.mark.parametrize(
+    "values", [np.full((64, 64, 3), np.nan), np.full((64, 64, 3), "a"), np.zeros(()), np.ones(5)]
+)
 def test_an_array_that_holds_no_light(capsys: Output, rendered: Path, values: np.ndarray) -> None:
     np.save(rendered / "a.npy", values)
     refused(capsys, "check", rendered / "a.npy")
@@ -215,7 +253,8 @@ def test_a_certificate_that_is_none(capsys: Output, rendered: Path, text: str) -
     refused(capsys, "check", rendered / "a.png")
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
+# -- tables
+# ----------------------------------------------------------------------------------------------------------
 
 
 def unread(path: Path) -> None:
@@ -241,7 +280,9 @@ def test_a_damaged_workbook(tmp_path: Path) -> None:
             assert len(str(error)) < 400
 
 
-@pytest.mark.parametrize("text", [DEEP, f"[{TOO_MANY}]", f'[{{"a": {TOO_MANY}}}]', NESTED, '[{"a": [[[', "\0"])
+@pytest.mark.parametrize(
+    "text", [DEEP, f"[{TOO_MANY}]", f'[{{"a": {TOO_MANY}}}]', NESTED, '[{"a": [[[', "\0"]
+)
 def test_json_that_nobody_means(tmp_path: Path, text: str) -> None:
     for ending in ("json", "jsonl"):
         (tmp_path / f"a.{ending}").write_text(text)
@@ -260,16 +301,31 @@ def test_a_test_s_name_stays_in_its_folder(capsys: Output, tmp_path: Path) -> No
     table, grids = tmp_path / "table.csv", tmp_path / "grids"
     grids.mkdir()
     table.write_text("model,test,x,multiplier,stimulus_contrast,s_ac\nm,../outside,1,1,0.1,0.2\n")
-    np.savez(tmp_path / "outside.npz", s_ac=np.zeros((1, 1, 1)), x=[1.0], contrast=[0.1], models=["m"])
-    told = refused(capsys, "replay", table, "--grids", grids, "--test", "../outside", "--output", tmp_path / "out")
+    np.savez(
+        tmp_path / "outside.npz", s_ac=np.zeros((1, 1, 1)), x=[1.0], contrast=[0.1], models=["m"]
+    )
+    told = refused(
+        capsys,
+        "replay",
+        table,
+        "--grids",
+        grids,
+        "--test",
+        "../outside",
+        "--output",
+        tmp_path / "out",
+    )
     assert "unknown test" in told
     assert not (tmp_path / "out").exists()
 
 
-# -- what people open in a spreadsheet ---------------------------------------------------------------------------------
+# -- what people open in a spreadsheet
+# ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", " =1+1", "\t=1", "\r=1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", " =1+1", "\t=1", "\r=1"]
+)
 def test_no_cell_of_ours_is_a_formula(text: str) -> None:
     records = [{"observer": text, "score": -0.5, "n": 3}]
     for written in (csv_text(records), csv_table(pd.DataFrame(records))):
@@ -282,7 +338,8 @@ def test_no_cell_of_ours_steers_a_terminal() -> None:
     assert "\x1b" not in written and "two\nlines" in written and "0.1" in written
 
 
-# -- journals ----------------------------------------------------------------------------------------------------------
+# -- journals
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
@@ -296,10 +353,13 @@ def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
         '{"content": "c", "value": [], "text": 5}',
     ]
     (tmp_path / "people/review-ann.jsonl").write_text("\n".join([good, *odd, ""]))
-    assert {key: each.value for key, each in Journal(tmp_path, "review", "ann")._decisions.items()} == {"c": "yes"}
+    assert {
+        key: each.value for key, each in Journal(tmp_path, "review", "ann")._decisions.items()
+    } == {"c": "yes"}
 
 
-# -- what a kill leaves ------------------------------------------------------------------------------------------------
+# -- what a kill leaves
+# ------------------------------------------------------------------------------------------------
 
 
 def dead_process() -> int:
@@ -323,10 +383,21 @@ def test_what_a_dead_process_left_is_removed(tmp_path: Path, sweep: object) -> N
     assert not left.exists() and all(file.exists() for file in kept)
 
 
-def test_a_manifest_is_whole_or_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+def test_a_manifest_is_whole_or_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
     image = tmp_path / "a.png"
     image.write_bytes(encode_png(np.full((32, 32, 3), 90, np.uint8)))
-    command = ["corrupt", str(image), "--output", str(tmp_path / "out"), "--name", "jpeg", "--strength", "low"]
+    command = [
+        "corrupt",
+        str(image),
+        "--output",
+        str(tmp_path / "out"),
+        "--name",
+        "jpeg",
+        "--strength",
+        "low",
+    ]
     assert main(command) == 0
     before = (tmp_path / "out/manifest.csv").read_bytes()
 

@@ -19,7 +19,10 @@ PACKAGE = ROOT / "psyprobe"
 
 def linted(folder: Path) -> subprocess.CompletedProcess[str]:
     """import-linter with the contract of setup.cfg, on the package in the folder."""
-    code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports('setup.cfg', no_cache=True))"
+    code = (
+        "import sys; from importlinter.cli import lint_imports; "
+        "sys.exit(lint_imports('setup.cfg', no_cache=True))"
+    )
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
@@ -31,9 +34,12 @@ def linted(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def circle_of(graph: grimp.ImportGraph) -> list[str]:
-    """Modules that import one another in a circle, imports inside functions included; none if there is no circle."""
+    """Modules that import one another in a circle, imports inside functions included; none if there
+    is no circle."""
     try:
-        TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}).prepare()
+        TopologicalSorter(
+            {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+        ).prepare()
     except CycleError as error:
         return list(error.args[1])
     return []
@@ -50,7 +56,9 @@ def test_imports_run_down_the_floors() -> None:
 
 
 def test_an_import_that_runs_up_is_found_inside_a_function_too(tmp_path: Path) -> None:
-    shutil.copytree(PACKAGE, tmp_path / "psyprobe", ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copytree(
+        PACKAGE, tmp_path / "psyprobe", ignore=shutil.ignore_patterns("__pycache__", "data")
+    )
     shutil.copy(ROOT / "setup.cfg", tmp_path)
     with (tmp_path / "psyprobe" / "light" / "colour.py").open("a", encoding="utf-8") as file:
         file.write("\n\ndef planted() -> None:\n    from psyprobe.plotting import axes\n")
@@ -63,15 +71,20 @@ def test_imports_have_no_circle(graph: grimp.ImportGraph) -> None:
     assert circle_of(graph) == []
 
 
-def test_a_circle_is_found_inside_functions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_circle_is_found_inside_functions_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     room = tmp_path / "planted_house"
     room.mkdir()
     (room / "__init__.py").touch()
     (room / "one.py").write_text("from planted_house import two\n", encoding="utf-8")
-    (room / "two.py").write_text("def later():\n    from planted_house.three import x\n", encoding="utf-8")
+    (room / "two.py").write_text(
+        "def later():\n    from planted_house.three import x\n", encoding="utf-8"
+    )
     (room / "three.py").write_text("import planted_house.one\n", encoding="utf-8")
     (room / "typed.py").write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import planted_house.used\n", encoding="utf-8"
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import planted_house.used\n",
+        encoding="utf-8",
     )
     (room / "used.py").write_text("import planted_house.typed\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -79,14 +92,18 @@ def test_a_circle_is_found_inside_functions_too(tmp_path: Path, monkeypatch: pyt
     assert set(circle_of(planted)) == {f"planted_house.{name}" for name in ("one", "two", "three")}
 
 
-def test_rooms_take_no_more_than_the_version_from_the_package_itself(graph: grimp.ImportGraph) -> None:
+def test_rooms_take_no_more_than_the_version_from_the_package_itself(
+    graph: grimp.ImportGraph,
+) -> None:
     """What stands on top of all floors, public names among it, is no way around them."""
     taken = {
         f"{importer}: {detail['line_contents']}"
         for importer in graph.find_modules_that_directly_import("psyprobe")
         for detail in graph.get_import_details(importer=importer, imported="psyprobe")
     }
-    assert {line for line in taken if not line.endswith(": from psyprobe import __version__")} == set()
+    assert {
+        line for line in taken if not line.endswith(": from psyprobe import __version__")
+    } == set()
 
 
 def unbounded(source: str) -> list[str]:
@@ -96,20 +113,28 @@ def unbounded(source: str) -> list[str]:
         ast.unparse(call)
         for call in calls
         if ast.unparse(call.func) == "subprocess.Popen"
-        or (ast.unparse(call.func) == "subprocess.run" and "timeout" not in {each.arg for each in call.keywords})
+        or (
+            ast.unparse(call.func) == "subprocess.run"
+            and "timeout" not in {each.arg for each in call.keywords}
+        )
     ]
 
 
 def test_every_child_process_of_a_test_has_a_bounded_life() -> None:
-    """Issue 12, point 15: a child that missed its Ctrl-C held a stranger's run for ever, at 89 %."""
+    """Issue 12, point 15: a child that missed its Ctrl-C held a stranger's run for ever, at 89
+    %."""
     planted = ["subprocess.Popen(['sleep'])", "subprocess.run(['sleep'])"]
     assert unbounded("\n".join([*planted, "subprocess.run(['sleep'], timeout=1)"])) == planted
     files = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "children.py"]
-    assert {path.name: found for path in files if (found := unbounded(path.read_text(encoding="utf-8")))} == {}
+    assert {
+        path.name: found for path in files if (found := unbounded(path.read_text(encoding="utf-8")))
+    } == {}
 
 
 def test_no_room_is_too_full() -> None:
-    entries = [path.name for path in PACKAGE.iterdir() if path.name not in {"__pycache__", "py.typed"}]
+    entries = [
+        path.name for path in PACKAGE.iterdir() if path.name not in {"__pycache__", "py.typed"}
+    ]
     assert len(entries) <= 20, sorted(entries)
     rooms = {path.parent for path in PACKAGE.rglob("*.py")}
     assert {str(room): n for room in rooms if (n := len(list(room.glob("*.py")))) > 20} == {}

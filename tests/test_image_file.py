@@ -38,10 +38,17 @@ def bomb() -> bytes:
     """A PNG of 70 bytes that claims 40,000 x 40,000 px."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     header = struct.pack(">IIBBBBB", 40_000, 40_000, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
+    )
 
 
 def turned() -> bytes:
@@ -83,7 +90,9 @@ def cut_off() -> bytes:
         (b"", "is no image that can be read"),
     ],
 )
-def test_what_cannot_be_shown_as_it_is_is_one_sentence(tmp_path: Path, raw: bytes, message: str) -> None:
+def test_what_cannot_be_shown_as_it_is_is_one_sentence(
+    tmp_path: Path, raw: bytes, message: str
+) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(raw)
     with pytest.raises(InputError, match=message) as caught:

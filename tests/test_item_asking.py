@@ -1,4 +1,5 @@
-"""Asking about the items of a benchmark: each once, nothing lost, images loaded only for what is asked."""
+"""Asking about the items of a benchmark: each once, nothing lost, images loaded only for what is
+asked."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class Echo:
 
     bits = 8
 
-    def __init__(self, name: str = "echo", breaks_after: int = 10_000, images_at_once: int | None = 1) -> None:
+    def __init__(
+        self, name: str = "echo", breaks_after: int = 10_000, images_at_once: int | None = 1
+    ) -> None:
         self.card = Card(name, "answer")
         self.asked: list[str] = []
         self.breaks_after, self.images_at_once = breaks_after, images_at_once
@@ -65,7 +68,9 @@ def questions(n: int, images: list[tuple[str, str]]) -> list[ItemQuestion]:
 def test_each_is_asked_once_and_answered_by_name(images: list[tuple[str, str]]) -> None:
     observer = Echo()
     found = ask_items(questions(7, images), observer, version="1", progress=False)
-    assert {name: answer.text for name, answer in found.items()} == {f"item {i}": f"prompt {i} 1" for i in range(7)}
+    assert {name: answer.text for name, answer in found.items()} == {
+        f"item {i}": f"prompt {i} 1" for i in range(7)
+    }
     assert len(observer.asked) == 7
 
 
@@ -75,7 +80,9 @@ def test_a_store_is_asked_first_and_images_are_loaded_once(
     store, loaded = tmp_path / "runs.sqlite", []
     ask_items(questions(4, images), Echo(), version="1", store=store, progress=False)
     decode = asking.decode_image
-    monkeypatch.setattr(asking, "decode_image", lambda raw, name: loaded.append(name) or decode(raw, name))
+    monkeypatch.setattr(
+        asking, "decode_image", lambda raw, name: loaded.append(name) or decode(raw, name)
+    )
     observer = Echo()
     found = ask_items(questions(7, images), observer, version="1", store=store, progress=False)
     assert sorted(observer.asked) == ["prompt 4", "prompt 5", "prompt 6"]
@@ -96,7 +103,9 @@ def test_work_is_plain_data_that_another_process_could_take(images: list[tuple[s
     assert len(pickle.dumps(first)) < 5_000
 
 
-@pytest.mark.parametrize(("name", "version", "asked"), [("other", "1", 3), ("echo", "2", 3), ("echo", "1", 0)])
+@pytest.mark.parametrize(
+    ("name", "version", "asked"), [("other", "1", 3), ("echo", "2", 3), ("echo", "1", 0)]
+)
 def test_another_observer_or_version_asks_anew(
     tmp_path: Path, images: list[tuple[str, str]], name: str, version: str, asked: int
 ) -> None:
@@ -107,7 +116,9 @@ def test_another_observer_or_version_asks_anew(
     assert len(observer.asked) == asked
 
 
-def test_what_was_answered_before_an_interruption_is_kept(tmp_path: Path, images: list[tuple[str, str]]) -> None:
+def test_what_was_answered_before_an_interruption_is_kept(
+    tmp_path: Path, images: list[tuple[str, str]]
+) -> None:
     store, broken, again = tmp_path / "runs.sqlite", Echo(breaks_after=5), Echo()
     with pytest.raises(KeyboardInterrupt):
         ask_items(questions(9, images), broken, version="1", store=store, progress=False)

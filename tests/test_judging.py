@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.registry import Card
-from psyprobe.tasks.asking import Case, Judge, JudgePrompt, Verdicts, count_verdicts, judge_cases, judge_prompts
+from psyprobe.tasks.asking import (
+    Case,
+    Judge,
+    JudgePrompt,
+    Verdicts,
+    count_verdicts,
+    judge_cases,
+    judge_prompts,
+)
 
 
 class Says:
@@ -111,7 +119,9 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
     assert Verdicts((1.0, 0.0), ()).majority is None
 
 
-@given(st.decimals(0, 2, places=2), st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"]))
+@given(
+    st.decimals(0, 2, places=2), st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"])
+)
 def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> None:
     for name in ("rbench_short", "rbench_choice", "rbench_caption"):
         assert judge_prompts()[name].read(dress.format(score)) is None
@@ -135,7 +145,9 @@ def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() 
     with pytest.raises(InputError, match="and was cut off; give the judge more tokens"):
         _ = cut.mean
     # "1" that was cut off may have gone on as "1.5".
-    assert judge_prompts()["rbench_short"].verdicts_of([("1", "length"), ("1", "stop")]) == Verdicts((0.5,), ("1",), 1)
+    assert judge_prompts()["rbench_short"].verdicts_of(
+        [("1", "length"), ("1", "stop")]
+    ) == Verdicts((0.5,), ("1",), 1)
 
 
 def test_long_replies_of_a_judge_take_no_time() -> None:
@@ -148,7 +160,11 @@ def test_long_replies_of_a_judge_take_no_time() -> None:
 def test_nothing_is_judged_twice(tmp_path: Path) -> None:
     store, observer = tmp_path / "runs.sqlite", Says(lambda prompt, seed: "1")
     for _ in range(2):
-        judge_cases([CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")], Judge(observer), store=store)
+        judge_cases(
+            [CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")],
+            Judge(observer),
+            store=store,
+        )
     assert observer.asked == 2
 
 

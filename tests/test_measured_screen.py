@@ -46,7 +46,11 @@ def shown(drive: np.ndarray) -> np.ndarray:
 def rows_of(levels: np.ndarray = LEVELS) -> list[tuple[str, int, np.ndarray]]:
     """Guns and levels, and the XYZ that a meter reads."""
     guns = {"white": (1, 1, 1), "red": (1, 0, 0), "green": (0, 1, 0), "blue": (0, 0, 1)}
-    return [(gun, int(level), shown(level / 255 * np.array(on))) for gun, on in guns.items() for level in levels]
+    return [
+        (gun, int(level), shown(level / 255 * np.array(on)))
+        for gun, on in guns.items()
+        for level in levels
+    ]
 
 
 def write(path: Path, header: str, rows: list[str]) -> Path:
@@ -65,7 +69,14 @@ def test_guns_of_their_own_are_inverted_exactly(eotfs: Any, blacks: Any, level: 
     luminance = display.floor + level * (display.ceiling - display.floor)
     for direction in ("achromatic", "red_green"):
         contrast = 0.99 * min(1.0, display.max_contrast(luminance, direction))
-        stimulus = gabor(frequency=3, contrast=contrast, luminance=luminance, radius=0.3, direction=direction, size=48)
+        stimulus = gabor(
+            frequency=3,
+            contrast=contrast,
+            luminance=luminance,
+            radius=0.3,
+            direction=direction,
+            size=48,
+        )
         drive = display.encode(stimulus, dtype="float64")
         light = np.asarray(display.light(stimulus))
         wanted = light[..., None] if light.ndim == 2 else light
@@ -75,7 +86,9 @@ def test_guns_of_their_own_are_inverted_exactly(eotfs: Any, blacks: Any, level: 
     # Physics: what black and guns add up to.
     black = float(display.rgb_to_xyz[1] @ np.array(blacks))
     assert display.luminance(np.zeros(3)) == pytest.approx(black + display.reflected, rel=1e-12)
-    assert display.luminance(np.ones(3)) == pytest.approx(display.peak + display.reflected, rel=1e-12)
+    assert display.luminance(np.ones(3)) == pytest.approx(
+        display.peak + display.reflected, rel=1e-12
+    )
 
 
 def test_what_a_gun_cannot_show_is_refused() -> None:
@@ -102,7 +115,9 @@ def test_a_screen_comes_back_from_its_tristimulus_values(tmp_path: Path, form: s
     drive = np.random.default_rng(1).uniform(0, 1, (200, 3))
     found = screen.display.decode(drive) @ screen.display.rgb_to_xyz.T
     np.testing.assert_allclose(found, shown(drive), atol=1e-3 * shown(np.ones(3)).max())
-    np.testing.assert_allclose(screen.display.decode(np.zeros(3)) @ screen.display.rgb_to_xyz.T, BLACK, rtol=1e-9)
+    np.testing.assert_allclose(
+        screen.display.decode(np.zeros(3)) @ screen.display.rgb_to_xyz.T, BLACK, rtol=1e-9
+    )
     # A stimulus that goes through the display is shown by the screen as it was asked.
     asked = Gabor(frequency=3, contrast=0.3, luminance=50, radius=0.3, size=64)
     drive = np.asarray(screen.display.encode(asked.draw(), dtype="float64"))
@@ -113,14 +128,18 @@ def test_a_screen_comes_back_from_its_tristimulus_values(tmp_path: Path, form: s
 
 def test_guns_that_do_not_add_up_are_told(tmp_path: Path) -> None:
     rows = [
-        f"{gun},{level}," + ",".join(repr(float(v)) for v in (xyz * (1.06 if gun == "white" else 1)))
+        f"{gun},{level},"
+        + ",".join(repr(float(v)) for v in (xyz * (1.06 if gun == "white" else 1)))
         for gun, level, xyz in rows_of()
     ]
-    with pytest.warns(ConditionWarning, match="add up to 5.* % of the range more or less than white"):
+    with pytest.warns(
+        ConditionWarning, match="add up to 5.* % of the range more or less than white"
+    ):
         read_screen(write(tmp_path / "lab.csv", "gun,code,X,Y,Z", rows))
 
 
-# -- spectra -----------------------------------------------------------------------------------------------------------
+# -- spectra
+# -----------------------------------------------------------------------------------------------------------
 
 NM = np.arange(380.0, 781.0, 4.0)
 
@@ -133,7 +152,10 @@ def bumps() -> np.ndarray:
 @pytest.mark.parametrize("cmfs", ["cie1931", "cie2006"])
 def test_spectra_are_integrated_as_by_colour_science(cmfs: str) -> None:
     colour = pytest.importorskip("colour")
-    name = {"cie1931": "CIE 1931 2 Degree Standard Observer", "cie2006": "CIE 2015 2 Degree Standard Observer"}[cmfs]
+    name = {
+        "cie1931": "CIE 1931 2 Degree Standard Observer",
+        "cie2006": "CIE 2015 2 Degree Standard Observer",
+    }[cmfs]
     for spectrum, found in zip(bumps(), spectra_to_xyz(NM, bumps(), cmfs), strict=True):
         sd = colour.SpectralDistribution(dict(zip(NM, spectrum, strict=True))).interpolate(
             colour.SpectralShape(380, 780, 1)
@@ -182,41 +204,75 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     np.testing.assert_allclose(display.rgb_to_xyz, expected.rgb_to_xyz, rtol=1e-9)
     assert display.peak == pytest.approx(100)
     page = write_experiment(
-        tmp_path, ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n')
+        tmp_path,
+        ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n'),
     )
     for path in (lab, beside):
         (page.parent / path.name).write_bytes(path.read_bytes())
     assert read_experiment(page).display == display
     assert (
-        main(["check", "gabor_achromatic", "--set", "luminance=40", "--display", f"table={lab}", f"spectra={beside}"])
+        main(
+            [
+                "check",
+                "gabor_achromatic",
+                "--set",
+                "luminance=40",
+                "--display",
+                f"table={lab}",
+                f"spectra={beside}",
+            ]
+        )
         == 0
     )
 
 
-# -- PsychoPy ----------------------------------------------------------------------------------------------------------
+# -- PsychoPy
+# ----------------------------------------------------------------------------------------------------------
 
 
 def array(values: Any) -> dict[str, Any]:
     """An array as json_tricks writes it."""
     values = np.asarray(values, float)
-    return {"__ndarray__": values.tolist(), "dtype": "float64", "shape": list(values.shape), "Corder": True}
+    return {
+        "__ndarray__": values.tolist(),
+        "dtype": "float64",
+        "shape": list(values.shape),
+        "Corder": True,
+    }
 
 
 def monitor(path: Path, **values: Any) -> Path:
-    shared = {"sizePix": [1920, 1080], "width": 53.0, "distance": 57.0, "gamma": None, "calibDate": 1.7e9}
+    shared = {
+        "sizePix": [1920, 1080],
+        "width": 53.0,
+        "distance": 57.0,
+        "gamma": None,
+        "calibDate": 1.7e9,
+    }
     older = {"gammaGrid": array(np.ones((4, 3)))}
-    path.write_text(json.dumps({"2020_01_01 10:00": older, "2024_05_02 09:30": shared | values}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"2020_01_01 10:00": older, "2024_05_02 09:30": shared | values}),
+        encoding="utf-8",
+    )
     return path
 
 
 def test_luminances_of_a_psychopy_monitor(tmp_path: Path) -> None:
     levels = np.linspace(0, 255, 16).astype(int)
-    lums = 0.4 + np.array([117, 28, 80, 9.0])[:, None] * (levels / 255) ** np.array([2.15, *GAMMAS])[:, None]
+    lums = (
+        0.4
+        + np.array([117, 28, 80, 9.0])[:, None]
+        * (levels / 255) ** np.array([2.15, *GAMMAS])[:, None]
+    )
     lums[0] = 0.4 + (lums[1:] - 0.4).sum(axis=0)
-    screen = read_screen(monitor(tmp_path / "lab.json", lumsPre=array(lums), levelsPre=array(levels)))
+    screen = read_screen(
+        monitor(tmp_path / "lab.json", lumsPre=array(lums), levelsPre=array(levels))
+    )
     assert screen.ppd == pytest.approx(1 / np.degrees(2 * np.arctan(53 / 1920 / 114)))
     drive = np.linspace(0, 1, 101)[:, None] * np.ones(3)
-    np.testing.assert_allclose(screen.display.decode(drive), 0.4 + 117 * drive**GAMMAS, atol=0.002 * 117)
+    np.testing.assert_allclose(
+        screen.display.decode(drive), 0.4 + 117 * drive**GAMMAS, atol=0.002 * 117
+    )
     assert screen.additivity == pytest.approx(0, abs=1e-12)
 
 
@@ -226,12 +282,14 @@ def test_fitted_gammas_of_a_psychopy_monitor(tmp_path: Path) -> None:
     grid = np.stack([low, high, gamma, low, np.full(4, 0.3), np.ones(4)], axis=1)
     for method in (1, 2, 4):
         display = read_screen(
-            monitor(tmp_path / "lab.json", gammaGrid=array(grid), linearizeMethod=method), primaries="sRGB"
+            monitor(tmp_path / "lab.json", gammaGrid=array(grid), linearizeMethod=method),
+            primaries="sRGB",
         ).display
         assert (display.black, display.peak) == (0.5, 117.5)
         for gun in range(3):
             top, g = high[gun + 1], gamma[gun + 1]
-            # PsychoPy's gammaFun: a + (b x)^g; (a + b x)^g; a + (b + k x)^g of Pelli & Zhang (1991).
+            # PsychoPy's gammaFun: a + (b x)^g; (a + b x)^g; a + (b + k x)^g of Pelli & Zhang
+            # (1991).
             expected = {
                 1: 0.5 + ((top - 0.5) ** (1 / g) * drive) ** g,
                 2: (0.5 ** (1 / g) + (top ** (1 / g) - 0.5 ** (1 / g)) * drive) ** g,
@@ -244,10 +302,14 @@ def test_fitted_gammas_of_a_psychopy_monitor(tmp_path: Path) -> None:
 def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
     pytest.importorskip("colour")
     grid = np.stack([np.full(4, 0.5), [117.5, 28.5, 80.5, 9.5], np.full(4, 2.2)], axis=1)
-    path = monitor(tmp_path / "lab.json", gammaGrid=array(grid), spectraNM=array(NM), spectraRGB=array(bumps()))
+    path = monitor(
+        tmp_path / "lab.json", gammaGrid=array(grid), spectraNM=array(NM), spectraRGB=array(bumps())
+    )
     found = read_screen(path).display
     xyz = spectra_to_xyz(NM, bumps())
-    np.testing.assert_allclose(found.rgb_to_xyz, Display(primaries=[*xyz, xyz.sum(axis=0)]).rgb_to_xyz, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.rgb_to_xyz, Display(primaries=[*xyz, xyz.sum(axis=0)]).rgb_to_xyz, rtol=1e-9
+    )
     assert found.eotf == 2.2
 
 
@@ -257,22 +319,42 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
         ("old.calib", b"\x80\x03}q\x00.", "pickled monitor, .* save it there, which writes JSON"),
         ("old.json", b"\x80\x03}q\x00.", "pickled monitor"),
         ("empty.json", b"{}", "holds no calibration"),
-        ("new.json", json.dumps({"a": {"gammaGrid": array(np.ones((4, 3)))}}).encode(), "neither luminances .* nor"),
-        ("grid.json", json.dumps({"a": {"gammaGrid": [[0, 9, 2]] * 4, "linearizeMethod": 3}}).encode(), "method 3"),
-        ("nan.json", json.dumps({"a": {"lumsPre": [[1, float("nan")]], "levelsPre": [0, 255]}}).encode(), "no numbers"),
-        ("nm.csv", b"wavelength_nm,red,green\n400,1,2\n", "has spectra of red, green; give red, green, blue"),
+        (
+            "new.json",
+            json.dumps({"a": {"gammaGrid": array(np.ones((4, 3)))}}).encode(),
+            "neither luminances .* nor",
+        ),
+        (
+            "grid.json",
+            json.dumps({"a": {"gammaGrid": [[0, 9, 2]] * 4, "linearizeMethod": 3}}).encode(),
+            "method 3",
+        ),
+        (
+            "nan.json",
+            json.dumps({"a": {"lumsPre": [[1, float("nan")]], "levelsPre": [0, 255]}}).encode(),
+            "no numbers",
+        ),
+        (
+            "nm.csv",
+            b"wavelength_nm,red,green\n400,1,2\n",
+            "has spectra of red, green; give red, green, blue",
+        ),
         ("xy.csv", b"gun,code,x,y,Y\nwhite,255,0.3,0,100\n", "an .x, y. that no light has"),
         ("dark.csv", b"gun,code,X,Y,Z\nblack,255,1,2,3\n", "black at drive 1; black is drive 0"),
     ],
-)  # fmt: skip
-def test_what_is_no_screen_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+)
+def test_what_is_no_screen_is_refused(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message) as refused:
         read_screen(tmp_path / name)
     assert len(str(refused.value)) < 360
 
 
-def test_the_list_of_displays_tells_measured_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_displays_tells_measured_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lab = write(
         tmp_path / "lab.csv",
         "code,luminance_cd_m2",

@@ -1,4 +1,5 @@
-"""The image itself, without an encoder, through all nine published tests: the printed numbers and the exact ones."""
+"""The image itself, without an encoder, through all nine published tests: the printed numbers and
+the exact ones."""
 
 from __future__ import annotations
 
@@ -12,13 +13,16 @@ from psyprobe.experiment import read_suite
 from psyprobe.probes.conduct import plan, run
 from psyprobe.probes.results import score
 
-#: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six detection tests.
+#: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six
+#: detection tests.
 MASKING = ("mask_coherent", "mask_incoherent")
 
 
 def expected(folder: Path) -> dict[str, tuple[str, str]]:
     with (folder / "encoder_protocol" / "no_encoder_scores.csv").open(encoding="utf-8") as file:
-        return {row["quantity"]: (row["authors"], row["exact_float64"]) for row in csv.DictReader(file)}
+        return {
+            row["quantity"]: (row["authors"], row["exact_float64"]) for row in csv.DictReader(file)
+        }
 
 
 @pytest.mark.parametrize("name", MASKING)
@@ -26,7 +30,9 @@ def test_pixels_reproduce_the_masking_scores(name: str, oracle_data: Path) -> No
     printed, exact = (float(value) for value in expected(oracle_data)[name])
     result = run(f"{name}_published", "pixels", score_only=True)
     assert score(result, resamples=100).score.alignment.value == pytest.approx(printed, abs=5e-5)
-    assert score(result, measure="angular", resamples=100).score.alignment.value == pytest.approx(exact, abs=1e-6)
+    assert score(result, measure="angular", resamples=100).score.alignment.value == pytest.approx(
+        exact, abs=1e-6
+    )
 
 
 def test_pixels_reproduce_both_matching_errors(oracle_data: Path) -> None:
@@ -51,12 +57,20 @@ def test_all_scores_need_at_most_1800_images(suite: str) -> None:
 
 def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
-    observer = pp.observer(lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), name="coarse")
+    observer = pp.observer(
+        lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), name="coarse"
+    )
     short = run("mask_coherent", observer, store=store, score_only=True)
     assert not {"response", "pixels_response", "frequency", "contrast"} & set(short.variables)
-    assert plan("mask_coherent", observer, store=store).answered == plan("mask_coherent", observer).score + 3
+    assert (
+        plan("mask_coherent", observer, store=store).answered
+        == plan("mask_coherent", observer).score + 3
+    )
     whole = run("mask_coherent", observer, store=store)
     found, entire = (score(result, resamples=100) for result in (short, whole))
-    assert found.score.alignment == entire.score.alignment and found.score.slices == entire.score.slices
+    assert (
+        found.score.alignment == entire.score.alignment
+        and found.score.slices == entire.score.slices
+    )
     assert found.score.shape is None and entire.score.shape is not None
     assert "Without a level grid" in str(found) and "no response level is crossed" not in str(found)

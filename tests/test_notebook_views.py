@@ -1,4 +1,5 @@
-"""Values as a notebook shows them: HTML that is whole, tells what the text tells, and is inert whatever its text."""
+"""Values as a notebook shows them: HTML that is whole, tells what the text tells, and is inert
+whatever its text."""
 
 from __future__ import annotations
 
@@ -61,16 +62,27 @@ def test_a_stimulus_is_its_pixels_with_axes_in_degrees_and_a_folded_certificate(
     stimulus = pp.gabor(frequency=4, contrast=0.5, ppd=32, size=(48, 64))
     read = shown(stimulus)
     codes = decode_png(base64.b64decode(re.search(r"base64,([^\"]+)", stimulus._repr_html_())[1]))  # type: ignore[index]
-    assert np.array_equal(codes, np.rint(255 * pp.Display(peak=400).encode(stimulus)).astype(np.uint8))
+    assert np.array_equal(
+        codes, np.rint(255 * pp.Display(peak=400).encode(stimulus)).astype(np.uint8)
+    )
     ends = [word for word in read.words if re.fullmatch(r"-?[\d.]+", word)]
-    assert ends[:6] == ["-1", "-0.75", "0", "0", "1", "0.75"]  # 64 px are 2 deg wide, 48 px 1.5 deg high
+    assert ends[:6] == [
+        "-1",
+        "-0.75",
+        "0",
+        "0",
+        "1",
+        "0.75",
+    ]  # 64 px are 2 deg wide, 48 px 1.5 deg high
     assert "details" in read.tags and "requested against delivered: passed" in read.words
     assert repr(stimulus) in read.text
 
 
 @pytest.mark.parametrize("direction", ["achromatic", "red_green"])
 def test_a_batch_shows_its_first_images(direction: str) -> None:
-    batch = pp.gabor(frequency=[1, 2, 4, 8, 10], contrast=0.05, direction=direction, radius=0.2, size=32)
+    batch = pp.gabor(
+        frequency=[1, 2, 4, 8, 10], contrast=0.05, direction=direction, radius=0.2, size=32
+    )
     read = shown(batch)
     assert read.tags.count("svg") == 4 and "The first 4 of 5 images" in read.text
 
@@ -82,12 +94,16 @@ def test_light_beyond_the_usual_display_is_shown_on_a_brighter_one() -> None:
 def test_asarray_gives_the_pixels() -> None:
     stimulus = pp.gabor(frequency=4, contrast=0.5, radius=0.2, size=32)
     assert np.array_equal(np.asarray(stimulus), stimulus.pixels)
-    assert np.asarray(stimulus) is not None and np.asarray(stimulus, dtype="float32").dtype == np.float32
+    assert (
+        np.asarray(stimulus) is not None
+        and np.asarray(stimulus, dtype="float32").dtype == np.float32
+    )
     changed = np.array(stimulus)
     changed[:] = 0
     assert np.asarray(stimulus).max() > 100
     assert np.array_equal(
-        np.asarray(pp.gabor(frequency=4, contrast=0.5, radius=0.2, size=32, device="cpu")), stimulus.pixels
+        np.asarray(pp.gabor(frequency=4, contrast=0.5, radius=0.2, size=32, device="cpu")),
+        stimulus.pixels,
     )
 
 
@@ -112,7 +128,11 @@ def test_scores_scoreboards_and_plans_tell_what_they_print() -> None:
         assert told in read.text
     assert "<script>" not in score._repr_html_() and "&lt;script&gt;" in score._repr_html_()
     frame = board.to_frame()
-    assert len(frame) == sum(len(row.entries) for row in board.rows) and {"name", "value", "low"} <= set(frame)
+    assert len(frame) == sum(len(row.entries) for row in board.rows) and {
+        "name",
+        "value",
+        "low",
+    } <= set(frame)
     assert score.to_frame()["observer"].iloc[0] == HOSTILE
 
 

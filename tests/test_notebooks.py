@@ -15,7 +15,9 @@ def test_notebook_comes_with_its_outputs(path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     outputs = [output for cell in code for output in cell.outputs]
-    assert len(outputs) >= len(code) / 2 and not [one for one in outputs if one.output_type == "error"]
+    assert len(outputs) >= len(code) / 2 and not [
+        one for one in outputs if one.output_type == "error"
+    ]
     assert any("image/png" in one.get("data", {}) for one in outputs)
     text = path.read_text(encoding="utf-8")
     told = re.sub(r'"image/png": "[^"]*"|base64,[A-Za-z0-9+/=]+', "", text)

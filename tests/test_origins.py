@@ -1,4 +1,5 @@
-"""By what answers were computed is kept with them, and said before another version of it mixes its own in."""
+"""By what answers were computed is kept with them, and said before another version of it mixes its
+own in."""
 
 from __future__ import annotations
 
@@ -29,14 +30,20 @@ def build():
 
 
 def versions(**changed: str) -> Any:
-    return lambda: {"python": "3.12", "psyprobe": "0.1.0", "numpy": "2.0", "scipy": "1.14", "xarray": "2024"} | changed
+    return lambda: (
+        {"python": "3.12", "psyprobe": "0.1.0", "numpy": "2.0", "scipy": "1.14", "xarray": "2024"}
+        | changed
+    )
 
 
 @pytest.fixture
 def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A page, and a store that numpy 2.0 filled for an experiment that shares some of its conditions."""
+    """A page, and a store that numpy 2.0 filled for an experiment that shares some of its
+    conditions."""
     monkeypatch.setattr(origin, "software_versions", versions())
-    narrow = write_experiment(tmp_path, ("from = 1, to = 4, n = 3", "from = 1, to = 2, n = 2"), name="narrow")
+    narrow = write_experiment(
+        tmp_path, ("from = 1, to = 4, n = 3", "from = 1, to = 2, n = 2"), name="narrow"
+    )
     run(narrow, "pixels", store=tmp_path / "runs.sqlite")
     return write_experiment(tmp_path), tmp_path / "runs.sqlite"
 
@@ -46,10 +53,27 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
 ) -> None:
     page, store = half
     monkeypatch.setattr(origin, "software_versions", versions(numpy="2.1", python="3.13"))
-    assert main(["run", str(page), "--observer", "pixels", "--store", str(store), "--output", str(page.parent)]) == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: pixels")]
+    assert (
+        main(
+            [
+                "run",
+                str(page),
+                "--observer",
+                "pixels",
+                "--store",
+                str(store),
+                "--output",
+                str(page.parent),
+            ]
+        )
+        == 0
+    )
+    notes = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: pixels")
+    ]
     assert notes == [
-        "Note: pixels: stored answers were computed with numpy 2.0, and new ones with 2.1, which can move numbers; for "
+        "Note: pixels: stored answers were computed with numpy 2.0, and new ones with 2.1, "
+        "which can move numbers; for "
         "one origin of all, use a new store"
     ]
     _, result = load_results(store)
@@ -60,7 +84,9 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
     assert [told.software["numpy"] for told in whole.origins] == ["2.0", "2.1"]
 
 
-def test_nothing_is_said_where_nothing_mixes(half: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_said_where_nothing_mixes(
+    half: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     page, store = half
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConditionWarning)
@@ -72,7 +98,9 @@ def test_nothing_is_said_where_nothing_mixes(half: tuple[Path, Path], monkeypatc
     xarray.testing.assert_identical(whole, again)
 
 
-def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the_old_one(tmp_path: Path) -> None:
+def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the_old_one(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("torch", reason="the encoders extra is not installed")
     page, network, folder = write_experiment(tmp_path), tmp_path / "own.py", tmp_path / "results"
     command = ["run", str(page), "--observer", f"torch:{network}:build", "--output", str(folder)]
@@ -87,7 +115,9 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
     for seed in (1, 2):
         network.write_text(NETWORK.format(seed=seed))
         assert main(command) == 0
-    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite"} == new
+    assert {
+        file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".sqlite"
+    } == new
     one, other = load_results(folder / "runs.sqlite")
     assert not np.array_equal(one["response"], other["response"])
 
@@ -122,7 +152,13 @@ def test_a_network_that_changed_in_its_file_does_not_overwrite_the_result_of_the
     ],
 )
 def test_numpy_draws_the_stream_that_stored_images_were_drawn_from(drawn: Any, sha256: str) -> None:
-    """Images are named by kind, parameters and seed: where a seed gave other noise, the name would lie."""
+    """Images are named by kind, parameters and seed: where a seed gave other noise, the name would
+    lie."""
     values = drawn()
     # In float32, since a mathematical library may differ in the last bit of a double.
-    assert hashlib.sha256(values.astype("<u2" if values.dtype.kind == "u" else "<f4").tobytes()).hexdigest() == sha256
+    assert (
+        hashlib.sha256(
+            values.astype("<u2" if values.dtype.kind == "u" else "<f4").tobytes()
+        ).hexdigest()
+        == sha256
+    )

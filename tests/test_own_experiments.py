@@ -1,4 +1,5 @@
-"""The pages of docs/own_experiments.md run as they stand, and find what is true of what they show."""
+"""The pages of docs/own_experiments.md run as they stand, and find what is true of what they
+show."""
 
 from __future__ import annotations
 
@@ -74,11 +75,15 @@ def test_contrast_discrimination_against_own_data(pages: Path) -> None:
     np.testing.assert_allclose(thresholds, [0.010, 0.006, 0.012, 0.035])
     assert pp.score(result).score.slices.monotonicity == 1
     page = pages / "pedestals.toml"
-    page.write_text(page.read_text().replace("luminance = 50", "luminance = 20, frequency = 2"), encoding="utf-8")
+    page.write_text(
+        page.read_text().replace("luminance = 50", "luminance = 20, frequency = 2"),
+        encoding="utf-8",
+    )
     with pytest.warns(ConditionWarning) as told:
         run(page, score_only=True)
     assert [str(each.message) for each in told] == [
-        "pedestals: my_dipper.csv: people were measured at luminance 20 cd/m², the stimulus has 50 cd/m²",
+        "pedestals: my_dipper.csv: people were measured at luminance 20 cd/m², the stimulus has "
+        "50 cd/m²",
         "pedestals: my_dipper.csv: people were measured at frequency 2 cpd, the stimulus has 4 cpd",
     ]
 
@@ -89,8 +94,13 @@ def test_a_mask_of_another_orientation(pages: Path) -> None:
     display, shown = pp.Display(), pp.load_stimulus("gabor_masked")
     for place in ({"mask_orientation": 0, "contrast": 0}, {"mask_orientation": 1, "contrast": 5}):
         found = response(result).isel(place)
-        spec = shown.spec(mask_orientation=found["mask_orientation"].item(), contrast=found["contrast"].item())
-        test, mask = (display.encode(one.draw()).ravel().astype(float) for one in (spec, spec.changed(contrast=0)))
+        spec = shown.spec(
+            mask_orientation=found["mask_orientation"].item(), contrast=found["contrast"].item()
+        )
+        test, mask = (
+            display.encode(one.draw()).ravel().astype(float)
+            for one in (spec, spec.changed(contrast=0))
+        )
         assert found.item() == pytest.approx(pp.angular_distance(test, mask), rel=1e-5)
     pp.plot(result)
 
@@ -106,7 +116,9 @@ def test_pages_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_thresholds_on_an_oblique_mask_are_those_measured_there() -> None:
     result = pp.run("gabor_masked_orientation", "pixels", score_only=True, progress=False)
-    np.testing.assert_allclose(1 / result["human_sensitivity"][[0, -1]], [0.02218982341458965, 0.13812474625902557])
+    np.testing.assert_allclose(
+        1 / result["human_sensitivity"][[0, -1]], [0.02218982341458965, 0.13812474625902557]
+    )
     assert pp.score(result).alignment.score.slices.monotonicity == 1
 
 
@@ -156,7 +168,9 @@ def test_colour_of_a_chat_model(pages: Path) -> None:
 def test_own_kind_and_own_csf(pages: Path) -> None:
     result = run(pages / "checks.toml")
     assert result["check"].attrs["units"] == "deg"
-    np.testing.assert_allclose(result["human_sensitivity"], 50 * np.array([0.1 / 0.2, 0.3 / 0.4, 1 / 1.1]))
+    np.testing.assert_allclose(
+        result["human_sensitivity"], 50 * np.array([0.1 / 0.2, 0.3 / 0.4, 1 / 1.1])
+    )
     assert pp.score(result).score.slices.monotonicity == 1
     spec = read_experiment(pages / "checks.toml").spec(check=0.3)
     assert spec.draw().measure()["contrast"].passed
@@ -164,7 +178,9 @@ def test_own_kind_and_own_csf(pages: Path) -> None:
 
 def test_observers_concatenate(pages: Path) -> None:
     flat = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mean colour")
-    found = [run(pages / "checks.toml", who).squeeze("layer", drop=True) for who in ("pixels", flat)]
+    found = [
+        run(pages / "checks.toml", who).squeeze("layer", drop=True) for who in ("pixels", flat)
+    ]
     both = xr.concat(found, "observer")
     found = both["response"].sel(measure="angular").sel(check=0.25, method="nearest")
     assert found["check"] == 0.3 and set(found.dims) >= {"observer", "contrast"}
@@ -180,9 +196,19 @@ def colour_set(folder: Path) -> None:
             image[..., ("red", "green").index(colour)], image[0, 0] = 200, pair
             Image.fromarray(image).save(folder / f"{pair}_{kind}.png")
             name = f"{pair}_{kind}.png"
-            asked = {"question": "Is it red?\nPlease answer yes or no.", "answer": "yes" if colour == "red" else "no"}
+            asked = {
+                "question": "Is it red?\nPlease answer yes or no.",
+                "answer": "yes" if colour == "red" else "no",
+            }
             rows.append(
-                {"question_id": len(rows), "id": pair, "type": f"y/n-{kind}", "level": "low", "image": name} | asked
+                {
+                    "question_id": len(rows),
+                    "id": pair,
+                    "type": f"y/n-{kind}",
+                    "level": "low",
+                    "image": name,
+                }
+                | asked
             )
     (folder / "questions.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
@@ -214,8 +240,17 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_set_of_mvp_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (pages / "my_bench").mkdir()
     colour_set(pages / "my_bench")
-    command = ["run", str(pages / "my_bench.toml"), "--observer", "looks", "--output", str(pages / "out")]
-    assert main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+    command = [
+        "run",
+        str(pages / "my_bench.toml"),
+        "--observer",
+        "looks",
+        "--output",
+        str(pages / "out"),
+    ]
+    assert (
+        main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+    )
     assert main(command) == 0
     assert "100" in capsys.readouterr().out
     assert main(["score", str(pages / "out" / "runs.sqlite"), "--scoreboard"]) == 0
@@ -226,17 +261,25 @@ def test_a_set_of_mvp_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = pages / "set"
     rows = ["name,question,choice,answer,type,score,distortion,strength"]
-    for i, (name, light, key) in enumerate((("one.png", (200, 60, 60), "A"), ("two.png", (60, 200, 60), "B"))):
+    for i, (name, light, key) in enumerate(
+        (("one.png", (200, 60, 60), "A"), ("two.png", (60, 200, 60), "B"))
+    ):
         for kind, part in (("ref", 1), ("dis", 2)):
             (folder / kind).mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (48, 48), tuple(c // part for c in light)).save(folder / kind / name)
         rows.append(f"{name},Which colour is it?,A.red; B.green,{key},MCQ,,{i + 1},2")
     (folder / "items.csv").write_text("\n".join(rows), encoding="utf-8")
-    text = FILES["my_bench.toml"].replace("mvp_bench", "r_bench", 1).replace('items = "my_bench"', 'items = "set"')
+    text = (
+        FILES["my_bench.toml"]
+        .replace("mvp_bench", "r_bench", 1)
+        .replace('items = "my_bench"', 'items = "set"')
+    )
     page = pages / "robust.toml"
     page.write_text(text.replace('parser = "rule"', 'mcq_rule = "letter"'), encoding="utf-8")
     command = ["run", str(page), "--observer", "looks", "--output", str(pages / "out")]
-    assert main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+    assert (
+        main([*command, "--plan"]) == 0 and "4 questions about 4 images" in capsys.readouterr().out
+    )
     assert main(command) == 0
     assert "looks" in capsys.readouterr().out
     (result,) = pp.load_results(pages / "out" / "runs.sqlite")
@@ -244,5 +287,17 @@ def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["score", str(pages / "out" / "runs.sqlite"), "--scoreboard"]) == 0
     assert "1.0000" in capsys.readouterr().out
     figure = pages / "board.png"
-    assert main(["plot", str(pages / "out" / "runs.sqlite"), "--scoreboard", "heat-map", "-o", str(figure)]) == 0
+    assert (
+        main(
+            [
+                "plot",
+                str(pages / "out" / "runs.sqlite"),
+                "--scoreboard",
+                "heat-map",
+                "-o",
+                str(figure),
+            ]
+        )
+        == 0
+    )
     assert figure.stat().st_size > 5000

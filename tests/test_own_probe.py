@@ -1,4 +1,5 @@
-"""A probe of another package: its results are scored, tabled, ranked, drawn and written with no edit in ours."""
+"""A probe of another package: its results are scored, tabled, ranked, drawn and written with no
+edit in ours."""
 
 from __future__ import annotations
 
@@ -48,14 +49,19 @@ class VernierScore:
     def rows(self) -> list[Row]:
         return [
             Row(
-                "vernier offsets", responder, label, {"threshold": f"{value:.1f}"},
-                {"responder": responder, "threshold_arcsec": value}, {VERNIER: Entry(value)}, notes,
+                "vernier offsets",
+                responder,
+                label,
+                {"threshold": f"{value:.1f}"},
+                {"responder": responder, "threshold_arcsec": value},
+                {VERNIER: Entry(value)},
+                notes,
             )
             for responder, label, value, notes in (
                 (OBSERVER, "", self.threshold, ["beyond the pixel grid"]),
                 (PIXELS, PIXELS, self.pixels, []),
             )
-        ]  # fmt: skip
+        ]
 
     def notes(self) -> list[str]:
         return ["threshold: arcsec, smaller is better."]
@@ -71,7 +77,9 @@ def score(result: xr.Dataset, **options: Any) -> tuple[VernierScore, ...]:
     return (VernierScore(result.attrs["observer"], float(result["offset"].min()), 60.0),)
 
 
-def plot(results: list[xr.Dataset], ax: Axes | None = None, *, figure: Any = None, **options: Any) -> Axes:
+def plot(
+    results: list[xr.Dataset], ax: Axes | None = None, *, figure: Any = None, **options: Any
+) -> Axes:
     ax = ax or (figure or plt.figure()).add_subplot()
     for result in results:
         ax.plot(result["offset"])
@@ -85,7 +93,9 @@ def result(monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
     module.score, module.plot = score, plot  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "another_package_probe", module)
     added = [EntryPoint("vernier", "another_package_probe", "psyprobe.probes")]
-    monkeypatch.setattr("psyprobe.probes.entry_points", lambda group: added if group == "psyprobe.probes" else [])
+    monkeypatch.setattr(
+        "psyprobe.probes.entry_points", lambda group: added if group == "psyprobe.probes" else []
+    )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     return xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about)
 
@@ -93,7 +103,9 @@ def result(monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
 def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
     found = pp.score(result)
     assert found.threshold == 5.5
-    text = score_table([found, pp.score(simulated_result(lambda x, c: 0.2 * c + 0 * x), resamples=100)])
+    text = score_table(
+        [found, pp.score(simulated_result(lambda x, c: 0.2 * c + 0 * x), resamples=100)]
+    )
     assert "vernier offsets" in text and "lab:eye" in text and "gabor_achromatic (angular)" in text
     assert "lab:eye: beyond the pixel grid." in text and "arcsec, smaller is better." in text
     rows = list(csv.DictReader(io.StringIO(score_table(found, "csv"))))
@@ -104,12 +116,16 @@ def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:
 
 def test_it_stands_on_the_scoreboard(result: xr.Dataset) -> None:
     blunt = result.assign(offset=result["offset"] * 100).assign_attrs(observer="lab:blunt")
-    board = scoreboard([blunt, result, simulated_result(lambda x, c: 0.2 * c + 0 * x)], sort="vernier")
+    board = scoreboard(
+        [blunt, result, simulated_result(lambda x, c: 0.2 * c + 0 * x)], sort="vernier"
+    )
     assert [row.name for row in board.rows][:3] == ["lab:eye", PIXELS, "lab:blunt"]
     (test,) = (test for test in board.tests if test.name == "vernier")
     assert {row.name: row.entries[test].flags for row in board.rows[:3]} == {
-        "lab:eye": "", PIXELS: "", "lab:blunt": "p",
-    }  # fmt: skip
+        "lab:eye": "",
+        PIXELS: "",
+        "lab:blunt": "p",
+    }
     assert "5.5" in board.table() and "vernier" in board.table("latex")
 
 
@@ -124,7 +140,9 @@ def test_it_is_drawn_alone_and_in_one_figure_with_others(result: xr.Dataset) -> 
     plt.close("all")
 
 
-def test_commands_take_it(result: xr.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_it(
+    result: xr.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, drawn = tmp_path / "vernier.nc", tmp_path / "vernier.png"
     result.to_netcdf(path, engine="scipy")
     assert main(["score", str(path), "--json"]) == 0
@@ -135,7 +153,9 @@ def test_commands_take_it(result: xr.Dataset, tmp_path: Path, capsys: pytest.Cap
     assert drawn.read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_that_does_not_say_how_is_told_apart(result: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_say_how_is_told_apart(
+    result: xr.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delattr(sys.modules["another_package_probe"], "plot")
     with pytest.raises(InputError, match="probe 'vernier' does not say how its results are drawn"):
         pp.plot(result)

@@ -1,4 +1,5 @@
-"""The package as users get it: light to import, complete in the wheel, honest about its public names."""
+"""The package as users get it: light to import, complete in the wheel, honest about its public
+names."""
 
 from __future__ import annotations
 
@@ -23,10 +24,21 @@ def test_importing_psyprobe_loads_nothing_heavy() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stdout.split()
-    assert not {"torch", "matplotlib", "colour", "scipy", "xarray", "pandas", "numpy", "timm"} & set(loaded)
+    assert not {
+        "torch",
+        "matplotlib",
+        "colour",
+        "scipy",
+        "xarray",
+        "pandas",
+        "numpy",
+        "timm",
+    } & set(loaded)
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], ["serve-simulated", "--help"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["run", "--help"], ["serve-simulated", "--help"]]
+)
 def test_help_waits_for_nothing_heavy(words: list[str]) -> None:
     code = f"""import sys
 from psyprobe.cli import main
@@ -38,7 +50,9 @@ print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stderr.split()
-    assert not {"numpy", "pandas", "xarray", "scipy", "matplotlib", "torch", "colour", "PIL"} & set(loaded)
+    assert not {"numpy", "pandas", "xarray", "scipy", "matplotlib", "torch", "colour", "PIL"} & set(
+        loaded
+    )
 
 
 def test_every_public_name_is_there() -> None:
@@ -52,7 +66,9 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     listed = set(setup["options"]["packages"].split())
-    folders = {".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "psyprobe").rglob("__init__.py")}
+    folders = {
+        ".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "psyprobe").rglob("__init__.py")
+    }
     assert folders | {"psyprobe._catalogue.stimuli", "psyprobe._catalogue.experiments"} == listed
 
 
@@ -77,9 +93,11 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     python = environment / "bin" / "python"
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
         timeout=300,
-    ).stdout.strip()  # fmt: skip
+    ).stdout.strip()
     subprocess.run(
         [sys.executable, "-m", "zipfile", "-e", wheel, site],
         check=True,
@@ -92,7 +110,11 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
 
     def psyprobe(*arguments: str) -> str:
         done = subprocess.run(
-            [python, "-m", "psyprobe", *arguments], cwd=away, capture_output=True, text=True, timeout=300
+            [python, "-m", "psyprobe", *arguments],
+            cwd=away,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -108,7 +130,9 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     assert "gabor_achromatic" in psyprobe("list", "stimuli")
     assert "gabor_achromatic_published" in psyprobe("list", "experiments")
     (away / "small.toml").write_text(
-        (ROOT / "experiments" / "gabor_achromatic.toml").read_text(encoding="utf-8").replace("n = 20", "n = 3"),
+        (ROOT / "experiments" / "gabor_achromatic.toml")
+        .read_text(encoding="utf-8")
+        .replace("n = 20", "n = 3"),
         encoding="utf-8",
     )
     psyprobe("run", "small.toml", "--observer", "pixels", "--output", "results")
@@ -116,7 +140,8 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     assert result
     # The published scores and the human data are tables inside the package.
     tables = (
-        "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), pp.human.matching_data(), "
+        "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), "
+        "pp.human.matching_data(), "
         "pp.human.thresholds(), pp.human.observers()"
     )
     subprocess.run(
@@ -128,13 +153,26 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
 
 
 def test_constraints_are_within_what_psyprobe_asks_for() -> None:
-    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split("\n") if "==" in line)
+    pinned = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text().split("\n")
+        if "==" in line
+    )
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     listed = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
     asked = [Requirement(line) for text in listed for line in text.split("\n") if line]
     assert all(each.specifier.contains(pinned[each.name]) for each in asked if each.name in pinned)
-    assert {"numpy", "scipy", "pandas", "xarray", "torch", "timm", "statsmodels", "colour-science"} <= set(pinned)
+    assert {
+        "numpy",
+        "scipy",
+        "pandas",
+        "xarray",
+        "torch",
+        "timm",
+        "statsmodels",
+        "colour-science",
+    } <= set(pinned)
     assert "-c constraints.txt" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -144,9 +182,17 @@ def test_every_place_names_one_version_and_the_same_requirements() -> None:
     recipe = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert parser["metadata"]["version"] == pp.__version__
-    assert f'version = "{pp.__version__}"' in recipe and f"\nversion: {pp.__version__}\n" in citation
-    asked = {Requirement(line) for line in parser["options"]["install_requires"].split("\n") if line}
+    assert (
+        f'version = "{pp.__version__}"' in recipe and f"\nversion: {pp.__version__}\n" in citation
+    )
+    asked = {
+        Requirement(line) for line in parser["options"]["install_requires"].split("\n") if line
+    }
     # conda has matplotlib without its windows under another name.
-    wanted = {f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}" for one in asked}
+    wanted = {
+        f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}" for one in asked
+    }
     run = recipe.split("  run:\n")[1].split("\n\n")[0]
-    assert {line.strip(" -") for line in run.split("\n")} == wanted | {f"python {parser['options']['python_requires']}"}
+    assert {line.strip(" -") for line in run.split("\n")} == wanted | {
+        f"python {parser['options']['python_requires']}"
+    }

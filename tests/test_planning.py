@@ -25,10 +25,18 @@ from psyprobe.probes.words.session import WordsSession
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
 from psyprobe.stimulus.specification import KINDS, with_levels
 
-EXPERIMENTS = ("gabor_achromatic", "gabor_red_green_published", "area", "mask_incoherent", "noise_achromatic")
+EXPERIMENTS = (
+    "gabor_achromatic",
+    "gabor_red_green_published",
+    "area",
+    "mask_incoherent",
+    "noise_achromatic",
+)
 
 
-@pytest.mark.parametrize("name", [*EXPERIMENTS, "contrast_discrimination", "orientation_discrimination"])
+@pytest.mark.parametrize(
+    "name", [*EXPERIMENTS, "contrast_discrimination", "orientation_discrimination"]
+)
 def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
     experiment = read_experiment(name)
     conditions = load_probe(experiment.probe).plan(experiment, load_observer("pixels")).conditions
@@ -36,11 +44,20 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
     levels = {key: values for key, values in experiment.levels.items() if key != by.name}
     native = with_levels(experiment.spec(), **{key: values[0] for key, values in levels.items()})
     for place, index in zip(
-        np.ndindex(*map(len, levels.values())), np.reshape(conditions.grid, (-1, len(by.values))), strict=True
+        np.ndindex(*map(len, levels.values())),
+        np.reshape(conditions.grid, (-1, len(by.values))),
+        strict=True,
     ):
-        base = with_levels(native, **{key: values[i] for (key, values), i in zip(levels.items(), place, strict=True)})
+        base = with_levels(
+            native,
+            **{key: values[i] for (key, values), i in zip(levels.items(), place, strict=True)},
+        )
         for value, i in zip(by.values, index.tolist(), strict=True):
-            changed = _CHANGES[by.change][0](float(base.value(by.parameter)), value) if by.change else value
+            changed = (
+                _CHANGES[by.change][0](float(base.value(by.parameter)), value)
+                if by.change
+                else value
+            )
             test = with_levels(base, **{by.parameter: changed})
             reference = base if by.change else test.reference()
             assert conditions.pairs.digests[i] == [test.digest, reference.digest]
@@ -78,7 +95,9 @@ def test_images_that_are_chosen_and_joined_are_those_of_the_batch(spec: Specific
     assert chosen.batch == (3,) and [*chosen.singles()] == [singles[i] for i in places]
     joined = spec.joined([chosen, singles[0]])
     assert [*joined.singles()] == [singles[i] for i in [*places, 0]]
-    np.testing.assert_array_equal(joined.draw().pixels[1:3], np.stack([singles[i].draw().pixels for i in places[1:]]))
+    np.testing.assert_array_equal(
+        joined.draw().pixels[1:3], np.stack([singles[i].draw().pixels for i in places[1:]])
+    )
 
 
 class Told(Gabor):
@@ -106,7 +125,13 @@ def test_no_pixel_leaves_the_bounds(
 ) -> None:
     wave = {} if kind == "disc" else {"frequency": 3.0, "phase": phase}
     spec: Any = KINDS[kind](
-        contrast=contrast, luminance=luminance, radius=radius, direction=direction, size=32, ppd=16, **wave
+        contrast=contrast,
+        luminance=luminance,
+        radius=radius,
+        direction=direction,
+        size=32,
+        ppd=16,
+        **wave,
     )
     found = spec.bounds()
     assert found is not None
@@ -118,7 +143,9 @@ def test_no_pixel_leaves_the_bounds(
     axis = (-2, -1) if space == "luminance" else (-3, -2)
     low, high = bounds.min(axis=axis), bounds.max(axis=axis)
     slack = 1e-9 * luminance
-    assert (drawn.pixels.min(axis=axis) >= low - slack).all() and (drawn.pixels.max(axis=axis) <= high + slack).all()
+    assert (drawn.pixels.min(axis=axis) >= low - slack).all() and (
+        drawn.pixels.max(axis=axis) <= high + slack
+    ).all()
 
 
 def test_where_only_drawing_tells_there_are_no_bounds() -> None:
@@ -134,12 +161,17 @@ def quadratic(references: Sequence[str], wanted: Sequence[int], size: int) -> li
         together = distinct[start : start + size]
         members = [i for i in wanted if references[i] in set(together)]
         batches += [
-            {"references": together, "pairs": members[first : first + size]} for first in range(0, len(members), size)
+            {"references": together, "pairs": members[first : first + size]}
+            for first in range(0, len(members), size)
         ]
     return batches
 
 
-@given(st.lists(st.sampled_from("abcdefgh"), max_size=40), st.integers(1, 9), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.sampled_from("abcdefgh"), max_size=40),
+    st.integers(1, 9),
+    st.randoms(use_true_random=False),
+)
 def test_batches_are_grouped_as_ever(references: list[str], size: int, random: Any) -> None:
     wanted = sorted(random.sample(range(len(references)), random.randint(0, len(references))))
     assert fixed_batches(references, wanted, size) == quadratic(references, wanted, size)
@@ -157,7 +189,10 @@ def counted(monkeypatch: pytest.MonkeyPatch, kind: type[Specification]) -> list[
     return drawn
 
 
-MANY = ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "contrast = { values = [0.1, 0.5] }")
+MANY = (
+    'contrast = { from = 0.01, to = 1, n = 3, scale = "log" }',
+    "contrast = { values = [0.1, 0.5] }",
+)
 
 
 def levels(count: int) -> tuple[str, str]:
@@ -167,7 +202,9 @@ def levels(count: int) -> tuple[str, str]:
     )
 
 
-def test_a_plan_draws_nothing_where_bounds_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_draws_nothing_where_bounds_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = counted(monkeypatch, Specification)
     page = write_experiment(tmp_path, MANY, levels(2000))
     assert pp.plan(page, "pixels", store=tmp_path / "none.sqlite").questions > 4000
@@ -175,9 +212,17 @@ def test_a_plan_draws_nothing_where_bounds_tell(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_plan_draws_some_of_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = ('kind = "gabor"', 'kind = "noise"'), ("radius = 0.3\n", ""), ("contrast = 0.5", "contrast = 0.1")
-    page = write_experiment(tmp_path, (MANY[0], "contrast = { values = [0.01, 0.02] }"), levels(600), stimulus=noise)
-    page.write_text(page.read_text().replace('[human]\nmodel = "castle_csf"\n', ""), encoding="utf-8")
+    noise = (
+        ('kind = "gabor"', 'kind = "noise"'),
+        ("radius = 0.3\n", ""),
+        ("contrast = 0.5", "contrast = 0.1"),
+    )
+    page = write_experiment(
+        tmp_path, (MANY[0], "contrast = { values = [0.01, 0.02] }"), levels(600), stimulus=noise
+    )
+    page.write_text(
+        page.read_text().replace('[human]\nmodel = "castle_csf"\n', ""), encoding="utf-8"
+    )
     drawn = counted(monkeypatch, Specification)
     assert pp.plan(page, "pixels").questions > 1200
     assert 0 < len(drawn) <= MOST_DRAWN
@@ -212,20 +257,26 @@ def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
     made: list[int] = []
     real = WordsSession._batches
     monkeypatch.setattr(
-        WordsSession, "_batches", lambda self, trials: (made.append(len(trials)), real(self, trials))[1]
+        WordsSession,
+        "_batches",
+        lambda self, trials: (made.append(len(trials)), real(self, trials))[1],
     )
     assert pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
     asked = pp.run(page, "simulated:watson-malo", store=store, progress=False).sizes["trial"]
     assert pp.plan(page, "simulated:watson-malo", store=store).answered == asked == sum(made) / 2
 
 
-def test_a_simulated_observer_looks_at_an_image_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_simulated_observer_looks_at_an_image_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "words.toml"
     page.write_text(WORDS, encoding="utf-8")
     observer = load_observer("simulated:watson-malo")
     looked: list[Any] = []
     real = type(observer)._looked
-    monkeypatch.setattr(type(observer), "_looked", lambda self, *view: (looked.append(view), real(self, *view))[1])
+    monkeypatch.setattr(
+        type(observer), "_looked", lambda self, *view: (looked.append(view), real(self, *view))[1]
+    )
     result = pp.run(page, observer, progress=False)
     images = len(np.unique(result["image_seed"])) * len(np.unique(result["contrast"]))
     assert result.sizes["trial"] >= 25 * 4 and len(looked) <= images
@@ -248,5 +299,7 @@ def test_a_plan_of_a_packaged_encoder_loads_no_network() -> None:
     images = np.random.default_rng(1).random((1, 224, 224, 3), np.float32)
     whole = load_observer("packaged:efficientnet_lite0", device=observer.card.device)
     assert whole.card == observer.card
-    np.testing.assert_array_equal(observer.features(images)["embedding"], whole.features(images)["embedding"])
+    np.testing.assert_array_equal(
+        observer.features(images)["embedding"], whole.features(images)["embedding"]
+    )
     assert observer.loaded

@@ -46,18 +46,23 @@ def colour_bar_of(figure: Figure) -> Axes:
     return next(ax for ax in figure.axes if ax.get_label() == "<colorbar>")
 
 
-# -- contour ---------------------------------------------------------------------------------------------------------
+# -- contour
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("test", PUBLISHED)
 @pytest.mark.parametrize("levels", ["linear", "log"])
-def test_published_results_draw_on_their_own_axes(oracle_data: Path, test: str, levels: str) -> None:
+def test_published_results_draw_on_their_own_axes(
+    oracle_data: Path, test: str, levels: str
+) -> None:
     result = published_result(oracle_data / "encoder_protocol", test, "ViT-B-32_openai")
     level, _ = PUBLISHED[test]
     ax = contour(result, bare_axes(), levels=levels)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert ax.get_xlim() == pytest.approx((float(result[level].min()), float(result[level].max())))
-    assert ax.get_ylim() == pytest.approx((1 / float(result.contrast.max()), 1 / float(result.contrast.min())))
+    assert ax.get_ylim() == pytest.approx(
+        (1 / float(result.contrast.max()), 1 / float(result.contrast.min()))
+    )
     assert ax.get_xlabel() == f"{result[level].attrs['long_name']} ({result[level].attrs['units']})"
     assert ax.get_ylabel() == f"Sensitivity (1 / {result.attrs['difference_label']})"
     assert ax.get_title() == "ViT-B-32_openai"
@@ -69,7 +74,11 @@ def test_contours_lie_where_the_response_is() -> None:
     result = simulated_result(lambda x, c: 0.4 * c + 0 * x)
     ax = contour(result, bare_axes(), levels=[0.0, 0.1, 0.2, 0.3, 0.4])
     lines = ax.collections[1]
-    at = [path.vertices[:, 1] for path, level in zip(lines.get_paths(), lines.levels, strict=True) if level == 0.1]
+    at = [
+        path.vertices[:, 1]
+        for path, level in zip(lines.get_paths(), lines.levels, strict=True)
+        if level == 0.1
+    ]
     # Response 0.1 is contrast 0.25, sensitivity 4; between grid points contours are straight lines.
     np.testing.assert_allclose(np.concatenate(at), 4, rtol=0.05)
 
@@ -78,7 +87,9 @@ def test_a_level_of_zero_stands_to_the_left_of_the_others() -> None:
     ax = Figure().add_subplot()
     levels = [0.0, 0.01, 0.1, 1.0]
     level_axis(ax.xaxis, levels, margin=1.25)
-    across = (ax.transData + ax.transAxes.inverted()).transform([(level, 0.5) for level in levels])[:, 0]
+    across = (ax.transData + ax.transAxes.inverted()).transform([(level, 0.5) for level in levels])[
+        :, 0
+    ]
     assert 0 < across[0] < across[1]
     # Decades are alike, and 0 is nearer than one.
     assert across[1] - across[0] < across[2] - across[1] == pytest.approx(across[3] - across[2])
@@ -106,7 +117,9 @@ def test_linear_levels_are_the_papers() -> None:
 
 
 def test_small_responses_still_fill_many_bands() -> None:
-    levels = filled_levels(contour(simulated_result(lambda *at: rising(*at) / 20), bare_axes(), levels="linear"))
+    levels = filled_levels(
+        contour(simulated_result(lambda *at: rising(*at) / 20), bare_axes(), levels="linear")
+    )
     assert len(levels) > 8 and levels[0] == 0
 
 
@@ -123,8 +136,15 @@ def test_log_levels_leave_blank_what_is_not_above_the_noise() -> None:
     result = simulated_result(rising, noise_floor=0.001)
     ax = contour(result, bare_axes(), levels="log")
     assert filled_levels(ax)[0] >= -3.1
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["Human (castleCSF)", "Not above noise floor"]
-    zero = contour(simulated_result(lambda x, c: np.where(c > 0.1, 0.1 * c, 0) + 0 * x), bare_axes(), levels="log")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "Human (castleCSF)",
+        "Not above noise floor",
+    ]
+    zero = contour(
+        simulated_result(lambda x, c: np.where(c > 0.1, 0.1 * c, 0) + 0 * x),
+        bare_axes(),
+        levels="log",
+    )
     assert filled_levels(zero)[0] >= -2.1
     assert zero.get_ylim() == pytest.approx((1, 1000))
 
@@ -156,7 +176,9 @@ def test_the_experiment_names_its_measure() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 0.3])
 def test_constant_responses_draw(value: float) -> None:
-    contour(simulated_result(lambda x, c: value + 0 * c), bare_axes(), levels="linear").figure.canvas.draw()
+    contour(
+        simulated_result(lambda x, c: value + 0 * c), bare_axes(), levels="linear"
+    ).figure.canvas.draw()
 
 
 def test_without_any_response_log_levels_are_refused() -> None:
@@ -200,11 +222,15 @@ def test_the_colour_map_darkens_throughout() -> None:
     assert (np.diff(lightness) < 0).all()
 
 
-# -- several panels --------------------------------------------------------------------------------------------------
+# -- several panels
+# --------------------------------------------------------------------------------------------------
 
 
 def test_panels_share_levels_and_one_colour_bar() -> None:
-    results = [simulated_result(rising), simulated_result(lambda x, c: 0.01 * c + 0 * x, observer="weak")]
+    results = [
+        simulated_result(rising),
+        simulated_result(lambda x, c: 0.01 * c + 0 * x, observer="weak"),
+    ]
     figure = contours(results, figure=Figure(layout="constrained"), levels="log")
     first, second, bar = figure.axes
     np.testing.assert_array_equal(filled_levels(first), filled_levels(second))
@@ -216,10 +242,13 @@ def test_panels_share_levels_and_one_colour_bar() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "columns", "rows"), [(1, None, 1), (4, None, 1), (5, None, 2), (9, None, 3), (3, 1, 3)]
+    ("count", "columns", "rows"),
+    [(1, None, 1), (4, None, 1), (5, None, 2), (9, None, 3), (3, 1, 3)],
 )
 def test_panels_fill_even_rows(count: int, columns: int | None, rows: int) -> None:
-    figure = contours([simulated_result(rising)] * count, figure=Figure(), columns=columns, titles=["t"] * count)
+    figure = contours(
+        [simulated_result(rising)] * count, figure=Figure(), columns=columns, titles=["t"] * count
+    )
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     assert len(panels) == count
     assert len({ax.get_subplotspec().rowspan.start for ax in panels}) == rows
@@ -256,7 +285,8 @@ def test_panels_that_do_not_fit_are_refused() -> None:
         contours([result, result.assign_attrs(score_measure="angular_float32")])
 
 
-# -- multiples of human thresholds -----------------------------------------------------------------------------------
+# -- multiples of human thresholds
+# -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multiplier_of", ["threshold", "sensitivity"])
@@ -264,7 +294,10 @@ def test_one_line_for_each_level_over_multiples_of_the_threshold(multiplier_of: 
     result = simulated_result(rising, multiplier_of=multiplier_of)
     ax = scored_responses(result, bare_axes())
     slices = ax.lines[: result.sizes["scored_frequency"]]
-    assert all((np.diff(line.get_xdata()) > 0).all() and (np.diff(line.get_ydata()) > 0).all() for line in slices)
+    assert all(
+        (np.diff(line.get_xdata()) > 0).all() and (np.diff(line.get_ydata()) > 0).all()
+        for line in slices
+    )
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert ax.get_xlim() == pytest.approx((0.5, 2))
     assert ax.get_xlabel() == "Contrast / human threshold"
@@ -281,7 +314,8 @@ def test_noise_floor_and_silence_at_multiples() -> None:
     silent.figure.canvas.draw()
 
 
-# -- stimuli ---------------------------------------------------------------------------------------------------------
+# -- stimuli
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_stimuli_are_drawn_pixel_for_pixel_in_degrees() -> None:
@@ -317,20 +351,27 @@ def test_what_the_preview_clips_is_said() -> None:
         (np.zeros((1, 4, 4)), {"labels": ["a", "b"]}, "2 labels do not fit 1"),
     ],
 )
-def test_images_that_cannot_be_drawn_are_refused(images: np.ndarray, options: dict[str, Any], message: str) -> None:
+def test_images_that_cannot_be_drawn_are_refused(
+    images: np.ndarray, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         stimulus_strip(images, **{"ppd": 60.0, **options})
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
+# -- files
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".eps", b"%!PS-Adobe-3.0 EPSF")]
+    ("suffix", "start"),
+    [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".eps", b"%!PS-Adobe-3.0 EPSF")],
 )
 def test_equal_figures_are_equal_files(tmp_path: Path, suffix: str, start: bytes) -> None:
     written = [
-        save_figure(contour(simulated_result(rising), bare_axes(), levels="log"), tmp_path / f"{name}{suffix}")
+        save_figure(
+            contour(simulated_result(rising), bare_axes(), levels="log"),
+            tmp_path / f"{name}{suffix}",
+        )
         for name in ("first", "second")
     ]
     first, second = (path.read_bytes() for path in written)

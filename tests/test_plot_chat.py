@@ -1,4 +1,5 @@
-"""Figures of questioning runs: what is on them, on which axes, and what says that a threshold is missing."""
+"""Figures of questioning runs: what is on them, on which axes, and what says that a threshold is
+missing."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def result() -> xr.Dataset:
     truth[:, 5] = 1.5
     truth[2, 0] = -5.0
     groups = ["noun", "noun", "order", "order"]
-    return chat_result(truth, readout="p_yes", repeats=3, catch=20, contrast=TEN, guess=0.1, groups=groups)
+    return chat_result(
+        truth, readout="p_yes", repeats=3, catch=20, contrast=TEN, guess=0.1, groups=groups
+    )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,10 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
     curve = max(ax.lines, key=lambda line: len(line.get_xdata()))
     x, y = (np.asarray(values) for values in curve.get_data())
     threshold = 10 ** float(csf["threshold"].values[1, 2])
-    middle = float(csf["guess"].values[1, 2]) + (1 - csf["guess"].values[1, 2] - csf["lapse"].values[1, 2]) / 2
+    middle = (
+        float(csf["guess"].values[1, 2])
+        + (1 - csf["guess"].values[1, 2] - csf["lapse"].values[1, 2]) / 2
+    )
     assert np.interp(np.log(threshold), np.log(x), y) == pytest.approx(middle, abs=0.01)
     assert len(arrows(ax)) == 1
     with pytest.raises(UnknownNameError, match="prompt"):
@@ -105,10 +111,14 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
 
 
 def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:
-    result = chat_result(log_thresholds()[:, :1], frequencies=[1.0], contrast=TEN, width=0.01, repeats=4)
+    result = chat_result(
+        log_thresholds()[:, :1], frequencies=[1.0], contrast=TEN, width=0.01, repeats=4
+    )
     ax = drawn(plot_psychometric(result, bare_axes()))
     assert ax.get_ylabel() == "Share of yes"
-    bars = next(c for c in ax.containers if str(c.get_label()) == "1 cpd").lines[2][0].get_segments()
+    bars = (
+        next(c for c in ax.containers if str(c.get_label()) == "1 cpd").lines[2][0].get_segments()
+    )
     # Wilson's interval of 0 of 4 ends at z² / (4 + z²).
     assert bars[0][1][1] == pytest.approx(1.96**2 / (4 + 1.96**2), abs=1e-3)
     curve = max(ax.lines, key=lambda line: len(line.get_xdata()))
@@ -125,7 +135,12 @@ def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
     markers = [line.get_marker() for line in ax.lines]
     assert markers.count(">") == 1 and markers.count("<") == 4
     with pytest.raises(InputError, match="no wording has a threshold"):
-        plot_prompts(chat_csf(chat_result(np.full((1, 6), 2.0), readout="p_yes", contrast=TEN, repeats=1), resamples=5))
+        plot_prompts(
+            chat_csf(
+                chat_result(np.full((1, 6), 2.0), readout="p_yes", contrast=TEN, repeats=1),
+                resamples=5,
+            )
+        )
 
 
 def test_panels_of_a_grid_keep_their_width_over_the_legend(csf: xr.Dataset) -> None:
@@ -165,7 +180,9 @@ def test_a_bridge_shows_both_ways_of_asking(csf: xr.Dataset) -> None:
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert any("vision tower" in label and "S_{ac}" in label for label in labels)
     assert "asked in words" in labels
-    cosine = plot_bridge(csf, tower, bare_axes(), measure="cosine", layer=str(tower["layer"].values[0]))
+    cosine = plot_bridge(
+        csf, tower, bare_axes(), measure="cosine", layer=str(tower["layer"].values[0])
+    )
     assert any("cosine" in text.get_text() for text in cosine.get_legend().get_texts())
 
 
@@ -186,4 +203,7 @@ def test_random_weights_are_said(result: xr.Dataset) -> None:
     other = result.copy()
     other.attrs = result.attrs | {"random_weights": 1}
     ax = plot_csf(other, bare_axes())
-    assert "RANDOM WEIGHTS" in ax.get_title() and "RANDOM WEIGHTS" in ax.get_legend().get_texts()[-1].get_text()
+    assert (
+        "RANDOM WEIGHTS" in ax.get_title()
+        and "RANDOM WEIGHTS" in ax.get_legend().get_texts()[-1].get_text()
+    )

@@ -1,4 +1,5 @@
-"""People on figures: measured thresholds where they belong, widths of journals, and one's own trials over people."""
+"""People on figures: measured thresholds where they belong, widths of journals, and one's own
+trials over people."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def rising(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 def of_page(name: str, observer: str = "simulated") -> xr.Dataset:
     """A simulated result that says it is of a page of the catalogue."""
     page = read_experiment(name)
-    return simulated_result(rising, observer=observer).assign_attrs(experiment=name, experiment_toml=page.toml)
+    return simulated_result(rising, observer=observer).assign_attrs(
+        experiment=name, experiment_toml=page.toml
+    )
 
 
 def bare_axes() -> Axes:
@@ -54,7 +57,11 @@ def bare_axes() -> Axes:
 
 
 def markers(ax: Axes) -> list[matplotlib.lines.Line2D]:
-    return [line for line in ax.lines if line.get_marker() not in ("None", "", None) and len(line.get_xdata())]
+    return [
+        line
+        for line in ax.lines
+        if line.get_marker() not in ("None", "", None) and len(line.get_xdata())
+    ]
 
 
 def legend_of(ax: Axes) -> list[str]:
@@ -62,14 +69,19 @@ def legend_of(ax: Axes) -> list[str]:
     return [] if legend is None else [text.get_text() for text in legend.get_texts()]
 
 
-# -- measured thresholds ---------------------------------------------------------------------------------------------
+# -- measured thresholds
+# ---------------------------------------------------------------------------------------------
 
 
 def test_points_are_means_over_people_with_standard_errors() -> None:
     (points,) = (one for one in figure_points(GABOR) if one.dataset == "modelfest")
     rows = matched_thresholds(GABOR)
     rows = rows[(rows["dataset"] == "modelfest") & (rows["observer"] != "mean") & (rows["x"] == 4)]
-    log_s = np.log10(rows.groupby("observer")["sensitivity_transported"].apply(lambda s: 10 ** np.log10(s).mean()))
+    log_s = np.log10(
+        rows.groupby("observer")["sensitivity_transported"].apply(
+            lambda s: 10 ** np.log10(s).mean()
+        )
+    )
     (at,) = np.flatnonzero(points.x == 4)
     assert points.n[at] == len(log_s) == 16
     assert np.log10(points.sensitivity[at]) == pytest.approx(log_s.mean())
@@ -98,9 +110,13 @@ def test_filled_is_measured_so_and_hollow_is_moved() -> None:
 def test_the_legend_names_data_sets_people_and_moves() -> None:
     ax = contour(of_page("gabor_achromatic"), bare_axes())
     told = legend_of(ax)
-    assert "modelfest, 16 people, ×1.7 to 4" in told and "rovamo1993, 1 person, ×0.21 to 4.7" in told
+    assert (
+        "modelfest, 16 people, ×1.7 to 4" in told and "rovamo1993, 1 person, ×0.21 to 4.7" in told
+    )
     assert "±1 sd between people (modelfest)" in told
-    assert "hollow: moved here by castleCSF" in " ".join(ax.get_legend().get_title().get_text().split())
+    assert "hollow: moved here by castleCSF" in " ".join(
+        ax.get_legend().get_title().get_text().split()
+    )
 
 
 def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
@@ -111,7 +127,9 @@ def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
     (points,) = (one for one in figure_points(shown) if one.dataset == "colorfest")
     assert points.sensitivity.max() <= rows["sensitivity"].max()
     noise = contour(of_page("noise_achromatic"), bare_axes())
-    assert "on noise: Gabor thresholds, moved" in noise.get_legend().get_title().get_text().replace("\n", " ")
+    assert "on noise: Gabor thresholds, moved" in noise.get_legend().get_title().get_text().replace(
+        "\n", " "
+    )
     assert not any(line.get_markerfacecolor() == "black" for line in markers(noise))
 
 
@@ -124,7 +142,8 @@ def test_what_no_display_could_show_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("human", "dashed", "points"), [("both", 1, True), ("model", 1, False), ("measured", 0, True), ("none", 0, False)]
+    ("human", "dashed", "points"),
+    [("both", 1, True), ("model", 1, False), ("measured", 0, True), ("none", 0, False)],
 )
 def test_one_chooses_what_is_drawn_of_people(human: str, dashed: int, points: bool) -> None:
     ax = contour(of_page("gabor_achromatic"), bare_axes(), human=human)  # type: ignore[arg-type]
@@ -135,7 +154,9 @@ def test_one_chooses_what_is_drawn_of_people(human: str, dashed: int, points: bo
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'measured'"):
         contour(of_page("gabor_achromatic"), bare_axes(), human="mesured")  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown colour map 'viridi'; did you mean 'viridis'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown colour map 'viridi'; did you mean 'viridis'"
+    ):
         contour(of_page("gabor_achromatic"), bare_axes(), cmap="viridi")
 
 
@@ -143,14 +164,20 @@ def test_the_report_holds_the_points() -> None:
     (figure,) = contour_parts([of_page("gabor_achromatic")])
     lines = {line.name: line for line in figure.over}
     (modelfest,) = (line for name, line in lines.items() if name.startswith("modelfest, 16 people"))
-    assert modelfest.style == "people points" and "moved here by castleCSF, 16 people" in modelfest.notes[0]
+    assert (
+        modelfest.style == "people points"
+        and "moved here by castleCSF, 16 people" in modelfest.notes[0]
+    )
 
 
 @pytest.mark.parametrize("stimulus", ["gabor_masked", "disc"])
 def test_nobody_belongs_to_other_stimuli(stimulus: str) -> None:
     page = f'stimulus = "{stimulus}"'
     if stimulus == "disc":
-        page = 'stimulus = { kind = "disc", parameters = { radius = 1.0, contrast = 0.1, luminance = 100 } }'
+        page = (
+            'stimulus = { kind = "disc", parameters = { radius = 1.0, contrast = 0.1, '
+            "luminance = 100 } }"
+        )
     result = simulated_result(rising).assign_attrs(experiment_toml=page)
     assert conditions_of(result) is None
 
@@ -162,7 +189,8 @@ def test_code_that_a_store_names_is_not_run(tmp_path: Path) -> None:
     assert conditions_of(simulated_result(rising).assign_attrs(experiment_toml=page)) is None
 
 
-# -- a page that compares with a data set ----------------------------------------------------------------------------
+# -- a page that compares with a data set
+# ----------------------------------------------------------------------------
 
 
 def test_a_page_compares_with_a_data_set_by_name(tmp_path: Path) -> None:
@@ -170,7 +198,8 @@ def test_a_page_compares_with_a_data_set_by_name(tmp_path: Path) -> None:
 
     page = tmp_path / "own.toml"
     page.write_text(
-        'title = "Own"\nstimulus = "gabor_achromatic"\nprobe = "detection"\nhuman = { data = "modelfest" }\n'
+        'title = "Own"\nstimulus = "gabor_achromatic"\nprobe = "detection"\nhuman = { data = '
+        '"modelfest" }\n'
         "levels = { frequency.values = [1, 2, 4, 8], contrast.values = [0.01, 0.1] }\n"
         "score = { multiplier.values = [0.5, 1, 2] }\n",
         encoding="utf-8",
@@ -183,13 +212,16 @@ def test_a_page_compares_with_a_data_set_by_name(tmp_path: Path) -> None:
     assert result.attrs["human_model"] == "modelfest"
 
 
-# -- for journals ----------------------------------------------------------------------------------------------------
+# -- for journals
+# ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [85, 178])
 def test_two_by_two_reads_at_the_width_of_a_column(width: float) -> None:
     names = ("gabor_achromatic", "noise_achromatic")
-    figure = plot([of_page(name, observer) for name in names for observer in ("one", "two")], width=width)
+    figure = plot(
+        [of_page(name, observer) for name in names for observer in ("one", "two")], width=width
+    )
     assert isinstance(figure, Figure)
     assert figure.get_size_inches()[0] == pytest.approx(width / 25.4)
     figure.canvas.draw()
@@ -218,13 +250,19 @@ def test_width_is_for_new_figures_and_within_reason() -> None:
 def test_an_eps_is_written_without_its_date(tmp_path: Path) -> None:
     path = save_figure(contour(of_page("gabor_achromatic"), bare_axes()), tmp_path / "figure.eps")
     text = path.read_bytes()
-    assert text.startswith(b"%!PS-Adobe-3.0 EPSF") and b"CreationDate" not in text and b"/FontType 42" in text
+    assert (
+        text.startswith(b"%!PS-Adobe-3.0 EPSF")
+        and b"CreationDate" not in text
+        and b"/FontType 42" in text
+    )
 
 
 def test_short_names_tell_observers_apart() -> None:
     assert short_name("timm:vit_small_patch14_dinov2.lvd142m") == "vit_small_patch14_dinov2"
     assert short_name("open_clip:ViT-B-32/openai") == "ViT-B-32/openai"
-    twins = [simulated_result(rising, observer=f"timm:resnet50.{tag}") for tag in ("a1_in1k", "tv_in1k")]
+    twins = [
+        simulated_result(rising, observer=f"timm:resnet50.{tag}") for tag in ("a1_in1k", "tv_in1k")
+    ]
     assert title_of(twins[0]) == "resnet50"
     assert title_of(twins[0], among=twins) == "timm:resnet50.a1_in1k"
 
@@ -234,7 +272,8 @@ def test_ticks_of_an_axis_are_in_one_style() -> None:
     assert tick_texts([1e-4, 1], 1e-4, 1) == ["$10^{-4}$", "$10^{0}$"]
 
 
-# -- one's own trials ------------------------------------------------------------------------------------------------
+# -- one's own trials
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -242,7 +281,9 @@ def staircases(tmp_path: Path) -> Path:
     """One up, three down, of a simulated person who is castleCSF."""
     rng, lines = np.random.default_rng(3), ["# two alternatives", "frequency, contrast, correct"]
     for frequency in (1, 2, 4, 8, 16):
-        threshold = 1 / float(castle_csf(frequency, luminance=100.0, area=np.pi, direction="achromatic"))
+        threshold = 1 / float(
+            castle_csf(frequency, luminance=100.0, area=np.pi, direction="achromatic")
+        )
         contrast, right = 0.3, 0
         for _ in range(120):
             seen = 0.5 + 0.49 * (1 - 0.5 ** ((contrast / threshold) ** 2.5))
@@ -268,7 +309,9 @@ def test_a_staircase_becomes_the_curve_that_was_put_in(staircases: Path) -> None
     np.testing.assert_allclose(-fit.threshold, truth, atol=0.15)
     ax = plot_trials(staircases, bare_axes(), luminance=100.0, area=np.pi)
     assert {"Human (castleCSF)", "modelfest, 16 people, ×1.7 to 4"} <= set(legend_of(ax))
-    blue = [line for line in markers(ax) if line.get_color() == "#0072B2" and line.get_marker() == "o"]
+    blue = [
+        line for line in markers(ax) if line.get_color() == "#0072B2" and line.get_marker() == "o"
+    ]
     dots = np.concatenate([line.get_ydata() for line in blue])
     np.testing.assert_allclose(np.sort(dots), np.sort(10**-fit.threshold))
     ax.figure.canvas.draw()
@@ -279,7 +322,9 @@ def test_a_step_is_not_drawn_as_if_it_had_been_measured() -> None:
     step = fit_psychometric(contrast, [0, 0, 0, 10, 10, 10], trials)
     curve = fit_psychometric(contrast, [0, 1, 4, 7, 9, 10], trials)
     for fit, style in ((step, "--"), (curve, "-")):
-        ax = plot_psychometric(fit, bare_axes(), answers=(contrast, [0, 1, 4, 7, 9, 10], trials), values=["mine"])
+        ax = plot_psychometric(
+            fit, bare_axes(), answers=(contrast, [0, 1, 4, 7, 9, 10], trials), values=["mine"]
+        )
         (line,) = [one for one in ax.lines if len(one.get_xdata()) > 100]
         assert line.get_linestyle() == style
     assert legend_of(plot_psychometric(step, bare_axes(), values=["mine"])) == ["mine (step)"]

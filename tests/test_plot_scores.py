@@ -1,4 +1,5 @@
-"""Figures of scores, matches and masks: what is on them, where it lies, and how it is told apart."""
+"""Figures of scores, matches and masks: what is on them, where it lies, and how it is told
+apart."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from matplotlib.figure import Figure
 from psyprobe.analysis import published_scores, replay
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import masking_data
-from psyprobe.plotting import bar_panels, contour, depth_curve, heat_map, matched_contrast, score_bars
+from psyprobe.plotting import (
+    bar_panels,
+    contour,
+    depth_curve,
+    heat_map,
+    matched_contrast,
+    score_bars,
+)
 from psyprobe.probes.results import plot, score_layers, scoreboard
 
 
@@ -44,7 +52,8 @@ def fading(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
     return 0.2 * contrast * np.exp(-frequency / 10)
 
 
-# -- many scores -----------------------------------------------------------------------------------------------------
+# -- many scores
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_heat_map_has_a_cell_for_each_model_and_test_with_its_number() -> None:
@@ -64,14 +73,19 @@ def test_heat_map_has_a_cell_for_each_model_and_test_with_its_number() -> None:
 
 
 def test_cells_without_a_score_stay_blank_and_baselines_are_slanted() -> None:
-    ax = heat_map(scoreboard([simulated_result(rising), simulated_matching(fading, observer="other")]), bare_axes())
+    ax = heat_map(
+        scoreboard([simulated_result(rising), simulated_matching(fading, observer="other")]),
+        bare_axes(),
+    )
     assert np.ma.getmaskarray(ax.images[0].get_array()).sum() == 3
     styles = {label.get_text(): label.get_style() for label in ax.get_yticklabels()}
     assert styles["simulated"] == "normal"
     assert styles["pixels (no encoder)"] == "italic"
 
 
-@pytest.mark.parametrize("test", ["gabor_achromatic", "contrast_matching", "contrast_matching pooled"])
+@pytest.mark.parametrize(
+    "test", ["gabor_achromatic", "contrast_matching", "contrast_matching pooled"]
+)
 def test_bars_are_sorted_coloured_by_family_and_beside_their_references(test: str) -> None:
     ax = score_bars(scoreboard(published=True), test, bare_axes())
     heights = [bar.get_height() for bar in ax.patches]
@@ -80,7 +94,9 @@ def test_bars_are_sorted_coloured_by_family_and_beside_their_references(test: st
     assert len(heights) == 43
     assert len({bar.get_facecolor() for bar in ax.patches}) == 7
     name = test.split()[0]
-    metric = {"gabor_achromatic": "alignment", "contrast_matching": "error_mean"}.get(test, "error_pooled")
+    metric = {"gabor_achromatic": "alignment", "contrast_matching": "error_mean"}.get(
+        test, "error_pooled"
+    )
     wanted = {
         s.model: s.score
         for s in published_scores()
@@ -101,7 +117,9 @@ def test_bars_of_ones_own_carry_intervals() -> None:
 
 
 def test_few_models_have_colours_of_their_own_and_names_in_the_legend() -> None:
-    board = scoreboard([simulated_result(rising, observer=name) for name in ("a:one", "a:two", "cvvdp")])
+    board = scoreboard(
+        [simulated_result(rising, observer=name) for name in ("a:one", "a:two", "cvvdp")]
+    )
     figure = bar_panels(board, Figure(layout="constrained"))
     (ax,) = figure.axes
     assert len({bar.get_facecolor() for bar in ax.patches}) == len(ax.patches) == 2
@@ -133,7 +151,9 @@ def test_depth_curve_goes_through_the_score_of_each_layer() -> None:
 
 
 def test_depth_curves_of_matching_and_of_two_observers() -> None:
-    first, second = (score_layers(simulated_matching(fading, fading, observer=name)) for name in "ab")
+    first, second = (
+        score_layers(simulated_matching(fading, fading, observer=name)) for name in "ab"
+    )
     ax = depth_curve([*first, *second], bare_axes())
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "pixels"]
     with pytest.raises(InputError, match="one kind"):
@@ -142,7 +162,8 @@ def test_depth_curves_of_matching_and_of_two_observers() -> None:
         depth_curve([])
 
 
-# -- matches ---------------------------------------------------------------------------------------------------------
+# -- matches
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_matches_are_drawn_beside_people_and_hollow_where_there_are_none() -> None:
@@ -167,11 +188,15 @@ def test_panels_of_matches_fill_their_figure() -> None:
     for ax in figure.subplots(1, 2):
         matched_contrast(simulated_matching(fading), ax)
     figure.savefig(BytesIO(), format="png")
-    assert all(ax.get_position().width > 0.3 and ax.get_position().height > 0.7 for ax in figure.axes)
+    assert all(
+        ax.get_position().width > 0.3 and ax.get_position().height > 0.7 for ax in figure.axes
+    )
 
 
 def test_matches_are_drawn_as_the_paper_finds_them() -> None:
-    ax = matched_contrast(simulated_matching(fading), bare_axes(), method="bracket", normalised=False)
+    ax = matched_contrast(
+        simulated_matching(fading), bare_axes(), method="bracket", normalised=False
+    )
     assert ax.get_ylabel() == "Matched contrast"
 
 
@@ -183,11 +208,13 @@ def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> Non
     assert solid == colours
 
 
-# -- masks -----------------------------------------------------------------------------------------------------------
+# -- masks
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("test", "study"), [("mask_coherent", "foley1994"), ("mask_incoherent", "gegenfurtner_kiper1992")]
+    ("test", "study"),
+    [("mask_coherent", "foley1994"), ("mask_incoherent", "gegenfurtner_kiper1992")],
 )
 def test_masking_contours_have_target_contrast_upwards_and_human_points(
     oracle_data: Path, test: str, study: str
@@ -207,7 +234,8 @@ def test_masking_contours_have_target_contrast_upwards_and_human_points(
     human = masking_data(study)
     np.testing.assert_allclose(points.get_ydata(), human.threshold[human.scored], rtol=1e-6)
     assert (points.get_color(), points.get_linestyle()) == ("black", "None")
-    # Responses grow upwards: the contour of a response lies at one contrast for each mask, and rises with it.
+    # Responses grow upwards: the contour of a response lies at one contrast for each mask, and
+    # rises with it.
     assert float(result["response"][0, 0, 0, -1]) > float(result["response"][0, 0, 0, 0])
 
 
@@ -222,5 +250,8 @@ def test_plot_draws_whatever_it_is_given() -> None:
     assert both.get_suptitle() == "simulated"
     other = plot([detection, simulated_matching(fading, observer="other")])
     assert other.get_suptitle() == ""
-    assert [ax.get_title() for ax in other.axes if ax.get_title()] == ["simulated", "contrast_matching\nother"]
+    assert [ax.get_title() for ax in other.axes if ax.get_title()] == [
+        "simulated",
+        "contrast_matching\nother",
+    ]
     both.canvas.draw()

@@ -16,7 +16,9 @@ from PIL import Image
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_png, encode_png
 
-shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3))
+shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(
+    st.integers(1, 9), st.integers(1, 9), st.just(3)
+)
 
 
 @given(st.sampled_from([np.uint8, np.uint16]).flatmap(lambda dtype: arrays(dtype, shapes)))
@@ -45,7 +47,9 @@ def test_row_filters_of_other_writers(seed: int, channels: tuple[int, ...]) -> N
     rng = np.random.default_rng(seed)
     # Smooth ramps with some noise: Pillow then chooses among all five filters.
     ramp = np.add.outer(np.arange(40) * (seed + 1), np.arange(50) * 2)
-    codes = ((ramp[(..., *(None,) * len(channels))] + rng.integers(0, 9, (40, 50, *channels))) % 256).astype(np.uint8)
+    codes = (
+        (ramp[(..., *(None,) * len(channels))] + rng.integers(0, 9, (40, 50, *channels))) % 256
+    ).astype(np.uint8)
     stream = io.BytesIO()
     Image.fromarray(codes).save(stream, "PNG", optimize=True)
     np.testing.assert_array_equal(decode_png(stream.getvalue()), codes)
@@ -67,13 +71,23 @@ def test_every_row_filter_is_undone() -> None:
             lines[kind, at + 1] = (int(rows[kind, at]) - prediction) % 256
     plain = encode_png(np.zeros((5, 4, 3), np.uint8))
     body = zlib.compress(lines.tobytes())
-    middle = struct.pack(">I", len(body)) + b"IDAT" + body + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    middle = (
+        struct.pack(">I", len(body))
+        + b"IDAT"
+        + body
+        + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    )
     data = plain[:33] + middle + plain[-12:]
     np.testing.assert_array_equal(decode_png(data), rows.reshape(5, 4, 3))
     broken = lines.copy()
     broken[2, 0] = 9
     body = zlib.compress(broken.tobytes())
-    middle = struct.pack(">I", len(body)) + b"IDAT" + body + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    middle = (
+        struct.pack(">I", len(body))
+        + b"IDAT"
+        + body
+        + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    )
     with pytest.raises(InputError, match="damaged"):
         decode_png(plain[:33] + middle + plain[-12:])
 

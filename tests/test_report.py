@@ -72,9 +72,16 @@ def test_numbers_come_back_as_they_are_seen() -> None:
 
 def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     gabors = [contours("lab:one", seed=1), contours("lab:two", seed=2)]
-    page = written([*gabors, matches("lab:one"), words("simulated:a"), words("simulated:b", guess=0.1)], tmp_path)
+    page = written(
+        [*gabors, matches("lab:one"), words("simulated:a"), words("simulated:b", guess=0.1)],
+        tmp_path,
+    )
     drawn = figures_in(page)
-    assert [figure["title"] for figure in drawn] == ["Responses", "Contrast matches", "Contrast sensitivity"]
+    assert [figure["title"] for figure in drawn] == [
+        "Responses",
+        "Contrast matches",
+        "Contrast sensitivity",
+    ]
     responses, matched, sensitivity = drawn
     assert [panel["title"] for panel in responses["panels"]] == ["lab:one", "lab:two"]
     assert [key for key, *_ in responses["options"]] == ["angular", "cosine", "l1", "l2"]
@@ -94,18 +101,31 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     assert [line["name"] for line in lines] == ["simulated:a", "simulated:b"]
     assert [len(line["behind"]) for line in lines] == [2, 2] and len(sensitivity["behind"]) == 4
     assert sensitivity["behind"][0]["title"] == "simulated:a, 1 cpd"
-    for said in ("Is there pattern 0?", "Certificate at frequency 4.16 cpd", "A paper (2020)", "Cai et al. (2025)"):
+    for said in (
+        "Is there pattern 0?",
+        "Certificate at frequency 4.16 cpd",
+        "A paper (2020)",
+        "Cai et al. (2025)",
+    ):
         assert said in page
 
 
 def test_the_page_loads_nothing_and_allows_its_own_script_alone(tmp_path: Path) -> None:
     page = written([contours("lab:one")], tmp_path)
     tags = Tags(page).tags
-    (policy,) = (str(given["content"]) for tag, given in tags if given.get("http-equiv") == "Content-Security-Policy")
-    assert "default-src 'none'" in policy and "unsafe" not in policy and policy.count("'sha256-") == 2
+    (policy,) = (
+        str(given["content"])
+        for tag, given in tags
+        if given.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert (
+        "default-src 'none'" in policy and "unsafe" not in policy and policy.count("'sha256-") == 2
+    )
     assert all(str(given["src"]).startswith("data:") for _, given in tags if "src" in given)
     assert all(str(given["href"]).startswith("#") for _, given in tags if "href" in given)
-    assert not any("style" in given or any(name.startswith("on") for name in given) for _, given in tags)
+    assert not any(
+        "style" in given or any(name.startswith("on") for name in given) for _, given in tags
+    )
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
@@ -113,11 +133,15 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     replies["text"] = replies["text"].where(replies["frequency"] > 2, HOSTILE)
     replies["prompt_text"] = replies["prompt_text"].where(replies["frequency"] > 99, HOSTILE)
     gabors = contours(HOSTILE).assign_attrs(human_model=HOSTILE)
-    toml = gabors.attrs["experiment_toml"].replace('"The test gabor_achromatic"', json.dumps(HOSTILE))
+    toml = gabors.attrs["experiment_toml"].replace(
+        '"The test gabor_achromatic"', json.dumps(HOSTILE)
+    )
     gabors = gabors.assign_attrs(experiment=HOSTILE, experiment_toml=toml)
     page = written([gabors, matches(HOSTILE), replies], tmp_path, title=HOSTILE)
     tags = Tags(page).tags
-    assert [tag for tag, _ in tags].count("script") == 2 and not any("onerror" in given for _, given in tags)
+    assert [tag for tag, _ in tags].count("script") == 2 and not any(
+        "onerror" in given for _, given in tags
+    )
     assert "\x1b" not in page and "\u202e" not in page
     assert figures_in(page)[0]["panels"][0]["title"].startswith("</script><script>")
 
@@ -129,9 +153,13 @@ def test_clips_are_shown_by_the_frame_in_their_middle(tmp_path: Path) -> None:
     assert "data:image/png;base64," in written([run], tmp_path)
 
 
-def test_ten_observers_on_nine_tests_are_under_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_observers_on_nine_tests_are_under_a_megabyte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Intervals of fewer resamples are as many characters.
-    monkeypatch.setattr("psyprobe.reporting.report.score_layers", partial(score_layers, resamples=100))
+    monkeypatch.setattr(
+        "psyprobe.reporting.report.score_layers", partial(score_layers, resamples=100)
+    )
     pp.report(ten_on_nine(), tmp_path / "report.html")
     size = (tmp_path / "report.html").stat().st_size
     print(f"ten observers on nine tests: {size / 1e3:.0f} kB")
@@ -153,7 +181,9 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     assert "left_half_done, pixels" in page and "not finished; begun" in page
     broken = result.copy(deep=True)
     broken["scored_response"][:] = np.nan
-    page = written([result, broken.assign_attrs(experiment_digest="another", experiment="broken")], tmp_path)
+    page = written(
+        [result, broken.assign_attrs(experiment_digest="another", experiment="broken")], tmp_path
+    )
     assert "broken, pixels" in page and "not scored: " in page and "not finite" in page
     # One that cannot be scored takes no other down.
     page = written([result, broken], tmp_path)
@@ -167,7 +197,9 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
 def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Path) -> None:
     whole = contours("lab:one")
     rounded = whole.assign(response=whole["response"] * (1 + 1e-14))
-    part = whole.drop_vars(["response", "pixels_response", "frequency", "contrast"], errors="ignore")
+    part = whole.drop_vars(
+        ["response", "pixels_response", "frequency", "contrast"], errors="ignore"
+    )
     for results in ([part, whole, rounded], [whole, part]):
         (figure,) = figures_in(page := written(results, tmp_path))
         assert [panel["title"] for panel in figure["panels"]] == ["lab:one"]
@@ -177,7 +209,9 @@ def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Pat
     assert len(figure["panels"]) == 2
 
 
-def test_an_experiment_in_which_nobody_is_ranked_leaves_the_scoreboard_to_the_others(tmp_path: Path) -> None:
+def test_an_experiment_in_which_nobody_is_ranked_leaves_the_scoreboard_to_the_others(
+    tmp_path: Path,
+) -> None:
     # Pixels tell the finest stripes that are shown from uniform, and so have no limit among them.
     limit = pp.run("acuity_achromatic", "pixels", progress=False)
     page = written([limit, contours("lab:one")], tmp_path)
@@ -186,13 +220,17 @@ def test_an_experiment_in_which_nobody_is_ranked_leaves_the_scoreboard_to_the_ot
 
 def test_a_level_of_zero_has_its_place_on_a_logarithmic_axis(tmp_path: Path) -> None:
     settings = {"levels.contrast.values": [0, 0.003, 0.03, 0.3], "difference.levels.n": 8}
-    dipper = pp.run(read_experiment("contrast_discrimination").with_settings(settings), "pixels", progress=False)
+    dipper = pp.run(
+        read_experiment("contrast_discrimination").with_settings(settings), "pixels", progress=False
+    )
     across = [figure["x"] for figure in figures_in(written(dipper, tmp_path))]
     assert [(axis["log"], axis["zero"]) for axis in across] == [(True, 0.0012)] * 2
 
 
 def test_two_pages_of_one_name_are_two_sections(tmp_path: Path) -> None:
-    page = written([contours("lab:one"), contours("lab:two").assign_attrs(experiment_digest="2")], tmp_path)
+    page = written(
+        [contours("lab:one"), contours("lab:two").assign_attrs(experiment_digest="2")], tmp_path
+    )
     assert page.count('<section id="experiment-') == 2
 
 
@@ -215,11 +253,17 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
     module.score = score  # type: ignore[attr-defined]
     for place in ("reporting.report", "probes.results", "probes.conduct"):
         monkeypatch.setattr(f"psyprobe.{place}.load_probe", lambda name: module)
-    monkeypatch.setattr("psyprobe.reporting.provenance.probe_summary", lambda name: "from another package")
+    monkeypatch.setattr(
+        "psyprobe.reporting.provenance.probe_summary", lambda name: "from another package"
+    )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     result = xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about)
     page = written(result, tmp_path)
-    assert "vernier offsets" in page and "beyond the pixel grid" in page and "arcsec, smaller is better" in page
+    assert (
+        "vernier offsets" in page
+        and "beyond the pixel grid" in page
+        and "arcsec, smaller is better" in page
+    )
     module.report = lambda results: [Table("Offsets", ["trial"], [["9 arcsec"]])]  # type: ignore[attr-defined]
     assert "Offsets (1 rows)" in (page := written(result, tmp_path)) and "9 arcsec" in page
     module.report = lambda results: ["a text"]  # type: ignore[attr-defined]
@@ -231,7 +275,8 @@ def test_benchmarks_show_their_parts_and_answers(tmp_path: Path, r_bench_set: Pa
         return f"B {HOSTILE}"
 
     result = run_page(
-        write_page(tmp_path / "r.toml", "r_bench", r_bench_set), pp.observer(answering, name="lab:says-b")
+        write_page(tmp_path / "r.toml", "r_bench", r_bench_set),
+        pp.observer(answering, name="lab:says-b"),
     )
     page = written(result, tmp_path)
     titles = [figure["title"] for figure in figures_in(page)]

@@ -1,4 +1,5 @@
-"""The report as people read it: every control, with pointer and keyboard, in a headless browser without a network."""
+"""The report as people read it: every control, with pointer and keyboard, in a headless browser
+without a network."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from webdriver import Browser
 
 import psyprobe as pp
 
-pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+pytestmark = pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 
 FIRST = "document.querySelector('.drawn[data-figure=\"0\"]')"
 READ = f"[...{FIRST}.querySelectorAll('output')].map(each => each.textContent.trim())"
@@ -23,19 +26,39 @@ READ = f"[...{FIRST}.querySelectorAll('output')].map(each => each.textContent.tr
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     several = pp.run("gabor_achromatic", "pixels", score_only=True)
-    results = [contours("lab:one", seed=1), contours(HOSTILE, seed=2), matches("lab:one"), words("simulated:a")]
-    early, late = (contours("lab:deep", "layered", seed).assign_coords(layer=[f"block{seed}"]) for seed in (3, 4))
+    results = [
+        contours("lab:one", seed=1),
+        contours(HOSTILE, seed=2),
+        matches("lab:one"),
+        words("simulated:a"),
+    ]
+    early, late = (
+        contours("lab:deep", "layered", seed).assign_coords(layer=[f"block{seed}"])
+        for seed in (3, 4)
+    )
     deep = xr.concat([early, late], "layer", data_vars="minimal", combine_attrs="override")
-    return pp.report([*results, several, deep], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE)
+    return pp.report(
+        [*results, several, deep], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE
+    )
 
 
 @pytest.fixture
 def opened(browser: Browser, page: Path) -> Iterator[Browser]:
     browser.command("Network.enable")
     browser.command(
-        "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+        "Network.emulateNetworkConditions",
+        offline=True,
+        latency=0,
+        downloadThroughput=0,
+        uploadThroughput=0,
     )
-    browser.command("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+    browser.command(
+        "Emulation.setDeviceMetricsOverride",
+        width=1200,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     browser.forget()
     browser.open(page.as_uri())
     browser.wait("document.documentElement.dataset.drawn", "yes")
@@ -46,7 +69,11 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
     browser.command("Emulation.clearDeviceMetricsOverride")
     browser.command("Emulation.setEmulatedMedia", media="", features=[])
     browser.command(
-        "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        "Network.emulateNetworkConditions",
+        offline=False,
+        latency=0,
+        downloadThroughput=-1,
+        uploadThroughput=-1,
     )
 
 
@@ -65,11 +92,16 @@ def test_contours_are_read_with_pointer_and_keyboard(opened: Browser) -> None:
     drawn(opened)
     panel = f"{FIRST}.querySelector('.panel svg')"
     opened.run(
-        f"((box) => {panel}.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.left + box.width / 2, "
+        f"((box) => {panel}.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.left + "
+        "box.width / 2, "
         f"clientY: box.top + box.height / 2, bubbles: true}})))({panel}.getBoundingClientRect())"
     )
     one, other = opened.run(READ)
-    assert "Spatial frequency (cpd)" in one and "Michelson contrast" in one and "human threshold" in one
+    assert (
+        "Spatial frequency (cpd)" in one
+        and "Michelson contrast" in one
+        and "human threshold" in one
+    )
     assert one.split(": S_ac")[0] == other.split(": S_ac")[0]  # observers are linked
     opened.run(f"{panel}.focus()")
     opened.press(webdriver.RIGHT, webdriver.UP)
@@ -118,7 +150,9 @@ def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
         opened.press(webdriver.RIGHT, webdriver.DOWN)
     opened.press(webdriver.ENTER)
     opened.wait(f"{figure}.querySelectorAll('.behind h4').length", 1)
-    assert opened.run(f"{figure}.querySelector('.behind h4').textContent").startswith("simulated:a, ")
+    assert opened.run(f"{figure}.querySelector('.behind h4').textContent").startswith(
+        "simulated:a, "
+    )
     opened.wait(f"{figure}.querySelectorAll('.behind .panel svg circle.point').length > 5", True)
     opened.run(f"{figure}.querySelector('.behind button').click()")
     opened.wait(f"{figure}.querySelector('.behind').childNodes.length", 0)
@@ -129,14 +163,20 @@ def test_tables_are_sorted(opened: Browser) -> None:
     before = opened.run(names)
     for _ in range(2):
         opened.run("document.querySelector('.board thead button').click()")
-    assert opened.run("document.querySelector('.board thead th').getAttribute('aria-sort')") == "descending"
+    assert (
+        opened.run("document.querySelector('.board thead th').getAttribute('aria-sort')")
+        == "descending"
+    )
     assert opened.run(names) != before and sorted(opened.run(names)) == sorted(before)
 
 
 def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
     for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 22, 26)")):
-        opened.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        opened.command(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
         assert opened.run(paper) == colour
     opened.run("document.querySelector('#page-bar button').click()")
     assert opened.run(paper) == "rgb(255, 255, 255)"
@@ -145,10 +185,18 @@ def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
     opened.command("Emulation.setEmulatedMedia", media="print", features=dark)
     opened.run("dispatchEvent(new Event('beforeprint'))")
     assert opened.run(paper) == "rgb(255, 255, 255)"
-    assert opened.run("[...document.querySelectorAll('.panel > svg')].every(each => each.querySelector('.frame'))")
+    assert opened.run(
+        "[...document.querySelectorAll('.panel > svg')].every(each => each.querySelector('.frame'))"
+    )
     assert opened.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     opened.command("Emulation.setEmulatedMedia", media="", features=[])
-    opened.command("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=2, mobile=True)
+    opened.command(
+        "Emulation.setDeviceMetricsOverride",
+        width=375,
+        height=800,
+        deviceScaleFactor=2,
+        mobile=True,
+    )
     assert opened.run("document.documentElement.scrollWidth") <= 375
 
 
@@ -156,6 +204,10 @@ def test_what_hostile_text_became_and_when_it_is_painted(opened: Browser) -> Non
     assert opened.run("document.querySelectorAll('script').length") == 2
     assert opened.run("document.querySelectorAll('img[onerror], img[src=x]').length") == 0
     drawn(opened)
-    assert opened.run(f"{FIRST}.querySelectorAll('figcaption')[1].textContent").startswith("</script><script>")
-    paint = opened.run("performance.getEntriesByName('first-contentful-paint').map(each => each.startTime)")
+    assert opened.run(f"{FIRST}.querySelectorAll('figcaption')[1].textContent").startswith(
+        "</script><script>"
+    )
+    paint = opened.run(
+        "performance.getEntriesByName('first-contentful-paint').map(each => each.startTime)"
+    )
     print(f"first paint after {paint} ms")

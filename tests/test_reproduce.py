@@ -40,7 +40,9 @@ def test_the_same_comes_out_again(tmp_path: Path, capsys: Output) -> None:
     assert json.loads(capsys.readouterr().out)["same"] is True
 
 
-def test_what_differs_is_told_with_its_size_and_the_versions(tmp_path: Path, capsys: Output) -> None:
+def test_what_differs_is_told_with_its_size_and_the_versions(
+    tmp_path: Path, capsys: Output
+) -> None:
     path, result = written(tmp_path)
     response = result["response"].copy()
     place = np.unravel_index(np.argmax(response.values), response.shape)
@@ -50,7 +52,9 @@ def test_what_differs_is_told_with_its_size_and_the_versions(tmp_path: Path, cap
     changed.to_netcdf(path, engine="scipy")
     found = reproduce(path)
     (difference,) = found.responses
-    assert difference.what.startswith("response (1 of ") and difference.largest == pytest.approx(0.125, abs=1e-12)
+    assert difference.what.startswith("response (1 of ") and difference.largest == pytest.approx(
+        0.125, abs=1e-12
+    )
     assert [(each.what, each.before) for each in found.circumstances] == [("software numpy", "1.0")]
     capsys.readouterr()
     assert main(["reproduce", str(path)]) == 1
@@ -80,7 +84,8 @@ def test_a_server_s_words_are_compared_word_for_word(tmp_path: Path) -> None:
         'stimulus = { kind = "gabor", parameters = '
         "{ frequency = 2, contrast = 0.1, luminance = 40, radius = 0.1, size = 32 } }\n"
         "levels = { frequency.values = [2, 4], contrast.values = [0.01, 0.05, 0.2] }\n"
-        'asking = { prompts = ["Do you see a pattern?"], repeats = 1 }\ndisplay = { peak = 186.8805 }\n'
+        'asking = { prompts = ["Do you see a pattern?"], repeats = 1 }\ndisplay = { peak = '
+        "186.8805 }\n"
     )
     result = run(page, "simulated:watson-malo")
     result.to_netcdf(tmp_path / "words.nc", engine="scipy")
@@ -92,7 +97,9 @@ def test_a_server_s_words_are_compared_word_for_word(tmp_path: Path) -> None:
 
 
 def card_of(result: xarray.Dataset, **changes: Any) -> xarray.Dataset:
-    return result.assign_attrs(observer_card=json.dumps(json.loads(result.attrs["observer_card"]) | changes))
+    return result.assign_attrs(
+        observer_card=json.dumps(json.loads(result.attrs["observer_card"]) | changes)
+    )
 
 
 def test_what_is_missing_is_one_line(tmp_path: Path, capsys: Output) -> None:

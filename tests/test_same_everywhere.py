@@ -1,7 +1,9 @@
-"""What is asked is the same on every machine, though the last bits of a power differ from processor to processor.
+"""What is asked is the same on every machine, though the last bits of a power differ from processor
+to processor.
 
-Shards are merged, and runs go on, by digests of what is shown: a contrast that differs in its last bit would be asked
-anew. Here numpy is kept from all that this processor has beyond what each of its architecture has.
+Shards are merged, and runs go on, by digests of what is shown: a contrast that differs in its last
+bit would be asked anew. Here numpy is kept from all that this processor has beyond what each of its
+architecture has.
 """
 
 from __future__ import annotations
@@ -26,15 +28,25 @@ from psyprobe.stimulus.parameters import log_spaced
 
 
 def shown() -> dict[str, list[str]]:
-    """Of the nine tests and two pages with other levels and thresholds: a digest of what is shown, and the key."""
-    pages = [*read_suite("cai2025"), *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination"))]
-    sessions = [(page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages]
+    """Of the nine tests and two pages with other levels and thresholds: a digest of what is shown,
+    and the key."""
+    pages = [
+        *read_suite("cai2025"),
+        *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination")),
+    ]
+    sessions = [
+        (page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages
+    ]
     with Store(None) as store:
-        return {page.name: [digest(run.layout()["pairs"]), run.record(store).key] for page, run in sessions}
+        return {
+            page.name: [digest(run.layout()["pairs"]), run.record(store).key]
+            for page, run in sessions
+        }
 
 
 def asked() -> dict[str, list[list[float]]]:
-    """What adaptive designs ask an observer that answers with the same words, or the same probabilities, each time."""
+    """What adaptive designs ask an observer that answers with the same words, or the same
+    probabilities, each time."""
     contrasts = log_spaced(0.001, 1.0, 61).tolist()
     return {
         f"{make.__name__} {kind}": played(make, contrasts, read)
@@ -43,12 +55,18 @@ def asked() -> dict[str, list[list[float]]]:
     }
 
 
-def played(make: Callable[..., QuestPlus | QuickCSF], contrasts: list[float], read: bool) -> list[list[float]]:
+def played(
+    make: Callable[..., QuestPlus | QuickCSF], contrasts: list[float], read: bool
+) -> list[list[float]]:
     luck, told = np.random.default_rng(5), []
     design = make([1, 2, 4, 8], contrasts, n_max=40, seed=3)
     while not design.finished:
         for level in design.ask(3):
-            seen = 0.02 if level.catch else 0.02 + 0.96 / (1 + (0.02 * level.value**0.5 / level.contrast) ** 3)
+            seen = (
+                0.02
+                if level.catch
+                else 0.02 + 0.96 / (1 + (0.02 * level.value**0.5 / level.contrast) ** 3)
+            )
             design.tell(level, round(seen, 6) if read else float(luck.random() < round(seen, 6)))
             told.append([level.value, level.contrast])
     return told
@@ -58,7 +76,9 @@ def test_another_processor_asks_the_same() -> None:
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index, call-overload]
     if not found:
         pytest.skip("this processor has nothing that another one lacks")
-    code = "import json, test_same_everywhere as here; print(json.dumps([here.shown(), here.asked()]))"
+    code = (
+        "import json, test_same_everywhere as here; print(json.dumps([here.shown(), here.asked()]))"
+    )
     plain = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(found)},

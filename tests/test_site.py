@@ -1,4 +1,5 @@
-"""The documentation site: built without a warning and without a network, whole, and clean in a browser."""
+"""The documentation site: built without a warning and without a network, whole, and clean in a
+browser."""
 
 from __future__ import annotations
 
@@ -18,21 +19,35 @@ import webdriver
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("myst_nb") is None, reason="no psyprobe[docs] here")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("myst_nb") is None, reason="no psyprobe[docs] here"
+)
 
 #: Pages of each kind that a browser opens.
 OPENED = [
-    "index.html", "getting_started.html", "jobs.html", "faq.html", "notebooks/first_contour_plot.html",
-    "gallery/index.html", "gallery/stimuli.html", "gallery/experiments-gabor_achromatic.html", "api/index.html",
-    "api/psyprobe.gabor.html", "search.html", "psychometric.html",
-]  # fmt: skip
+    "index.html",
+    "getting_started.html",
+    "jobs.html",
+    "faq.html",
+    "notebooks/first_contour_plot.html",
+    "gallery/index.html",
+    "gallery/stimuli.html",
+    "gallery/experiments-gabor_achromatic.html",
+    "api/index.html",
+    "api/psyprobe.gabor.html",
+    "search.html",
+    "psychometric.html",
+]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     # Proxies that lead nowhere: what wants a network fails.
-    nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+    nowhere = {
+        name: "http://127.0.0.1:9"
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+    }
     done = subprocess.run(
         [
             sys.executable,
@@ -73,13 +88,19 @@ class Page(HTMLParser):
             self.links.append(str(found["href"]))
         if tag in ("img", "script", "iframe", "source") and found.get("src"):
             self.loaded.append(str(found["src"]))
-        if tag == "link" and found.get("href") and found.get("rel") in ("stylesheet", "icon", "preload"):
+        if (
+            tag == "link"
+            and found.get("href")
+            and found.get("rel") in ("stylesheet", "icon", "preload")
+        ):
             self.loaded.append(str(found["href"]))
 
 
 def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     # The theme leaves a template among its files, which is no page.
-    pages = {path.resolve(): Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    pages = {
+        path.resolve(): Page(path) for path in site.rglob("*.html") if "_static" not in path.parts
+    }
     dead, elsewhere = [], []
     for path, page in pages.items():
         for address in [*page.links, *page.loaded]:
@@ -91,7 +112,8 @@ def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(site: Path) -> Non
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             known = pages.get(target)
-            # Pages of source lead back by the name under which a module defines something: to the page, not the place.
+            # Pages of source lead back by the name under which a module defines something: to the
+            # page, not the place.
             placed = parts.fragment and "_modules" not in path.parts
             lost = placed and known is not None and unquote(parts.fragment) not in known.ids
             if not target.exists() or lost:
@@ -106,7 +128,11 @@ def test_every_page_of_the_catalogue_and_every_public_name_is_there(site: Path) 
     from psyprobe.stimulus.catalogue import catalogue_names
 
     names = [f"api/{one.full}.html" for one in reference.public_names()]
-    names += [f"gallery/{kind}-{name}.html" for kind in ("stimuli", "experiments") for name in catalogue_names(kind)]
+    names += [
+        f"gallery/{kind}-{name}.html"
+        for kind in ("stimuli", "experiments")
+        for name in catalogue_names(kind)
+    ]
     assert [name for name in names if not (site / name).exists()] == []
     for name in catalogue_names("stimuli"):
         page = (site / "gallery" / f"stimuli-{name}.html").read_text(encoding="utf-8")
@@ -115,34 +141,59 @@ def test_every_page_of_the_catalogue_and_every_public_name_is_there(site: Path) 
 
 
 def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(site: Path) -> None:
-    pages = [path for path in (site / "gallery").glob("*-*.html") if "<img" in path.read_text(encoding="utf-8")]
+    pages = [
+        path
+        for path in (site / "gallery").glob("*-*.html")
+        if "<img" in path.read_text(encoding="utf-8")
+    ]
     assert len(pages) > 70
     for path in pages:
         page = path.read_text(encoding="utf-8")
         scripts = re.findall(r'href="\.\./(_downloads/[^"]+\.py)"', page)
-        assert 'id="the-code"' in page and all((site / script).exists() for script in scripts), path.name
-        assert scripts or path.stem in ("probes-mvp_bench", "probes-r_bench", "probes-corruption_profile"), path.name
+        assert 'id="the-code"' in page and all((site / script).exists() for script in scripts), (
+            path.name
+        )
+        assert scripts or path.stem in (
+            "probes-mvp_bench",
+            "probes-r_bench",
+            "probes-corruption_profile",
+        ), path.name
 
 
 @pytest.fixture(scope="module")
 def opened(site: Path, browser: webdriver.Browser) -> Iterator[webdriver.Browser]:
     browser.command("Network.enable")
     browser.command(
-        "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+        "Network.emulateNetworkConditions",
+        offline=True,
+        latency=0,
+        downloadThroughput=0,
+        uploadThroughput=0,
     )
     browser.forget()
     yield browser
     browser.command(
-        "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+        "Network.emulateNetworkConditions",
+        offline=False,
+        latency=0,
+        downloadThroughput=-1,
+        uploadThroughput=-1,
     )
 
 
 @pytest.mark.parametrize("name", OPENED)
-def test_a_browser_has_nothing_to_complain_of(site: Path, opened: webdriver.Browser, name: str) -> None:
+def test_a_browser_has_nothing_to_complain_of(
+    site: Path, opened: webdriver.Browser, name: str
+) -> None:
     opened.open((site / name).as_uri())
     opened.wait("document.readyState", "complete")
-    assert opened.run("[...document.images].filter(each => !each.naturalWidth).map(each => each.src)") == []
+    assert (
+        opened.run("[...document.images].filter(each => !each.naturalWidth).map(each => each.src)")
+        == []
+    )
     # The theme remarks on what it does, as where it scrolls.
-    assert [line for line in opened.complaints() if "favicon" not in line and "[PST]: " not in line] == []
+    assert [
+        line for line in opened.complaints() if "favicon" not in line and "[PST]: " not in line
+    ] == []
     assert opened.run("document.documentElement.scrollWidth <= window.innerWidth + 1")
     assert re.search(r"\w", str(opened.run("document.querySelector('h1').textContent")))

@@ -24,7 +24,8 @@ from psyprobe.running.store import Store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
-    st.none() | st.booleans() | finite | st.text(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)
+    st.none() | st.booleans() | finite | st.text(),
+    lambda c: st.lists(c) | st.dictionaries(st.text(), c),
 )
 
 
@@ -62,9 +63,14 @@ def record(**changes: object) -> RunRecord:
 def test_answers_come_back_bit_for_bit_in_any_order(values: np.ndarray, order: list[int]) -> None:
     questions = [question(str(i)) for i in range(3)]
     with Store(None) as store:
-        store.add(Answered(each, {"values": value.tolist()}) for each, value in zip(questions, values, strict=True))
+        store.add(
+            Answered(each, {"values": value.tolist()})
+            for each, value in zip(questions, values, strict=True)
+        )
         found = store.answers(questions[i].key for i in order)
-    np.testing.assert_array_equal([found[questions[i].key]["values"] for i in order], values[list(order)])
+    np.testing.assert_array_equal(
+        [found[questions[i].key]["values"] for i in order], values[list(order)]
+    )
 
 
 @given(plain.filter(lambda value: value is not None))
@@ -77,7 +83,9 @@ def test_contents_come_back(content: object) -> None:
 
 @given(st.dictionaries(st.text(), plain))
 @settings(max_examples=40)
-def test_an_answer_is_kept_as_it_came_with_what_its_digests_stand_for(answer: dict[str, object]) -> None:
+def test_an_answer_is_kept_as_it_came_with_what_its_digests_stand_for(
+    answer: dict[str, object],
+) -> None:
     with Store(None) as store:
         store.add([Answered(question(), answer, ((digest("s"), "shown", "s"),))])
         assert store.answers([question().key]) == {question().key: answer}
@@ -93,7 +101,9 @@ def test_digest_depends_on_content_only() -> None:
 
 def test_every_part_of_a_question_makes_another() -> None:
     parts = ("a", "b", "c", "d")
-    others = [Question(*("x" if i == j else part for j, part in enumerate(parts))) for i in range(4)]
+    others = [
+        Question(*("x" if i == j else part for j, part in enumerate(parts))) for i in range(4)
+    ]
     assert len({Question(*parts).key, *(each.key for each in others)}) == 5
 
 
@@ -166,7 +176,9 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store:
         first = store.begin(record())
         assert first.started is not None and first.finished is None
-        again = store.begin(record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"}))
+        again = store.begin(
+            record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"})
+        )
         assert again == first == store.find(record().key)
         store.begin(record(layout={"x": [0.2]}))
         store.finish(first, {"trials": [1]})
@@ -185,22 +197,30 @@ def test_two_connections_share_a_store(tmp_path: Path) -> None:
 
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from psyprobe.running.store import *; from psyprobe.files.output import digest\n"
+        "import sys; from psyprobe.running.store import *; from psyprobe.files.output import "
+        "digest\n"
         "from psyprobe.running.protocol import *; asked, observer = digest('asked'), digest('o')\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for i in range(20):\n"
-        "        store.add([Answered(Question(digest(str(i)), asked, observer, '1'), {'values': [[i / 3]]})])\n"
+        "        store.add([Answered(Question(digest(str(i)), asked, observer, '1'), {'values': "
+        "[[i / 3]]})])\n"
     )
     path = tmp_path / "runs.sqlite"
     with ExitStack() as stack:
-        processes = [stack.enter_context(child([sys.executable, "-c", code, str(path)])) for _ in range(5)]
+        processes = [
+            stack.enter_context(child([sys.executable, "-c", code, str(path)])) for _ in range(5)
+        ]
         assert [process.wait() for process in processes] == [0] * 5
     with Store(path, create=False) as store:
-        assert values(store, [question(str(i)).key for i in range(20)]) == [i / 3 for i in range(20)]
+        assert values(store, [question(str(i)).key for i in range(20)]) == [
+            i / 3 for i in range(20)
+        ]
 
 
 def test_no_store_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no database, and long enough not to be taken for an empty one " * 20)
+    (tmp_path / "text").write_text(
+        "no database, and long enough not to be taken for an empty one " * 20
+    )
     with pytest.raises(StoreError, match="is not a store"):
         Store(tmp_path / "text")
     with pytest.raises(StoreError, match="is a folder"):
@@ -227,7 +247,10 @@ def test_a_store_of_another_schema_is_refused(tmp_path: Path, version: int) -> N
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(StoreError, match=f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only"):
+    with pytest.raises(
+        StoreError,
+        match=f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only",
+    ):
         Store(tmp_path / "runs.sqlite")
 
 
@@ -253,7 +276,8 @@ def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None:
-    """What the page on the store calls durable: 2 is FULL; no write-ahead log that a copy would miss."""
+    """What the page on the store calls durable: 2 is FULL; no write-ahead log that a copy would
+    miss."""
     with Store(tmp_path / "runs.sqlite") as store:
         pragma = store.database._connection.execute
         assert pragma("PRAGMA synchronous").fetchone()[0] >= 2
@@ -261,12 +285,16 @@ def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None
 
 
 def test_a_question_takes_at_most_250_bytes(tmp_path: Path) -> None:
-    """Of an encoder with four measures: its answer, digests and indices; each number takes 17 digits."""
+    """Of an encoder with four measures: its answer, digests and indices; each number takes 17
+    digits."""
     draw, path = np.random.default_rng(5), tmp_path / "runs.sqlite"
     with Store(path) as store:
         for start in range(0, 3000, 250):
             store.add(
-                Answered(question(str(i)), {"values": [draw.random(4).tolist()], "lengths": [draw.random(3).tolist()]})
+                Answered(
+                    question(str(i)),
+                    {"values": [draw.random(4).tolist()], "lengths": [draw.random(3).tolist()]},
+                )
                 for i in range(start, start + 250)
             )
     assert path.stat().st_size / 3000 <= 250

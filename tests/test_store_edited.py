@@ -1,4 +1,5 @@
-"""A store that was damaged, or edited by hand, is one line or gives the right numbers, whatever was done to it."""
+"""A store that was damaged, or edited by hand, is one line or gives the right numbers, whatever was
+done to it."""
 
 from __future__ import annotations
 
@@ -30,9 +31,22 @@ TABLES = {
 }
 #: What is put into a cell, as SQL.
 VALUES = (
-    "NULL", "''", "'{'", "'[]'", "'null'", "'{\"values\": \"many\"}'", "'NaN'", "7", "1e400", "x'00ff'",
-    "printf('%.*c', 60000, '[')", "CAST(x'ff' AS TEXT)", "substr({}, 1, 3)", "{} || '0'", "CAST({} AS BLOB)",
-)  # fmt: skip
+    "NULL",
+    "''",
+    "'{'",
+    "'[]'",
+    "'null'",
+    '\'{"values": "many"}\'',
+    "'NaN'",
+    "7",
+    "1e400",
+    "x'00ff'",
+    "printf('%.*c', 60000, '[')",
+    "CAST(x'ff' AS TEXT)",
+    "substr({}, 1, 3)",
+    "{} || '0'",
+    "CAST({} AS BLOB)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +79,28 @@ def edits(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         return lambda: path.write_bytes(path.read_bytes()[:size])
 
     def flipped(at: int) -> Callable[[], object]:
-        return lambda: path.write_bytes(bytes(b ^ 0x5A * (i == at) for i, b in enumerate(path.read_bytes())))
+        return lambda: path.write_bytes(
+            bytes(b ^ 0x5A * (i == at) for i, b in enumerate(path.read_bytes()))
+        )
 
     for table, columns in TABLES.items():
         for column in columns:
             for value in draw.sample(VALUES, 3):
-                where = f"WHERE {columns[0]} = (SELECT {columns[0]} FROM {table} ORDER BY {columns[0]} DESC LIMIT 1)"
+                where = (
+                    f"WHERE {columns[0]} = (SELECT {columns[0]} FROM {table} ORDER BY "
+                    f"{columns[0]} DESC LIMIT 1)"
+                )
                 statement = f"UPDATE {table} SET {column} = {value.replace('{}', column)} {where}"
                 yield statement, sql(statement)
-        for statement in (f"DROP TABLE {table}", f"DELETE FROM {table}", f"ALTER TABLE {table} RENAME seal TO mark"):
+        for statement in (
+            f"DROP TABLE {table}",
+            f"DELETE FROM {table}",
+            f"ALTER TABLE {table} RENAME seal TO mark",
+        ):
             yield statement, sql(statement)
-    swapped = "UPDATE answer SET json = (SELECT max(json) FROM answer), seal = (SELECT seal FROM answer)"
+    swapped = (
+        "UPDATE answer SET json = (SELECT max(json) FROM answer), seal = (SELECT seal FROM answer)"
+    )
     yield swapped, sql(swapped)
     cells = "shown, way, origin, answered, form, json, seal"
     twice = f"INSERT INTO answer ({cells}) SELECT {cells} FROM answer ORDER BY shown LIMIT 1"
@@ -91,13 +116,19 @@ def edits(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"flipped at {place}", flipped(place)
 
 
-def test_every_edit_is_one_line_or_changes_no_number(store: Path, tmp_path: Path, capsys: Output) -> None:
+def test_every_edit_is_one_line_or_changes_no_number(
+    store: Path, tmp_path: Path, capsys: Output
+) -> None:
     path, page = Path("edited.sqlite"), str(store.parent / "small.toml")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.chdir(tmp_path)
         shutil.copy(store, path)
         capsys.readouterr()
-        commands = (["store", "verify", str(path)], ["store", "info", str(path)], ["score", str(path), "--json"])
+        commands = (
+            ["store", "verify", str(path)],
+            ["store", "info", str(path)],
+            ["score", str(path), "--json"],
+        )
         expected = [(main(command), capsys.readouterr().out) for command in commands]
         responses = run(page, "pixels", store=path)
         assert [code for code, _ in expected] == [0, 0, 0]
@@ -126,7 +157,8 @@ def test_every_edit_is_one_line_or_changes_no_number(store: Path, tmp_path: Path
             except PsyprobeError as error:
                 assert "\n" not in str(error) and len(str(error)) < 400, (name, error)
         assert count >= 90
-    # What is gone with nothing left behind is asked again; a flipped byte may lie where nothing is kept.
+    # What is gone with nothing left behind is asked again; a flipped byte may lie where nothing is
+    # kept.
     assert [name for name in unseen if not name.startswith(("DELETE", "flipped"))] == []
 
 
@@ -142,12 +174,22 @@ def test_the_line_names_store_table_and_row(store: Path, tmp_path: Path, capsys:
     for command in (["score", str(path)], ["store", "verify", str(path)]):
         capsys.readouterr()
         assert main(command) == 2
-        assert f"store {path}: row {shown.hex()[:16]} of table answer is damaged" in capsys.readouterr().err
+        assert (
+            f"store {path}: row {shown.hex()[:16]} of table answer is damaged"
+            in capsys.readouterr().err
+        )
 
 
 def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
     capsys.readouterr()
     assert main(["store", "info", str(store)]) == 0
     out = capsys.readouterr().out
-    for told in ("schema 9", "1 run", "run small (detection) with pixels", "observer pixels", "numpy", "psyprobe"):
+    for told in (
+        "schema 9",
+        "1 run",
+        "run small (detection) with pixels",
+        "observer pixels",
+        "numpy",
+        "psyprobe",
+    ):
         assert told in out

@@ -1,4 +1,5 @@
-"""Stores of several processes become one: nothing lost, nothing twice, conflicts said, never half of it."""
+"""Stores of several processes become one: nothing lost, nothing twice, conflicts said, never half
+of it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,11 @@ def held(path: Path) -> dict[str, float]:
         return {each.question.key: each.answer["values"][0][0] for each, _ in store.kept_answers()}
 
 
-shards = st.lists(st.dictionaries(st.integers(0, 5), st.sampled_from([0.5, 1 / 3]), max_size=4), min_size=1, max_size=3)
+shards = st.lists(
+    st.dictionaries(st.integers(0, 5), st.sampled_from([0.5, 1 / 3]), max_size=4),
+    min_size=1,
+    max_size=3,
+)
 
 
 @given(shards=shards, keep=st.sampled_from(["first", "last"]))
@@ -64,7 +69,9 @@ def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
             kept = values | kept if keep == "first" else kept | values
         for _ in range(2):
             merge(paths, folder / "one.sqlite", keep=keep)  # type: ignore[arg-type]
-            assert held(folder / "one.sqlite") == {question(number).key: value for number, value in kept.items()}
+            assert held(folder / "one.sqlite") == {
+                question(number).key: value for number, value in kept.items()
+            }
         if conflicts:
             with pytest.raises(StoreError, match="merge with --keep first or --keep last"):
                 merge(paths, folder / "other.sqlite")
@@ -136,18 +143,29 @@ def test_a_finished_run_finishes_that_of_another_store(whole: Path, tmp_path: Pa
         merge([tmp_path / each for each in stores], out)
         with Store(out) as one:
             (found,) = one.runs()
-        assert (found.finished, found.outcome, found.origins) == (record.finished, record.outcome, record.origins)
+        assert (found.finished, found.outcome, found.origins) == (
+            record.finished,
+            record.outcome,
+            record.origins,
+        )
 
 
-def test_a_damaged_store_is_one_line_and_leaves_nothing(whole: Path, tmp_path: Path, capsys: Output) -> None:
+def test_a_damaged_store_is_one_line_and_leaves_nothing(
+    whole: Path, tmp_path: Path, capsys: Output
+) -> None:
     draw = random.Random(3)
     good, bad, out = tmp_path / "good.sqlite", tmp_path / "bad.sqlite", tmp_path / "out.sqlite"
     write(good, {1: 0.5})
     before = good.read_bytes()
     edits = [
-        "UPDATE answer SET json = x'00'", "UPDATE content SET form = 99", "DROP TABLE way",
-        "UPDATE way SET version = '2'", "DELETE FROM origin", "UPDATE form SET json = ''", "PRAGMA user_version = 4",
-    ]  # fmt: skip
+        "UPDATE answer SET json = x'00'",
+        "UPDATE content SET form = 99",
+        "DROP TABLE way",
+        "UPDATE way SET version = '2'",
+        "DELETE FROM origin",
+        "UPDATE form SET json = ''",
+        "PRAGMA user_version = 4",
+    ]
     whole_bytes = whole.read_bytes()
     for edit in [*edits, b"", b"no store" * 500, whole_bytes[: draw.randrange(5000, 20000)]]:
         if isinstance(edit, bytes):
@@ -166,7 +184,10 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(whole: Path, tmp_path: P
             capsys.readouterr()
             assert main(["store", *command]) == 2, (edit, command)
             told = capsys.readouterr()
-            assert told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400, (edit, command)
+            assert told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400, (
+                edit,
+                command,
+            )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sqlite", "good.sqlite"]
         assert (good.read_bytes(), bad.read_bytes()) == (before, left)
     bad.write_bytes(b"no store" * 500)
@@ -187,7 +208,9 @@ def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, caps
 
 
 @pytest.mark.parametrize("ending", ["csv", "nc", "parquet"])
-def test_export_holds_every_answer_with_what_it_was_about(whole: Path, tmp_path: Path, ending: str) -> None:
+def test_export_holds_every_answer_with_what_it_was_about(
+    whole: Path, tmp_path: Path, ending: str
+) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
     file = tmp_path / f"table.{ending}"
@@ -204,7 +227,10 @@ def test_export_holds_every_answer_with_what_it_was_about(whole: Path, tmp_path:
         assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
         assert row["values.angular"] == answers[row["question"]]["values"][0][0]
         assert row["observer"] == "pixels" and row["test.kind"] in ("gabor", "uniform")
-        assert row["reference.kind"] == "uniform" and row["test.luminance"] == row["reference.luminance"]
+        assert (
+            row["reference.kind"] == "uniform"
+            and row["test.luminance"] == row["reference.luminance"]
+        )
     assert (table["test.kind"] == "gabor").sum() >= 9 and table["test.contrast"].max() == 1
 
 

@@ -1,4 +1,5 @@
-"""Which of our files one answer passes on its way into the table, by a tracer: as docs/design.md tells it."""
+"""Which of our files one answer passes on its way into the table, by a tracer: as docs/design.md
+tells it."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def holds(value: Any, deep: int = 0) -> bool:
         return any(holds(each, deep + 1) for each in value.values())
     if isinstance(value, list | tuple):
         return any(holds(each, deep + 1) for each in value)
-    return any(holds(getattr(value, name, None), deep + 1) for name in getattr(value, "__dataclass_fields__", ()))
+    return any(
+        holds(getattr(value, name, None), deep + 1)
+        for name in getattr(value, "__dataclass_fields__", ())
+    )
 
 
 def test_one_chat_answer(tmp_path: Path) -> None:
@@ -96,8 +100,12 @@ def test_one_chat_answer(tmp_path: Path) -> None:
 
 def test_one_response(tmp_path: Path) -> None:
     (tmp_path / "encoder.toml").write_text(ENCODER, encoding="utf-8")
-    metric = pp.observer(lambda test, reference: np.full(len(test), MEASURED), name="one", ability="difference")
-    assert passed(tmp_path / "encoder.toml", metric) == told("One response of an encoder or a metric")
+    metric = pp.observer(
+        lambda test, reference: np.full(len(test), MEASURED), name="one", ability="difference"
+    )
+    assert passed(tmp_path / "encoder.toml", metric) == told(
+        "One response of an encoder or a metric"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
@@ -105,7 +113,10 @@ def test_one_item(tmp_path: Path) -> None:
     for kind, light in (("ref", 200), ("dis", 100)):
         (tmp_path / "set" / kind).mkdir(parents=True)
         Image.new("RGB", (48, 48), (light, 60, 60)).save(tmp_path / "set" / kind / "one.png")
-    table = "name,question,choice,answer,type,score,distortion,strength\none.png,Which?,A.red; B.green,A,MCQ,,1,2"
+    table = (
+        "name,question,choice,answer,type,score,distortion,strength\none.png,Which?,A.red; "
+        "B.green,A,MCQ,,1,2"
+    )
     (tmp_path / "set" / "items.csv").write_text(table, encoding="utf-8")
     (tmp_path / "item.toml").write_text(ITEM, encoding="utf-8")
     found = passed(tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one"))

@@ -1,4 +1,5 @@
-"""Features that all but vanish on a uniform field: an angle against rounding is said to be none, and L2 is scored."""
+"""Features that all but vanish on a uniform field: an angle against rounding is said to be none,
+and L2 is scored."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ MATCHING = (
         "frequency = { from = 1, to = 4, n = 3,",
         "frequency = { values = [0.25, 0.5, 1, 2, 5, 10, 15, 20, 25] }\n#",
     ),
-    ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "contrast = { values = [0.01, 0.1, 0.9] }"),
+    (
+        'contrast = { from = 0.01, to = 1, n = 3, scale = "log" }',
+        "contrast = { values = [0.01, 0.1, 0.9] }",
+    ),
 )
 
 
@@ -41,9 +45,12 @@ def _differences(images: FloatArray) -> FloatArray:
 
 
 def _energy(images: FloatArray) -> FloatArray:
-    """The length of the gradient, in float32, which is above 0 throughout: its noise points one way."""
+    """The length of the gradient, in float32, which is above 0 throughout: its noise points one
+    way."""
     plane = images[..., 1].astype(np.float32)
-    across, down = (np.roll(plane, 1, axis) / np.float32(3) - plane / np.float32(3) for axis in (1, 2))
+    across, down = (
+        np.roll(plane, 1, axis) / np.float32(3) - plane / np.float32(3) for axis in (1, 2)
+    )
     return np.sqrt(across**2 + down**2).reshape(len(images), -1) + np.float32(1e-12)
 
 
@@ -61,7 +68,9 @@ def test_a_filter_bank_is_undefined_by_angle_and_scored_by_l2(tmp_path: Path, ba
         assert (result[f"pixels_{name}_status"] == SOUND).all()
     by_angle, by_length = pp.score(result), pp.score(result, measure="l2")
     assert (by_angle.score.alignment.value, by_angle.undefined) == (None, 1.0)
-    assert "100 % of the responses are undefined" in str(by_angle) and "measure='l2'" in str(by_angle)
+    assert "100 % of the responses are undefined" in str(by_angle) and "measure='l2'" in str(
+        by_angle
+    )
     assert by_length.undefined == 0 and "undefined" not in str(by_length)
     assert by_length.score.slices.monotonicity == 1
     told = json.loads(score_table([by_angle], "json"))[0]
@@ -70,7 +79,9 @@ def test_a_filter_bank_is_undefined_by_angle_and_scored_by_l2(tmp_path: Path, ba
     assert " eu" in str(board) and "score measure='l2'" in str(board)
     labels = [text.get_text() for text in pp.plot(result).figure.legends[0].get_texts()]
     assert "Undefined: see measure='l2'" in labels
-    labels = [text.get_text() for text in pp.plot(result, measure="l2").figure.legends[0].get_texts()]
+    labels = [
+        text.get_text() for text in pp.plot(result, measure="l2").figure.legends[0].get_texts()
+    ]
     assert labels == ["Human (castleCSF)"]
 
 
@@ -80,7 +91,9 @@ def test_matching_is_not_told_either(tmp_path: Path) -> None:
     result = pp.run(page, pp.observer(_exact, name="bank"), progress=False)
     assert (result["reference_response_status"] == UNDEFINED).all()
     by_angle, by_length = pp.score(result), pp.score(result, measure="l2")
-    assert (by_angle.score.error, by_angle.undefined) == (None, 1.0) and "measure='l2'" in str(by_angle)
+    assert (by_angle.score.error, by_angle.undefined) == (None, 1.0) and "measure='l2'" in str(
+        by_angle
+    )
     assert by_length.score.error is not None and by_length.score.error.mean.value > 0
     assert by_angle.pixels is not None and by_angle.pixels.error is not None
     labels = [text.get_text() for text in pp.plot(result).get_legend().get_texts()]
@@ -105,9 +118,18 @@ def test_a_short_feature_of_the_reference_is_told(tmp_path: Path) -> None:
 
 
 def test_status_follows_from_the_lengths() -> None:
-    lengths = np.array([[1, 1, 1e-7], [1, 1, 1e-7], [1, 1, 1e-7], [1, 0.05, 1e-7], [1, 1e-6, 1e-6], [0, 1, 0]])
+    lengths = np.array(
+        [[1, 1, 1e-7], [1, 1, 1e-7], [1, 1, 1e-7], [1, 0.05, 1e-7], [1, 1e-6, 1e-6], [0, 1, 0]]
+    )
     angles = [0.5, 1e-9, 0.0, 0.5, 0.5, np.nan]
-    assert angle_status(angles, lengths).tolist() == [SOUND, UNDEFINED, SOUND, TURNED, UNDEFINED, UNDEFINED]
+    assert angle_status(angles, lengths).tolist() == [
+        SOUND,
+        UNDEFINED,
+        SOUND,
+        TURNED,
+        UNDEFINED,
+        UNDEFINED,
+    ]
 
 
 def test_zero_features_have_lengths_and_no_angle() -> None:
@@ -116,11 +138,17 @@ def test_zero_features_have_lengths_and_no_angle() -> None:
     assert np.isnan(found["angular"]).all() and np.isnan(found["cosine"]).all()
 
 
-@pytest.mark.parametrize(("dtype", "step"), [("float32", 2.0**-23), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
+@pytest.mark.parametrize(
+    ("dtype", "step"), [("float32", 2.0**-23), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)]
+)
 @pytest.mark.parametrize("drive", [0.0, 0.003, 0.5, 1.0])
-def test_the_step_is_one_of_rounding_and_stays_in_range(dtype: str, step: float, drive: float) -> None:
+def test_the_step_is_one_of_rounding_and_stays_in_range(
+    dtype: str, step: float, drive: float
+) -> None:
     grey = np.broadcast_to(np.full((2, 8, 8, 1), drive, np.float32), (2, 8, 8, 3))
-    card = Card("net", "features", input="normalised", mean=(0.5,) * 3, std=(0.25,) * 3, dtype=dtype)
+    card = Card(
+        "net", "features", input="normalised", mean=(0.5,) * 3, std=(0.25,) * 3, dtype=dtype
+    )
     moved = one_step_away(grey, card)
     assert moved.strides[-1] == 0 and moved.min() >= 0 and moved.max() <= 1
     by = np.abs(moved - drive)

@@ -1,4 +1,5 @@
-"""Several phases, orientations and noise seeds of one experiment: the mean is that of its parts, whatever was kept."""
+"""Several phases, orientations and noise seeds of one experiment: the mean is that of its parts,
+whatever was kept."""
 
 from __future__ import annotations
 
@@ -19,15 +20,21 @@ from psyprobe.probes.conduct import load_results, plan, run
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    together = run(path, "pixels", variants={"phase": [0, 90], "orientation": [0, 45]}, progress=False)
+    together = run(
+        path, "pixels", variants={"phase": [0, 90], "orientation": [0, 45]}, progress=False
+    )
     alone = [
         run(one, "pixels", progress=False)
-        for one in read_experiment(path).with_variants({"phase": [0, 90], "orientation": [0, 45]}).expanded()
+        for one in read_experiment(path)
+        .with_variants({"phase": [0, 90], "orientation": [0, 45]})
+        .expanded()
     ]
     np.testing.assert_array_equal(
         together["scored_response_by_variant"], np.stack([one["scored_response"] for one in alone])
     )
-    np.testing.assert_allclose(together["response"], np.mean([one["response"] for one in alone], axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        together["response"], np.mean([one["response"] for one in alone], axis=0), rtol=1e-12
+    )
     assert together["variant"].values.tolist()[1] == "phase 0, orientation 45"
 
 
@@ -59,7 +66,9 @@ def test_nothing_is_asked_twice_when_variants_grow(tmp_path: Path) -> None:
 
 def test_a_page_may_name_its_variants(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    path.write_text(path.read_text(encoding="utf-8") + "\n[variants]\nphase = [0, 90]\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + "\n[variants]\nphase = [0, 90]\n", encoding="utf-8"
+    )
     result = run(path, "pixels", progress=False)
     assert json.loads(result.attrs["variants"]) == {"phase": [0, 90]}
     assert result.sizes["variant"] == 2
@@ -84,7 +93,8 @@ def test_a_bad_variant_is_one_sentence(tmp_path: Path, page: str, message: str) 
 
 
 def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path: Path) -> None:
-    # Simulated: each variant's response is 1 plus Gaussian noise, the statistic its mean; 95 % is asked.
+    # Simulated: each variant's response is 1 plus Gaussian noise, the statistic its mean; 95 % is
+    # asked.
     template = run(write_experiment(tmp_path), "pixels", score_only=True, progress=False)
     rng, covered, repeats = np.random.default_rng(5), 0, 120
     for _ in range(repeats):
@@ -94,7 +104,9 @@ def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path
             part["scored_response"] = template["scored_response"] * 0 + value
             parts.append(part)
         averaged = average_variants(parts, {"phase": range(6)}, [f"phase {i}" for i in range(6)])
-        spread = variant_spread(averaged, lambda each: float(each["scored_response"].mean()), resamples=30)
+        spread = variant_spread(
+            averaged, lambda each: float(each["scored_response"].mean()), resamples=30
+        )
         assert spread is not None and spread.low is not None and spread.high is not None
         covered += spread.low <= 1 <= spread.high
     assert 0.9 <= covered / repeats <= 0.99
@@ -120,8 +132,18 @@ def test_variants_of_different_observers_are_not_averaged(tmp_path: Path) -> Non
 def test_a_suite_varies_in_each_experiment_what_its_stimulus_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["run", "gabor_achromatic", "noise_achromatic", "--observer", "pixels", "--plan", "--json"]
-    assert main([*command, "--variants", "phase=0,90", "seed=1,2,3", "--output", str(tmp_path)]) == 0
+    command = [
+        "run",
+        "gabor_achromatic",
+        "noise_achromatic",
+        "--observer",
+        "pixels",
+        "--plan",
+        "--json",
+    ]
+    assert (
+        main([*command, "--variants", "phase=0,90", "seed=1,2,3", "--output", str(tmp_path)]) == 0
+    )
     plans = json.loads(capsys.readouterr().out)
     assert [one["experiment"] for one in plans] == [
         "gabor_achromatic in 2 variants",

@@ -37,17 +37,33 @@ class Browser:
     def __init__(self, base: str) -> None:
         self._base = base
         drawing = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-        flags = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900", *drawing]
+        flags = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--window-size=1100,900",
+            *drawing,
+        ]
         options = {"binary": shutil.which("chromium"), "args": flags}
         asked = {
-            "capabilities": {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
+            "capabilities": {
+                "alwaysMatch": {
+                    "goog:chromeOptions": options,
+                    "goog:loggingPrefs": {"browser": "ALL"},
+                }
+            }
         }
         told = self._call("/session", asked)
-        self._session, self._process = f"/session/{told['sessionId']}", told["capabilities"].get("goog:processID")
+        self._session, self._process = (
+            f"/session/{told['sessionId']}",
+            told["capabilities"].get("goog:processID"),
+        )
 
     def _call(self, path: str, values: Any = None, method: str = "POST") -> Any:
         body = None if method != "POST" else json.dumps(values or {}).encode()
-        request = urllib.request.Request(self._base + path, body, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            self._base + path, body, {"Content-Type": "application/json"}, method=method
+        )
         with urllib.request.urlopen(request, timeout=_PATIENCE) as reply:
             return json.load(reply)["value"]
 
@@ -60,10 +76,15 @@ class Browser:
         for held in keys:
             actions += [{"type": "keyDown", "value": key} for key in held]
             actions += [{"type": "keyUp", "value": key} for key in reversed(held)]
-        self._call(f"{self._session}/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+        self._call(
+            f"{self._session}/actions",
+            {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]},
+        )
 
     def run(self, script: str) -> Any:
-        return self._call(f"{self._session}/execute/sync", {"script": f"return {script}", "args": []})
+        return self._call(
+            f"{self._session}/execute/sync", {"script": f"return {script}", "args": []}
+        )
 
     def wait(self, script: str, wanted: Any) -> None:
         end = time.monotonic() + 20
@@ -80,11 +101,14 @@ class Browser:
 
         Not what its graphics driver says about its own speed, which depends on the machine.
         """
-        told = [row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})]
+        told = [
+            row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})
+        ]
         return [line for line in told if "GL Driver Message (OpenGL, Performance" not in line]
 
     def forget(self) -> None:
-        """Leave a page, whose server may be gone and which still calls it, and drop what it complained of."""
+        """Leave a page, whose server may be gone and which still calls it, and drop what it
+        complained of."""
         self.open("about:blank")
         self.complaints()
 
@@ -96,7 +120,8 @@ class Browser:
         path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
 
     def photograph(self, name: str) -> None:
-        """Light and dark, into the folder of the variable PSYPROBE_SCREENSHOTS, where somebody wants to look."""
+        """Light and dark, into the folder of the variable PSYPROBE_SCREENSHOTS, where somebody
+        wants to look."""
         if folder := os.environ.get("PSYPROBE_SCREENSHOTS"):
             for scheme in ("light", "dark"):
                 features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -135,7 +160,9 @@ def browser(seconds: float = 600) -> Iterator[Browser]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     driver = [str(shutil.which("chromedriver")), f"--port={port}"]
-    with child(driver, seconds=seconds, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with child(
+        driver, seconds=seconds, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         base = f"http://127.0.0.1:{port}"
         for _ in range(300):
             try:

@@ -10,23 +10,46 @@ from typing import Any
 
 #: Public names, by the module that defines them.
 _PUBLIC = {
-    "alignment": ("Alignment", "Slices", "align", "alignment_score", "attainable_alignment", "score_slices"),
+    "alignment": (
+        "Alignment",
+        "Slices",
+        "align",
+        "alignment_score",
+        "attainable_alignment",
+        "score_slices",
+    ),
     "board": ("Scoreboard", "scoreboard"),
     "ceiling": ("noise_ceilings",),
     "detection": ("DetectionScore", "ResponderScore", "score_detection"),
     "distance": ("angular_distance",),
     "iso_response": ("IsoResponse", "fit_iso_response", "iso_contrast"),
-    "matching": ("MatchedCurves", "Matches", "MatchingError", "MatchingResponder", "MatchingScore", "match_contrast",
-                 "match_result", "matching_error", "normalise_responses", "score_matching"),
+    "matching": (
+        "MatchedCurves",
+        "Matches",
+        "MatchingError",
+        "MatchingResponder",
+        "MatchingScore",
+        "match_contrast",
+        "match_result",
+        "matching_error",
+        "normalise_responses",
+        "score_matching",
+    ),
     "published": ("PublishedScore", "published_scores", "replay"),
     "score": ("Score", "score_table"),
     "shown": ("thresholds_for",),
-    "words.comparison": ("CsfScores", "bridge", "compare_with_human", "csf_statistics", "human_names"),
+    "words.comparison": (
+        "CsfScores",
+        "bridge",
+        "compare_with_human",
+        "csf_statistics",
+        "human_names",
+    ),
     "words.csf": ("chat_csf",),
     "words.fit": ("ChatCounts", "count_answers"),
     "words.prompt_effects": ("PromptEffects", "prompt_effects"),
     "words.score": ("Agreement", "ChatScore", "answer_agreement", "score_chat"),
-}  # fmt: skip
+}
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = [*_MODULES]

@@ -1,14 +1,15 @@
 """The alignment score of a detection run's responses, and what it mixes.
 
-Alignment asks: does an observer respond more the further a stimulus lies above human threshold? A slice holds the
-responses at one level (a frequency, a luminance, an area), for contrasts at fixed multiples of the human threshold. A
-high score needs responses that rise with the multiple within each slice, and responses that are the same at every level
-for the same multiple; `score_slices` takes these apart.
+Alignment asks: does an observer respond more the further a stimulus lies above human threshold? A
+slice holds the responses at one level (a frequency, a luminance, an area), for contrasts at fixed
+multiples of the human threshold. A high score needs responses that rise with the multiple within
+each slice, and responses that are the same at every level for the same multiple; `score_slices`
+takes these apart.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Section 3, model alignment score.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Section 3, model alignment score.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.intervals import check_resampling, draw_counts, neighbour_correlation, student_reach
+from psyprobe.analysis.intervals import (
+    check_resampling,
+    draw_counts,
+    neighbour_correlation,
+    student_reach,
+)
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -36,7 +42,8 @@ class Alignment(Recorded):
 
     #: Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist.
     value: float | None
-    #: Ends of the bootstrap interval; None with fewer than three slices or with equal ones, or where `value` is None.
+    #: Ends of the bootstrap interval; None with fewer than three slices or with equal ones, or
+    #: where `value` is None.
     low: float | None
     high: float | None
     #: Of the interval, in (0, 1).
@@ -45,25 +52,29 @@ class Alignment(Recorded):
     attainable: float
     #: Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
     note: str = ""
-    #: Correlation of the ranks of slices next to each other, -1 to 1: the further above 0, the more the interval, which
-    #: takes slices as independent, is too narrow. None without an interval, or of three slices.
+    #: Correlation of the ranks of slices next to each other, -1 to 1: the further above 0, the more
+    #: the interval, which takes slices as independent, is too narrow. None without an interval, or
+    #: of three slices.
     neighbours: float | None = None
 
 
 def alignment_score(
     multiplier: npt.ArrayLike, response: npt.ArrayLike, *, multiplier_of: MultiplierOf = "threshold"
 ) -> float:
-    """Spearman's rank correlation of the responses with the contrast in units of the human threshold.
+    """Spearman's rank correlation of the responses with the contrast in units of the human
+    threshold.
 
     Parameters
     ----------
     multiplier : array_like of float
-        What the human value was multiplied by; broadcasts against `response`, as ``(10,)`` against ``(20, 10)``.
+        What the human value was multiplied by; broadcasts against `response`, as ``(10,)`` against
+        ``(20, 10)``.
     response : array_like of float
         Responses, one for each stimulus. All are pooled.
     multiplier_of : "threshold" or "sensitivity", optional
-        What `multiplier` multiplies: the human threshold contrast, or (as in the paper's detection tests) the
-        human sensitivity 1 / threshold. The sign of the score follows, so that positive is always aligned.
+        What `multiplier` multiplies: the human threshold contrast, or (as in the paper's detection
+        tests) the human sensitivity 1 / threshold. The sign of the score follows, so that positive
+        is always aligned.
 
     Returns
     -------
@@ -74,8 +85,8 @@ def alignment_score(
     Raises
     ------
     InputError
-        If shapes do not broadcast, a value is not finite, a multiplier is not above 0, or all multipliers or
-        all responses are equal.
+        If shapes do not broadcast, a value is not finite, a multiplier is not above 0, or all
+        multipliers or all responses are equal.
 
     References
     ----------
@@ -89,7 +100,8 @@ def alignment_score(
     m, r = _pooled(multiplier, response, multiplier_of)
     if len(np.unique(r)) < 2:
         raise InputError(
-            f"the alignment score does not exist: {CONSTANT}; check the observer, or score another measure"
+            f"the alignment score does not exist: {CONSTANT}; check the observer, or score "
+            "another measure"
         )
     return float(weighted_spearman(m.ravel(), r.ravel(), np.ones((1, r.size)))[0])
 
@@ -100,7 +112,8 @@ def attainable_alignment(multiplier: npt.ArrayLike) -> float:
     Parameters
     ----------
     multiplier : array_like of float
-        The multipliers of all pooled points. Repeated ones tie, and distinct responses cannot follow a tie.
+        The multipliers of all pooled points. Repeated ones tie, and distinct responses cannot
+        follow a tie.
 
     Returns
     -------
@@ -157,19 +170,21 @@ def align(
     Raises
     ------
     InputError
-        As for `alignment_score`, but for equal responses; also on a confidence or a number of resamples out
-        of range.
+        As for `alignment_score`, but for equal responses; also on a confidence or a number of
+        resamples out of range.
 
     Notes
     -----
-    Whole slices are drawn, because responses within one rise together. The interval is tanh(z ± t s): z is
-    the Fisher transform of r_s, s the bootstrap standard deviation of z times sqrt(K / (K - 1)), t the quantile
-    of Student's t with K - 1 degrees of freedom. In simulations with independent slices, 400 runs each of 8 to 20
-    slices that are 0.05 to 1.5 log10 units off level, it covers the score of endless slices in 92 % or more; the
-    percentile interval of the same samples covers it in 30 to 90 %, and hardly ever where slices are most uneven,
-    because a slice drawn twice agrees with itself. Neighbouring x do not respond independently, so in a real
-    experiment the interval is a lower bound of the uncertainty: `neighbours` says how alike they are, and
-    `docs/psychometric.md` how much is then missing. It does not speak of other stimuli or observers.
+    Whole slices are drawn, because responses within one rise together. The interval is tanh(z ± t
+    s): z is the Fisher transform of r_s, s the bootstrap standard deviation of z times sqrt(K / (K
+    - 1)), t the quantile of Student's t with K - 1 degrees of freedom. In simulations with
+    independent slices, 400 runs each of 8 to 20 slices that are 0.05 to 1.5 log10 units off level,
+    it covers the score of endless slices in 92 % or more; the percentile interval of the same
+    samples covers it in 30 to 90 %, and hardly ever where slices are most uneven, because a slice
+    drawn twice agrees with itself. Neighbouring x do not respond independently, so in a real
+    experiment the interval is a lower bound of the uncertainty: `neighbours` says how alike they
+    are, and `docs/psychometric.md` how much is then missing. It does not speak of other stimuli or
+    observers.
 
     Examples
     --------
@@ -189,22 +204,41 @@ def align(
     value = float(weighted_spearman(m.ravel(), r.ravel(), np.ones((1, r.size)))[0])
     slices, points = r.shape
     if slices < 3:
-        return Alignment(value, None, None, confidence, attainable, f"{slices} slices are too few for an interval")
+        return Alignment(
+            value,
+            None,
+            None,
+            confidence,
+            attainable,
+            f"{slices} slices are too few for an interval",
+        )
     weights = np.repeat(draw_counts(slices, resamples, seed).astype(np.float64), points, axis=1)
     samples = weighted_spearman(m.ravel(), r.ravel(), weights)
     defined = samples[np.isfinite(samples)]
     lost = len(samples) - len(defined)
-    note = f"{lost} of {resamples} resamples had equal responses only and were left out" if lost else ""
-    z, reach = fisher(value), student_reach(fisher(defined), slices, confidence)
-    low, high = min(float(np.tanh(z - reach)), value), max(float(np.tanh(z + reach)), value)
+    note = (
+        f"{lost} of {resamples} resamples had equal responses only and were left out"
+        if lost
+        else ""
+    )
+    z = fisher(value)
+    reach = student_reach(fisher(defined), slices, confidence)
+    low = min(float(np.tanh(z - reach)), value)
+    high = max(float(np.tanh(z + reach)), value)
     if high - low < 1e-9:
-        return Alignment(value, None, None, confidence, attainable, "all slices are alike and tell no interval")
-    together = neighbour_correlation(midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape).mean(axis=1))
+        return Alignment(
+            value, None, None, confidence, attainable, "all slices are alike and tell no interval"
+        )
+    together = neighbour_correlation(
+        midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape).mean(axis=1)
+    )
     return Alignment(value, low, high, confidence, attainable, note, together)
 
 
 def fisher(r: Any) -> Any:
-    """Fisher's transform of correlations; of exactly 1 it would be infinite, and intervals are points either way."""
+    """Fisher's transform of correlations; of exactly 1 it would be infinite, and intervals are
+    points either way.
+    """
     return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
 
 
@@ -212,19 +246,22 @@ def _pooled(
     multiplier: npt.ArrayLike, response: npt.ArrayLike, multiplier_of: MultiplierOf
 ) -> tuple[FloatArray, FloatArray]:
     """Multipliers of the contrast, and responses, of one shape."""
-    m, r = np.asarray(multiplier, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    m = np.asarray(multiplier, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
     if multiplier_of not in ("threshold", "sensitivity"):
         raise InputError(f"multiplier_of {multiplier_of!r} must be 'threshold' or 'sensitivity'")
     try:
         m, r = np.broadcast_arrays(m, r)
     except ValueError:
         raise InputError(
-            f"multipliers of shape {m.shape} do not broadcast against responses of shape {r.shape}; "
+            f"multipliers of shape {m.shape} do not broadcast against responses of shape "
+            f"{r.shape}; "
             f"give multipliers along the last axis"
         ) from None
     if not np.isfinite(r).all():
         raise InputError(
-            f"{int((~np.isfinite(r)).sum())} of {r.size} responses are not finite; a score would hide that"
+            f"{int((~np.isfinite(r)).sum())} of {r.size} responses are not finite; a score "
+            "would hide that"
         )
     if not (np.isfinite(m) & (m > 0)).all():
         raise InputError("multipliers must be finite and above 0")
@@ -237,22 +274,24 @@ def _pooled(
 class Slices(Recorded):
     """Monotonicity within slices, and unevenness between them."""
 
-    #: Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice rises throughout. None
-    #: if all responses are equal within every slice.
+    #: Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice
+    #: rises throughout. None if all responses are equal within every slice.
     monotonicity: float | None
     #: The smallest r_s of a slice.
     lowest: float | None
     #: Number of slices with equal responses, which have no r_s and are left out of the two above.
     constant: int
-    #: Common slope of log response over log contrast: 1 for a response proportional to contrast. None if no two slices
-    #: have responses above 0 only.
+    #: Common slope of log response over log contrast: 1 for a response proportional to contrast.
+    #: None if no two slices have responses above 0 only.
     slope: float | None
-    #: Root mean square over slices of the displacement, in log10 contrast, that would bring each slice onto the common
-    #: response curve. 0 is level; 0.3 says that, to draw equal responses, the human curve would have to be moved by a
-    #: factor of two (one octave), up here and down there. None where `slope` is None or not above 0, so that no change
-    #: of contrast could level the responses.
+    #: Root mean square over slices of the displacement, in log10 contrast, that would bring each
+    #: slice onto the common response curve. 0 is level; 0.3 says that, to draw equal responses, the
+    #: human curve would have to be moved by a factor of two (one octave), up here and down there.
+    #: None where `slope` is None or not above 0, so that no change of contrast could level the
+    #: responses.
     unevenness: float | None
-    #: Number of slices with a response of 0 or less, which have no logarithm and are left out of the two above.
+    #: Number of slices with a response of 0 or less, which have no logarithm and are left out of
+    #: the two above.
     not_positive: int
     #: Number of slices.
     total: int
@@ -280,8 +319,9 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
 
     Notes
     -----
-    Unevenness comes from an analysis of covariance: log10 response = a_k + b log10 multiplier, with an intercept for
-    each slice k and one slope b for all. Slice k lies (a_k - mean a) / b of log10 contrast away from the common curve.
+    Unevenness comes from an analysis of covariance: log10 response = a_k + b log10 multiplier, with
+    an intercept for each slice k and one slope b for all. Slice k lies (a_k - mean a) / b of log10
+    contrast away from the common curve.
 
     Examples
     --------
@@ -290,15 +330,19 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     >>> round(found.monotonicity, 3), round(found.slope, 3), round(found.unevenness, 3)
     (1.0, 1.0, 0.301)
     """
-    m, r = np.asarray(multiplier, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    m = np.asarray(multiplier, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
     if m.ndim != 1 or r.ndim != 2 or r.shape[1] != len(m) or len(np.unique(m)) < 2:
         raise InputError(
-            f"responses of shape {r.shape} do not fit multipliers of shape {m.shape}; give (slices, multipliers) "
+            f"responses of shape {r.shape} do not fit multipliers of shape {m.shape}; give "
+            "(slices, multipliers) "
             f"and (multipliers,), with two different ones at least"
         )
     if not (np.isfinite(r).all() and np.isfinite(m).all() and (m > 0).all()):
         raise InputError("responses must be finite, and multipliers finite and above 0")
-    within = weighted_spearman(np.tile(m, len(r)), r.ravel(), np.repeat(np.eye(len(r)), len(m), axis=1))
+    within = weighted_spearman(
+        np.tile(m, len(r)), r.ravel(), np.repeat(np.eye(len(r)), len(m), axis=1)
+    )
     within = within[np.isfinite(within)]
     usable = r[(r > 0).all(axis=1)]
     slope, unevenness = _apart(np.log10(m), np.log10(usable)) if len(usable) >= 2 else (None, None)
@@ -352,8 +396,8 @@ def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
 def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
     """Spearman's r_s of y with x in each weighted sample: the correlation of average ranks.
 
-    A bootstrap sample of a set of points is the set with a count for each point. With counts as weights all samples
-    are ranked from one sort, so 2,000 of them take some 20 ms for 200 points.
+    A bootstrap sample of a set of points is the set with a count for each point. With counts as
+    weights all samples are ranked from one sort, so 2,000 of them take some 20 ms for 200 points.
 
     Parameters
     ----------
@@ -365,8 +409,8 @@ def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> Floa
     Returns
     -------
     ndarray of float64, shape (B,)
-        r_s, -1 to 1; nan where all x or all y of a sample are equal, so that no correlation exists. Callers
-        take these out.
+        r_s, -1 to 1; nan where all x or all y of a sample are equal, so that no correlation exists.
+        Callers take these out.
 
     Examples
     --------
@@ -374,7 +418,8 @@ def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> Floa
     array([0.5])
     """
     centre = (weights.sum(axis=1, keepdims=True) + 1) / 2
-    rank_x, rank_y = midranks(x, weights) - centre, midranks(y, weights) - centre
+    rank_x = midranks(x, weights) - centre
+    rank_y = midranks(y, weights) - centre
     weighted = weights * rank_x
     covariance = np.einsum("bn,bn->b", weighted, rank_y)
     spread_x = np.einsum("bn,bn->b", weighted, rank_x)

@@ -1,4 +1,6 @@
-"""The scoreboard: models and tests in one table, each score with its interval, beside trivial responders."""
+"""The scoreboard: models and tests in one table, each score with its interval, beside trivial
+responders.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import SHORT_NAMES, published_scores
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, percent
+from psyprobe.analysis.score import (
+    CONTRAST,
+    OBSERVER,
+    PERSON,
+    PIXELS,
+    Entry,
+    Metric,
+    Score,
+    many,
+    percent,
+)
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
 
@@ -26,9 +38,11 @@ FLAGS = {
     "f": "more than 10 % of its points at the paper's float32 floor",
     "n": "more than 10 % of its points not above the noise floor",
     "u": "more than 10 % of its points undefined, since features all but vanish; score measure='l2'",
-    "t": "more than 10 % of its points with a feature of the reference under a tenth as long as the test's; "
+    "t": "more than 10 % of its points with a feature of the reference under a tenth as long as "
+    "the test's; "
     "compare measure='l2'",
-    "e": "no score exists: all responses are equal, too many of them undefined, or too few thresholds reached",
+    "e": "no score exists: all responses are equal, too many of them undefined, or too few "
+    "thresholds reached",
 }
 
 _SUFFIX = "_published"
@@ -38,14 +52,18 @@ _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POO
 _COLUMNS = 5
 
 _KEY = (
-    "Each cell is Spearman's r_s of the response with the multiple of the human threshold (larger is better), or of a "
+    "Each cell is Spearman's r_s of the response with the multiple of the human threshold "
+    "(larger is better), or of a "
     "matching test the root mean square error in log10 contrast (smaller is better).",
-    "f32 floor: share of the score points at the floor of the paper's float32 arithmetic, mean over tests (-: not "
+    "f32 floor: share of the score points at the floor of the paper's float32 arithmetic, mean "
+    "over tests (-: not "
     "known, or no angle is scored).",
 )
 _PEOPLE = (
-    "one person: a person of the data in the place of an observer, on the levels at which that person was measured. "
-    "In parentheses: what an observer scores on these levels, over that; 1 is as good as another person, and an "
+    "one person: a person of the data in the place of an observer, on the levels at which that "
+    "person was measured. "
+    "In parentheses: what an observer scores on these levels, over that; 1 is as good as "
+    "another person, and an "
     "observer may exceed it. No parentheses: not determined, or nobody was measured."
 )
 #: Of the intervals.
@@ -64,7 +82,9 @@ class Test:
 
     @property
     def name(self) -> str:
-        """How `Scoreboard.sort` calls it: the experiment, for matching with " mean" or " pooled"."""
+        """How `Scoreboard.sort` calls it: the experiment, for matching with " mean" or "
+        pooled".
+        """
         return " ".join([self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)])
 
     @property
@@ -86,7 +106,12 @@ class Test:
         >>> Test("contrast_matching_published", ERROR_MEAN).short_name
         'matching mean (pub)'
         """
-        name = " ".join([SHORT_NAMES.get(self.base, self.base), *[self.metric.suffix] * bool(self.metric.suffix)])
+        name = " ".join(
+            [
+                SHORT_NAMES.get(self.base, self.base),
+                *[self.metric.suffix] * bool(self.metric.suffix),
+            ]
+        )
         return name + (" (pub)" if self.experiment != self.base else "")
 
 
@@ -105,8 +130,14 @@ class BoardRow:
 
     @property
     def float32_floor(self) -> float | None:
-        """Mean over tests of the shares of points at the float32 floor; None where none is known."""
-        known = {t.experiment: e.float32_floor for t, e in self.entries.items() if e.float32_floor is not None}
+        """Mean over tests of the shares of points at the float32 floor; None where none is
+        known.
+        """
+        known = {
+            t.experiment: e.float32_floor
+            for t, e in self.entries.items()
+            if e.float32_floor is not None
+        }
         return sum(known.values()) / len(known) if known else None
 
     @property
@@ -132,7 +163,8 @@ class Scoreboard:
         Parameters
         ----------
         test : str
-            Name of a column (an experiment; for matching with " mean" or " pooled", without it " mean"), or "name".
+            Name of a column (an experiment; for matching with " mean" or " pooled", without it "
+            mean"), or "name".
 
         Raises
         ------
@@ -164,7 +196,8 @@ class Scoreboard:
         Parameters
         ----------
         format : {"text", "markdown", "latex", "csv", "json"}, optional
-            The first three are rounded for reading; "csv" (a line a score) and "json" hold all digits.
+            The first three are rounded for reading; "csv" (a line a score) and "json" hold all
+            digits.
 
         Raises
         ------
@@ -178,7 +211,9 @@ class Scoreboard:
             return table.json_text(self._content())
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
-        return table.document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
+        return table.document(
+            format, [lay_out(format, self._cells(block)) for block in blocks], self._lines()
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row a score: name, experiment, metric, value, interval, flags.
@@ -196,7 +231,9 @@ class Scoreboard:
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        return html.table(self._cells(self.tests)) + html.folded("notes", html.paragraphs("\n".join(self._lines())))
+        return html.table(self._cells(self.tests)) + html.folded(
+            "notes", html.paragraphs("\n".join(self._lines()))
+        )
 
     def __str__(self) -> str:
         return self.table()
@@ -205,14 +242,23 @@ class Scoreboard:
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
             floor = (
-                "" if row.kind in ("baseline", "people") and row.float32_floor is None else percent(row.float32_floor)
+                ""
+                if row.kind in ("baseline", "people") and row.float32_floor is None
+                else percent(row.float32_floor)
             )
-            cells.append([row.title, *(_cell(row.entries.get(test), test.metric) for test in tests), floor])
+            cells.append(
+                [row.title, *(_cell(row.entries.get(test), test.metric) for test in tests), floor]
+            )
         return cells
 
     def _lines(self) -> list[str]:
         used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
-        notes = [f"{r.title}, {t.experiment}: {e.note}." for r in self.rows for t, e in r.entries.items() if e.note]
+        notes = [
+            f"{r.title}, {t.experiment}: {e.note}."
+            for r in self.rows
+            for t, e in r.entries.items()
+            if e.note
+        ]
         brackets = [f"Brackets: {100 * (self.confidence or 0):g} % intervals, {_LEAST}."] * (
             self.confidence is not None
         )
@@ -233,7 +279,8 @@ class Scoreboard:
     def _content(self) -> dict[str, Any]:
         return {
             "tests": [
-                {"name": test.name, **test.about, "more_is_better": test.metric.more_is_better} for test in self.tests
+                {"name": test.name, **test.about, "more_is_better": test.metric.more_is_better}
+                for test in self.tests
             ],
             "confidence": self.confidence,
             "flags": FLAGS,
@@ -242,7 +289,9 @@ class Scoreboard:
         }
 
 
-def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: str | None = None) -> Scoreboard:
+def scoreboard(
+    scores: Iterable[Score] = (), *, published: bool = False, sort: str | None = None
+) -> Scoreboard:
     """Put scores of observers in tests into one table, with the trivial responders under them.
 
     Parameters
@@ -250,17 +299,17 @@ def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: s
     scores : iterable of Score
         Of any observers, experiments and layers.
     published : bool, optional
-        Whether to add the published scores of the 45 models of Cai et al. (2025). They stand in the columns of the
-        experiments with and without "_published"; they were measured with the former. Without any scores, the board
-        shows them alone.
+        Whether to add the published scores of the 45 models of Cai et al. (2025). They stand in the
+        columns of the experiments with and without "_published"; they were measured with the
+        former. Without any scores, the board shows them alone.
     sort : str, optional
         As for `Scoreboard.sort`; without it rows stand as they came.
 
     Raises
     ------
     InputError
-        If a score has no metric, there is nothing to show, one observer has two different scores in one test, or
-        published scores are asked for and there are none.
+        If a score has no metric, there is nothing to show, one observer has two different scores in
+        one test, or published scores are asked for and there are none.
 
     See Also
     --------
@@ -279,15 +328,25 @@ def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: s
     if not listed:
         if not published:
             raise InputError("there are no results for a scoreboard; give some, or published=True")
-        tests = list(dict.fromkeys(Test(one.experiment, _OF_PAPER[one.metric]) for one in published_scores()))
+        tests = list(
+            dict.fromkeys(
+                Test(score.experiment, _OF_PAPER[score.metric]) for score in published_scores()
+            )
+        )
     order = list(SHORT_NAMES)
-    tests.sort(key=lambda t: (order.index(t.base) if t.base in order else len(order), t.experiment.endswith(_SUFFIX)))
+    tests.sort(
+        key=lambda t: (
+            order.index(t.base) if t.base in order else len(order),
+            t.experiment.endswith(_SUFFIX),
+        )
+    )
     rows = [*_observers(found), *_baselines(found)]
     if published:
         beside = _published(tests)
         if not beside:
             raise InputError(
-                f"there are no published scores of {', '.join(dict.fromkeys(t.experiment for t in tests))}, but of "
+                "there are no published scores of "
+                f"{', '.join(dict.fromkeys(t.experiment for t in tests))}, but of "
                 f"{', '.join(order)}; leave them out"
             )
         rows += beside
@@ -300,22 +359,32 @@ Entries = dict[str, dict[Test, Entry]]
 
 
 def _entries(one: Score) -> Entries:
-    """Responder to its entries; those of the observer are flagged where the trivial responders are as good."""
+    """Responder to its entries; those of the observer are flagged where the trivial responders are
+    as good.
+    """
     found: Entries = {
-        row.responder: {Test(one.experiment, metric): entry for metric, entry in row.entries.items()}
+        row.responder: {
+            Test(one.experiment, metric): entry for metric, entry in row.entries.items()
+        }
         for row in one.rows()
         if row.entries
     }
     if OBSERVER not in found:
         raise InputError(
-            f"{one.experiment} has no metric by which observers are ranked, as where it was asked in words; put its "
+            f"{one.experiment} has no metric by which observers are ranked, as where it was "
+            "asked in words; put its "
             f"scores into a table with psyprobe.analysis.score_table"
         )
     for test, entry in found[OBSERVER].items():
         flags = "e"
         if entry.value is not None:
-            beside = ((flag, found.get(name, {}).get(test)) for flag, name in (("p", PIXELS), ("c", CONTRAST)))
-            flags = "".join(_compared(test.metric, entry.value, trivial, flag) for flag, trivial in beside)
+            beside = (
+                (flag, found.get(name, {}).get(test))
+                for flag, name in (("p", PIXELS), ("c", CONTRAST))
+            )
+            flags = "".join(
+                _compared(test.metric, entry.value, trivial, flag) for flag, trivial in beside
+            )
         found[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
     return found
 
@@ -327,14 +396,15 @@ def _compared(metric: Metric, value: float, trivial: Entry | None, flag: str) ->
 
 def _check_measures(scores: Sequence[Score]) -> None:
     measures: dict[str, str] = {}
-    for one in scores:
+    for score in scores:
         # A metric has no features, and so no choice of a distance between them.
-        if one.measure in ("", "difference"):
+        if score.measure in ("", "difference"):
             continue
-        other = measures.setdefault(one.experiment, one.measure)
-        if other != one.measure:
+        other = measures.setdefault(score.experiment, score.measure)
+        if other != score.measure:
             raise InputError(
-                f"scores of {one.experiment} are of the measures {other} and {one.measure}, which cannot stand in one "
+                f"scores of {score.experiment} are of the measures {other} and {score.measure}, "
+                "which cannot stand in one "
                 f"column; choose one with measure="
             )
 
@@ -344,17 +414,22 @@ def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     rows: dict[tuple[str, str], dict[Test, Entry]] = {}
     for one, own in found:
         name = table.observer_name(one, scores)
-        entries = rows.setdefault((name, one.observer.split(":")[0] if ":" in one.observer else "other"), {})
+        entries = rows.setdefault(
+            (name, one.observer.split(":")[0] if ":" in one.observer else "other"), {}
+        )
         for test, entry in own[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
                 raise InputError(
-                    f"{name} has two different scores in {test.name}; leave out the results of one of the runs"
+                    f"{name} has two different scores in {test.name}; leave out the results of "
+                    "one of the runs"
                 )
     return [BoardRow(name, "observer", family, entries) for (name, family), entries in rows.items()]
 
 
 def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    """One row for each trivial responder and for people; further ones where others were shown what scores otherwise."""
+    """One row for each trivial responder and for people; further ones where others were shown what
+    scores otherwise.
+    """
     rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
     for one, own in found:
         for name, entries in own.items():
@@ -363,14 +438,20 @@ def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
                 further = [row for row in rows if row.startswith(f"{name}, as shown to ")]
                 places = [name, *further, f"{name}, as shown to {one.observer}"]
                 if not any(
-                    _reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry) for row in places
+                    _reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry)
+                    for row in places
                 ):
                     raise InputError(
-                        f"{places[-1]}, has two different scores in {test.name}; leave out one of its results"
+                        f"{places[-1]}, has two different scores in {test.name}; leave out one "
+                        "of its results"
                     )
-    kinds: dict[str, Literal["baseline", "people"]] = {name: "people" for name in rows if name.startswith(PERSON)}
+    kinds: dict[str, Literal["baseline", "people"]] = {
+        name: "people" for name in rows if name.startswith(PERSON)
+    }
     return [
-        BoardRow(name, kind := kinds.get(name, "baseline"), kind, entries) for name, entries in rows.items() if entries
+        BoardRow(name, kind := kinds.get(name, "baseline"), kind, entries)
+        for name, entries in rows.items()
+        if entries
     ]
 
 
@@ -383,22 +464,34 @@ def _reads_alike(test: Test, one: Entry, other: Entry) -> bool:
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
     listed = published_scores()
-    pixels = {(one.experiment, one.metric): Entry(one.score) for one in listed if one.model == "no_encoder"}
+    pixels = {
+        (one.experiment, one.metric): Entry(one.score)
+        for one in listed
+        if one.model == "no_encoder"
+    }
     rows: dict[tuple[str, str, str], dict[Test, Entry]] = {}
     for one in listed:
         entries = rows.setdefault((one.model, one.label, one.family), {})
         for test in tests:
             if (test.base, test.metric.name) == (one.experiment, one.metric):
                 trivial = None if one.model == "no_encoder" else pixels[test.base, test.metric.name]
-                flags = _compared(test.metric, one.score, trivial, "p") + many(one.float32_floor, "f")
+                flags = _compared(test.metric, one.score, trivial, "p") + many(
+                    one.float32_floor, "f"
+                )
                 entries[test] = Entry(one.score, flags=flags, float32_floor=one.float32_floor)
-    return [BoardRow(label, "published", family, entries) for (_, label, family), entries in rows.items() if entries]
+    return [
+        BoardRow(label, "published", family, entries)
+        for (_, label, family), entries in rows.items()
+        if entries
+    ]
 
 
 def _cell(entry: Entry | None, metric: Metric) -> str:
     if entry is None:
         return ""
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
-    interval = "" if entry.low is None or entry.high is None else f" [{entry.low:.2f}, {entry.high:.2f}]"
+    interval = (
+        "" if entry.low is None or entry.high is None else f" [{entry.low:.2f}, {entry.high:.2f}]"
+    )
     of_person = "" if entry.of_person is None else f" ({entry.of_person:.2f})"
     return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)

@@ -15,7 +15,14 @@ from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import told
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.one_person import Fraction, People, fraction_of, people
-from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
+from psyprobe.analysis.responses import (
+    LayerScore,
+    Responses,
+    Scored,
+    layer_facts,
+    layers_of,
+    select,
+)
 from psyprobe.analysis.score import (
     CONTRAST,
     NO_PEOPLE,
@@ -36,20 +43,26 @@ if TYPE_CHECKING:
 ALIGNMENT = Metric("alignment", "Alignment $r_s$", more_is_better=True, digits=2)
 
 _KEY = (
-    "r_s: Spearman correlation of the response with the multiple of the human threshold, with its {confidence} "
-    "% interval. The interval treats levels as independent. Neighbours are not, so the true one is wider.",
+    "r_s: Spearman correlation of the response with the multiple of the human threshold, with "
+    "its {confidence} "
+    "% interval. The interval treats levels as independent. Neighbours are not, so the true one "
+    "is wider.",
     "monotone: mean r_s within one slice: one value of every level but contrast.",
     "level: how uneven the response is along the human curve.",
-    "shape, shift: the iso-response curve most like the human curve: how far it departs from it once shifted, "
+    "shape, shift: the iso-response curve most like the human curve: how far it departs from it "
+    "once shifted, "
     "and by how much it is shifted. A range stands where several shifts fit alike.",
     "RMSE: of the iso-response curve nearest to the human curve, not shifted.",
-    "reached: values at which that curve exists. Without a level grid (--score-only) there is no such curve.",
+    "reached: values at which that curve exists. Without a level grid (--score-only) there is "
+    "no such curve.",
     "level, shape, shift and RMSE are in log10 units of contrast: 0.3 is a factor of two.",
     "in range: r_s on the levels at which single people were measured.",
-    "of a person: that, over what one of these people scores there. 1 is as good as another person; a model may"
+    "of a person: that, over what one of these people scores there. 1 is as good as another "
+    "person; a model may"
     " exceed it.",
     "above flat: the same on a scale from an observer with a flat CSF (0) to a person (1).",
-    "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, and share not "
+    "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, "
+    "and share not "
     "above the noise floor.",
 )
 
@@ -65,8 +78,8 @@ class ResponderScore(Recorded):
     alignment: statistics.Alignment
     #: What the alignment is made of: monotonicity within each slice, unevenness between them.
     slices: statistics.Slices
-    #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
-    #: two conditions or more, or the run was without a level grid.
+    #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no
+    #: level is crossed in two conditions or more, or the run was without a level grid.
     shape: IsoResponse | None
     #: The iso-response curve that lies nearest to the human curve, shift included.
     absolute: IsoResponse | None
@@ -75,8 +88,13 @@ class ResponderScore(Recorded):
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
-        alignment, slices, shape, absolute = self.alignment, self.slices, self.shape, self.absolute
-        interval = "" if alignment.low is None else f" [{number(alignment.low)}, {number(alignment.high)}]"
+        alignment = self.alignment
+        slices = self.slices
+        shape = self.shape
+        absolute = self.absolute
+        interval = (
+            "" if alignment.low is None else f" [{number(alignment.low)}, {number(alignment.high)}]"
+        )
         return {
             "r_s [interval]": number(alignment.value) + interval,
             "monotone": number(slices.monotonicity),
@@ -95,14 +113,22 @@ class ResponderScore(Recorded):
 
     def remarks(self, gridded: bool) -> list[str]:
         """What the numbers do not say."""
-        slices, shape = self.slices, self.shape
+        slices = self.slices
+        shape = self.shape
         notes = [self.alignment.note] if self.alignment.note else []
         if slices.constant:
-            notes.append(f"{slices.constant} of {slices.total} slices have equal responses and no monotonicity")
+            notes.append(
+                f"{slices.constant} of {slices.total} slices have equal responses and no "
+                "monotonicity"
+            )
         if slices.not_positive:
-            notes.append(f"{slices.not_positive} of {slices.total} slices have responses of 0 and no level")
+            notes.append(
+                f"{slices.not_positive} of {slices.total} slices have responses of 0 and no level"
+            )
         if slices.slope is not None and slices.unevenness is None:
-            notes.append("responses do not rise with contrast, so no change of contrast could level them")
+            notes.append(
+                "responses do not rise with contrast, so no change of contrast could level them"
+            )
         if shape is None:
             uncrossed = gridded and self.alignment.note != statistics.UNTOLD
             notes += ["no response level is crossed at two values or more"] * uncrossed
@@ -113,7 +139,10 @@ class ResponderScore(Recorded):
 
     def record(self) -> dict[str, Any]:
         """Every statistic that is a single value."""
-        alignment, slices, shape, absolute = self.alignment, self.slices, self.shape, self.absolute
+        alignment = self.alignment
+        slices = self.slices
+        shape = self.shape
+        absolute = self.absolute
         return {
             "alignment": alignment.value,
             "alignment_low": alignment.low,
@@ -146,10 +175,11 @@ class DetectionScore(LayerScore):
     score: ResponderScore
     #: Of the images themselves, without an encoder, by the same measure.
     pixels: ResponderScore
-    #: Of a responder whose response is the stimulus contrast (or other difference), the same at every level.
+    #: Of a responder whose response is the stimulus contrast (or other difference), the same at
+    #: every level.
     contrast: ResponderScore
-    #: Single people who were measured under the conditions of the experiment or near them, by data set, that to compare
-    #: with first at the head; empty where there are none.
+    #: Single people who were measured under the conditions of the experiment or near them, by data
+    #: set, that to compare with first at the head; empty where there are none.
     people: tuple[People, ...]
     #: Unit of the level.
     unit: str
@@ -162,7 +192,8 @@ class DetectionScore(LayerScore):
     def rows(self) -> list[Row]:
         """The observer, the pixels, contrast alone, one person, and what can be attained."""
         title = f"{self.experiment} ({self.measure})"
-        # Contrast alone has curves wherever a grid was shown, and the key says what a run without one lacks.
+        # Contrast alone has curves wherever a grid was shown, and the key says what a run without
+        # one lacks.
         gridded = self.contrast.shape is not None
         rows = []
         for responder, label, short, found in (
@@ -172,15 +203,24 @@ class DetectionScore(LayerScore):
         ):
             remarks = found.remarks(gridded)
             told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
-            reached = {ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)}
-            row = self.row(told, short, reached, "r_s", of_person=None if found.first is None else found.first.fraction)
+            reached = {
+                ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)
+            }
+            row = self.row(
+                told,
+                short,
+                reached,
+                "r_s",
+                of_person=None if found.first is None else found.first.fraction,
+            )
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         rows += [self._person(title, self.people[0])] if self.people else []
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
     def _person(self, title: str, first: People) -> Row:
-        found, (low, high) = first.ceiling, first.span
+        found = first.ceiling
+        (low, high) = first.span
         cells = {
             "in range": f"{number(found.value)} [{number(found.low)}, {number(found.high)}]",
             "of a person": "1",
@@ -188,12 +228,15 @@ class DetectionScore(LayerScore):
         }
         told = (
             f"{found.persons} people of {first.dataset}, {low:.3g} to {high:.3g} {self.unit}, from "
-            f"{number(min(found.scores))} to {number(max(found.scores))}; a flat CSF scores {number(first.flat)} there"
+            f"{number(min(found.scores))} to {number(max(found.scores))}; a flat CSF scores "
+            f"{number(first.flat)} there"
         )
         if not first.determined:
             told += ", as people do, so that a fraction says nothing"
         record = {
-            **{name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")},
+            **{
+                name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")
+            },
             "responder": PERSON,
             "in_range": found.value,
             "in_range_low": found.low,
@@ -232,7 +275,8 @@ def score_detection(
     Returns
     -------
     tuple of DetectionScore
-        In the order of the observer's layers; empty where there is no human reference to compare with.
+        In the order of the observer's layers; empty where there is no human reference to compare
+        with.
 
     Raises
     ------
@@ -241,17 +285,24 @@ def score_detection(
     """
     interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = layers_of(result) if layer is None else [layer]
-    found = (_score_layer(result, select(result, measure=measure, layer=name), interval) for name in layers)
+    found = (
+        _score_layer(result, select(result, measure=measure, layer=name), interval)
+        for name in layers
+    )
     return tuple(one for one in found if one is not None)
 
 
-def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any]) -> DetectionScore | None:
+def _score_layer(
+    result: xr.Dataset, found: Responses, interval: dict[str, Any]
+) -> DetectionScore | None:
     points = found.scored
     if points is None:
         return None
 
     (level, levels), *others = points.at.items()
-    shown = None if others or result.attrs.get("human_model") != "castle_csf" else conditions_of(result)
+    shown = (
+        None if others or result.attrs.get("human_model") != "castle_csf" else conditions_of(result)
+    )
     # Of the bootstrap over levels, intervals over people take the same size and seed.
     beside = () if shown is None else people(shown, levels, **interval)
 
@@ -259,14 +310,22 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
         response: tuple[FloatArray, FloatArray], grid: tuple[FloatArray, FloatArray], floor: float
     ) -> ResponderScore:
         if not told(*response):
-            attainable = statistics.attainable_alignment(np.broadcast_to(points.multiplier, response[0].shape))
-            none = statistics.Alignment(None, None, None, interval["confidence"], attainable, statistics.UNTOLD)
+            attainable = statistics.attainable_alignment(
+                np.broadcast_to(points.multiplier, response[0].shape)
+            )
+            none = statistics.Alignment(
+                None, None, None, interval["confidence"], attainable, statistics.UNTOLD
+            )
             slices = statistics.Slices(None, None, 0, None, None, 0, len(response[0]))
             return ResponderScore(none, slices, None, None, (_NOBODY,) * len(beside))
         return ResponderScore(
             statistics.align(points.multiplier, response[0], **interval),
             statistics.score_slices(points.multiplier, response[0]),
-            *(_iso_responses(found, points, grid[0], floor) if grid[0].size and told(*grid) else (None, None)),
+            *(
+                _iso_responses(found, points, grid[0], floor)
+                if grid[0].size and told(*grid)
+                else (None, None)
+            ),
             tuple(fraction_of(one, levels, points.multiplier, response[0]) for one in beside),
         )
 
@@ -284,8 +343,12 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
     ruler = np.broadcast_to(found.difference, found.grid.shape)
     facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
-        score=scored((points.response, points.status), (found.grid, found.status), found.noise_floor),
-        pixels=scored((points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0),
+        score=scored(
+            (points.response, points.status), (found.grid, found.status), found.noise_floor
+        ),
+        pixels=scored(
+            (points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0
+        ),
         contrast=scored((points.difference, sound[0]), (ruler, sound[1]), 0.0),
         people=beside,
         unit=str(result[f"scored_{level}"].attrs.get("units", "")),
@@ -299,12 +362,17 @@ def _iso_responses(
     at, rows = found.rows(grid)
     human = _human_at(found, points, at)
     known = np.isfinite(human)
-    names, where = next(iter(at.values()), np.arange(len(rows)))[known], rows[known]
+    names = next(iter(at.values()), np.arange(len(rows)))[known]
+    where = rows[known]
     if known.sum() < 2:
         return None, None
     return (
-        fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
-        fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
+        fit_iso_response(
+            names, found.difference, where, human[known], criterion="shape", floor=floor
+        ),
+        fit_iso_response(
+            names, found.difference, where, human[known], criterion="absolute", floor=floor
+        ),
     )
 
 
@@ -314,10 +382,13 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
     human = np.full(rows, np.nan)
     if found.curve is not None and tuple(at) == (found.curve[0],):
         level, where, sensitivity = found.curve
-        # A rounding error must not cost the last condition of a grid that ends with the human curve.
+        # A rounding error must not cost the last condition of a grid that ends with the human
+        # curve.
         inside = (at[level] >= where[0] * (1 - 1e-9)) & (at[level] <= where[-1] * (1 + 1e-9))
         scale = np.log10 if where[0] > 0 else np.asarray
-        human[inside] = 10 ** np.interp(scale(at[level][inside]), scale(where), np.log10(sensitivity))
+        human[inside] = 10 ** np.interp(
+            scale(at[level][inside]), scale(where), np.log10(sensitivity)
+        )
         return human
     same = np.ones((rows, len(points.sensitivity)), dtype=bool)
     for name, values in at.items():
@@ -327,7 +398,9 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
 
 
 def _beside_people(of: Fraction) -> dict[str, str]:
-    told = "not determined" if of.in_range is not None and of.fraction is None else number(of.fraction)
+    told = (
+        "not determined" if of.in_range is not None and of.fraction is None else number(of.fraction)
+    )
     # The pixels may do as a flat CSF does but for rounding, which is no minus 0.
     above = None if of.above_flat is None else round(of.above_flat, 2) + 0.0
     return {"in range": number(of.in_range), "of a person": told, "above flat": number(above)}

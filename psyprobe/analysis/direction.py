@@ -1,8 +1,10 @@
-"""Whether the angle between two features says anything: a feature that all but vanishes has no direction.
+"""Whether the angle between two features says anything: a feature that all but vanishes has no
+direction.
 
-Energy models, differences of Gaussians and any other filter bank give next to nothing for a uniform field: what is left
-is rounding, and an angle against it is one against noise. How far rounding turns a feature is measured: the reference
-is shown once more with about half of its pixels moved by one step of rounding.
+Energy models, differences of Gaussians and any other filter bank give next to nothing for a uniform
+field: what is left is rounding, and an angle against it is one against noise. How far rounding
+turns a feature is measured: the reference is shown once more with about half of its pixels moved by
+one step of rounding.
 """
 
 from __future__ import annotations
@@ -12,14 +14,19 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 
-#: Statuses of a trial's angle. TURNED: the reference's feature is so short beside the test's that its direction says
-#: little of the picture. UNDEFINED: rounding alone could make this angle.
-SOUND, TURNED, UNDEFINED = 0, 1, 2
+#: Statuses of a trial's angle. TURNED: the reference's feature is so short beside the test's that
+#: its direction says little of the picture. UNDEFINED: rounding alone could make this angle.
+SOUND = 0
+TURNED = 1
+UNDEFINED = 2
 
-STATUS = "status of the angle: 0 sound, 1 feature of the reference short beside the test's, 2 undefined"
+STATUS = (
+    "status of the angle: 0 sound, 1 feature of the reference short beside the test's, 2 undefined"
+)
 
 #: Measures that need no direction, and the one to name where others are undefined.
-DEFINED_ALWAYS, ADVISED = ("l1", "l2"), "l2"
+DEFINED_ALWAYS = ("l1", "l2")
+ADVISED = "l2"
 
 #: A feature of which rounding makes more than this share has no direction.
 _ROUNDED_AWAY = 0.1
@@ -37,8 +44,8 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
     angle : array_like of float, shape (...)
         S_ac, the angle over pi; NaN where a feature has length zero.
     lengths : array_like of float, shape (..., 3)
-        Of the test's feature, of the reference's, and of the difference that one step of rounding makes in the
-        reference's; feature units.
+        Of the test's feature, of the reference's, and of the difference that one step of rounding
+        makes in the reference's; feature units.
 
     Returns
     -------
@@ -47,9 +54,9 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
 
     Notes
     -----
-    An error of length e turns a feature of length l by at most arcsin(e / l). Where the sum of this for test and
-    reference is more than the angle, the angle is undefined, unless both features are exactly equal; and so it is
-    wherever e is more than a tenth of l.
+    An error of length e turns a feature of length l by at most arcsin(e / l). Where the sum of this
+    for test and reference is more than the angle, the angle is undefined, unless both features are
+    exactly equal; and so it is wherever e is more than a tenth of l.
 
     Examples
     --------
@@ -63,10 +70,13 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
     shorter = np.minimum(test, reference)
     lost = (shorter == 0) | (error > _ROUNDED_AWAY * shorter)
     turn = sum(
-        np.arcsin(np.divide(error, length, out=np.ones_like(error), where=~lost)) for length in (test, reference)
+        np.arcsin(np.divide(error, length, out=np.ones_like(error), where=~lost))
+        for length in (test, reference)
     )
     undefined = lost | ((found < turn / np.pi) & (found > 0))
-    return np.where(undefined, UNDEFINED, np.where(reference < _SHORT * test, TURNED, SOUND)).astype(np.float64)
+    return np.where(
+        undefined, UNDEFINED, np.where(reference < _SHORT * test, TURNED, SOUND)
+    ).astype(np.float64)
 
 
 def share_of(status: FloatArray, value: int) -> float:
@@ -75,5 +85,7 @@ def share_of(status: FloatArray, value: int) -> float:
 
 
 def told(values: FloatArray, status: FloatArray) -> bool:
-    """Whether responses may be made into a score: at most a tenth of them is undefined, and each has a value."""
+    """Whether responses may be made into a score: at most a tenth of them is undefined, and each
+    has a value.
+    """
     return share_of(status, UNDEFINED) <= _MOST_UNDEFINED and bool(np.isfinite(values).all())

@@ -1,11 +1,12 @@
-"""How far apart two feature vectors lie: angle, cosine, L1 and L2; and the angle as Cai et al. computed it, in float32.
+"""How far apart two feature vectors lie: angle, cosine, L1 and L2; and the angle as Cai et al.
+computed it, in float32.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Section 3, S_ac: the angle between two feature vectors over pi.
-Kahan (2006). How futile are mindless assessments of roundoff in floating-point computation? Section 12: the
-angle between two vectors by the arctangent of half-angle lengths.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Section 3, S_ac: the angle between two feature
+vectors over pi. Kahan (2006). How futile are mindless assessments of roundoff in floating-point
+computation? Section 12: the angle between two vectors by the arctangent of half-angle lengths.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from psyprobe.errors import InputError
 
 MEASURES = ("angular", "cosine", "l1", "l2")
 
-#: Values of one block (1 MiB of float64), and of one stripe of it and columns of that: a stripe stays in a processor's
-#: outer cache, and is no smaller, since calls of numpy cost a microsecond each. Sums are made of a part's values first,
-#: and then of the parts, which keeps rounding small.
-_BLOCK, _STRIPE, _COLUMNS, _PART = 1 << 17, 1 << 16, 1 << 13, 1 << 11
+#: Values of one block (1 MiB of float64), and of one stripe of it and columns of that: a stripe
+#: stays in a processor's outer cache, and is no smaller, since calls of numpy cost a microsecond
+#: each. Sums are made of a part's values first, and then of the parts, which keeps rounding small.
+_BLOCK = 1 << 17
+_STRIPE = 1 << 16
+_COLUMNS = 1 << 13
+_PART = 1 << 11
 
 #: Of the GPU's sum.
-_LANES, _WARP, _MOST_THREADS = 4, 32, 512
+_LANES = 4
+_WARP = 32
+_MOST_THREADS = 512
 
 #: Squared lengths below this have lost digits to underflow.
 _SMALLEST_SQUARE = 1e-290
@@ -42,15 +48,17 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
     test : array_like of float, shape (..., D)
         Features of the test images.
     reference : array_like of float, shape (..., D)
-        Features of the images they are compared with; leading dimensions broadcast against those of `test`.
+        Features of the images they are compared with; leading dimensions broadcast against those of
+        `test`.
 
     Returns
     -------
     dict of str to ndarray of float64, shape (...)
-        "angular": S_ac, angle over pi, 0 to 1 (orthogonal features give 0.5), as `angular_distance`;
-        "cosine": cosine similarity, -1 to 1; "l1": sum of absolute differences, in feature units;
-        "l2": Euclidean length of the difference, and "length": of the test's vector, in feature units. Angle and cosine
-        are NaN where one of both vectors has length zero, so that it points nowhere.
+        "angular": S_ac, angle over pi, 0 to 1 (orthogonal features give 0.5), as
+        `angular_distance`; "cosine": cosine similarity, -1 to 1; "l1": sum of absolute differences,
+        in feature units; "l2": Euclidean length of the difference, and "length": of the test's
+        vector, in feature units. Angle and cosine are NaN where one of both vectors has length
+        zero, so that it points nowhere.
 
     Raises
     ------
@@ -59,10 +67,11 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
 
     Notes
     -----
-    Everything is done in float64, stripe by stripe: extra memory is a few MiB, or a few vectors where one vector
-    is larger than that. With w = a - b, which is exact where a and b are close, and d = w (a + b) / (|a| + |b|), the
-    difference of their lengths, |u - v|² = (|w|² - d²) / (|a| |b|) of the unit vectors. Where this loses digits, which
-    is where a and b lie nearly along one line or more than a right angle apart, unit vectors are subtracted.
+    Everything is done in float64, stripe by stripe: extra memory is a few MiB, or a few vectors
+    where one vector is larger than that. With w = a - b, which is exact where a and b are close,
+    and d = w (a + b) / (|a| + |b|), the difference of their lengths, |u - v|² = (|w|² - d²) / (|a|
+    |b|) of the unit vectors. Where this loses digits, which is where a and b lie nearly along one
+    line or more than a right angle apart, unit vectors are subtracted.
 
     Examples
     --------
@@ -78,9 +87,9 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
 class SummedDistances:
     """Distances between vectors that come in parts, such as features of the frames of clips.
 
-    What is kept does not grow with the number of parts: sums of squares and products, and the mean of the parts. The
-    angle is that of `distances` but for vectors that all but have one direction: below about 1e-8 of the difference
-    of their lengths over one of these it is rounding.
+    What is kept does not grow with the number of parts: sums of squares and products, and the mean
+    of the parts. The angle is that of `distances` but for vectors that all but have one direction:
+    below about 1e-8 of the difference of their lengths over one of these it is rounding.
 
     Examples
     --------
@@ -121,14 +130,23 @@ class SummedDistances:
             "mean test": one.sum(axis=1),
             "mean reference": other.sum(axis=1),
         }
-        self._sums = {name: self._sums.get(name, 0.0) + times * value for name, value in new.items()}
+        self._sums = {
+            name: self._sums.get(name, 0.0) + times * value for name, value in new.items()
+        }
         self._parts += times * one.shape[1]
 
     def distances(self) -> dict[str, FloatArray]:
-        """Of the parts as one long vector: as `distances`, and "length", that of the test, shape (n,) each."""
-        test, reference, along, apart = (self._sums[name] for name in ("test", "reference", "along", "apart"))
+        """Of the parts as one long vector: as `distances`, and "length", that of the test, shape
+        (n,) each.
+        """
+        test, reference, along, apart = (
+            self._sums[name] for name in ("test", "reference", "along", "apart")
+        )
         if not np.isfinite(test + reference).all():
-            raise InputError("a feature holds values that are not finite; check the observer's input range and format")
+            raise InputError(
+                "a feature holds values that are not finite; check the observer's input range "
+                "and format"
+            )
         both = np.sqrt(test) * np.sqrt(reference)
         # |a x b|² = |a|² |d|² - (a d)² with d = a - b: no digits are lost where d is small.
         across = np.sqrt(np.clip(test * apart - along**2, 0.0, None))
@@ -146,7 +164,9 @@ class SummedDistances:
 
     def distances_of_means(self) -> dict[str, FloatArray]:
         """Of the means of the parts: as `distances`."""
-        test, reference = (self._sums[name] / self._parts for name in ("mean test", "mean reference"))
+        test, reference = (
+            self._sums[name] / self._parts for name in ("mean test", "mean reference")
+        )
         return distances(test, reference)
 
 
@@ -174,8 +194,9 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
     Notes
     -----
-    ``S_ac = (2 / pi) atan2(|u - v|, |u + v|)`` with ``u = a / |a|``, ``v = b / |b|``. The arccosine of the cosine,
-    which the paper's code takes, loses half the digits: in float32 nothing between 0 and 1.1e-4 can come out of it.
+    ``S_ac = (2 / pi) atan2(|u - v|, |u + v|)`` with ``u = a / |a|``, ``v = b / |b|``. The arccosine
+    of the cosine, which the paper's code takes, loses half the digits: in float32 nothing between 0
+    and 1.1e-4 can come out of it.
 
     Examples
     --------
@@ -194,9 +215,14 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     if np.isnan(angle).any():
         lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
         first = np.broadcast_to(a, (*angle.shape, np.shape(a)[-1]))[lost]
-        which = names[0] if _square(np.asarray(first, dtype=np.float64)) <= _SMALLEST_SQUARE else names[1]
+        which = (
+            names[0]
+            if _square(np.asarray(first, dtype=np.float64)) <= _SMALLEST_SQUARE
+            else names[1]
+        )
         raise InputError(
-            f"{which} feature vector {lost or (0,)} has length 0, so it points nowhere and no angle exists; choose "
+            f"{which} feature vector {lost or (0,)} has length 0, so it points nowhere and no "
+            "angle exists; choose "
             f"another layer, or leave out what gives no features at all"
         )
     return angle
@@ -215,14 +241,17 @@ def lengths(rows: npt.ArrayLike) -> FloatArray:
     >>> lengths([[3.0, 4.0], [0.0, 0.0]])
     array([5., 0.])
     """
-    return np.array([np.sqrt(_square(np.asarray(row, dtype=np.float64))) for row in np.asarray(rows)])
+    return np.array(
+        [np.sqrt(_square(np.asarray(row, dtype=np.float64))) for row in np.asarray(rows)]
+    )
 
 
 def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
-    """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine over pi.
+    """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine
+    over pi.
 
-    This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of its sums:
-    `angular_distance_float32` repeats those, too.
+    This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of
+    its sums: `angular_distance_float32` repeats those, too.
 
     Parameters
     ----------
@@ -248,7 +277,8 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
     outside = ~(np.abs(exact) <= 1 + 1e-6)
     if outside.any():
         raise InputError(
-            f"cosine similarity {exact[outside].flat[0]:g} is no cosine: it must lie within [-1, 1]; "
+            f"cosine similarity {exact[outside].flat[0]:g} is no cosine: it must lie within "
+            "[-1, 1]; "
             f"pass the 'cosine' of distances()"
         )
     rounded = np.clip(exact.astype(np.float32), -1, 1).astype(np.float64)
@@ -264,38 +294,55 @@ def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dic
         for name, found in ((names[1], others), (names[0], squares), (names[0], apart)):
             _check_finite(found, name, shape)
         nowhere = (squares <= _SMALLEST_SQUARE) | (others <= _SMALLEST_SQUARE)
-        length, other = np.where(nowhere, np.nan, np.sqrt(squares)), np.sqrt(others)
+        length = np.where(nowhere, np.nan, np.sqrt(squares))
+        other = np.sqrt(others)
         across = apart - (turned / (length + other)) ** 2
         chord = across / (length * other)
-        angular = 2 / np.pi * np.arctan2(np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0)))
+        angular = (
+            2 / np.pi * np.arctan2(np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0)))
+        )
     cosine = 1 - chord / 2
     for rows, u, v in _units(first, second, np.flatnonzero((across < apart / 2) | (chord > 2))):
         work = u * v
         cosine[rows] = np.clip(work.sum(axis=-1), -1.0, 1.0)
         along = np.sqrt(_square(np.add(u, v, out=work), work))
-        angular[rows] = 2 / np.pi * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
-    measured = {"angular": angular, "cosine": cosine, "l1": l1, "l2": np.sqrt(apart), "length": np.sqrt(squares)}
+        angular[rows] = (
+            2 / np.pi * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
+        )
+    measured = {
+        "angular": angular,
+        "cosine": cosine,
+        "l1": l1,
+        "l2": np.sqrt(apart),
+        "length": np.sqrt(squares),
+    }
     return {measure: found.reshape(shape) for measure, found in measured.items()}
 
 
-def _broadcast(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+def _broadcast(
+    a: npt.ArrayLike, b: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Both as rows, one where all are the same, and the shape of the answer."""
-    first, second = np.asarray(a), np.asarray(b)
+    first = np.asarray(a)
+    second = np.asarray(b)
     for array in (first, second):
         if array.dtype.kind not in "fiub" or array.ndim == 0:
             raise InputError(
-                f"features must be real numbers of shape (..., D), not {array.dtype} of shape {array.shape}"
+                f"features must be real numbers of shape (..., D), not {array.dtype} of shape "
+                f"{array.shape}"
             )
     if first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
         raise InputError(
-            f"feature vectors have {first.shape[-1]} and {second.shape[-1]} values along the last axis; "
+            f"feature vectors have {first.shape[-1]} and {second.shape[-1]} values along the "
+            "last axis; "
             f"both must come from the same layer of the same observer, and have at least one"
         )
     try:
         shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
     except ValueError:
         raise InputError(
-            f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do not broadcast; "
+            f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do "
+            "not broadcast; "
             f"give one reference, or one for each test"
         ) from None
     return _as_rows(first, shape), _as_rows(second, shape), shape
@@ -308,7 +355,9 @@ def _as_rows(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
-    """Of rows a and b and their difference w, shape (5, count): aa, bb, ww, w (a + b), and the sum of absolute w."""
+    """Of rows a and b and their difference w, shape (5, count): aa, bb, ww, w (a + b), and the sum
+    of absolute w.
+    """
     length = first.shape[-1]
     parts = np.empty((5, count, -(-length // _PART)))
     together = max(1, _STRIPE // min(length, _COLUMNS))
@@ -317,10 +366,17 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
         rows = slice(start, start + together)
         for left, right in pairwise(sorted({*range(0, whole, _COLUMNS), whole, length})):
             size = min(_PART, right - left)
-            chosen = (each[rows if len(each) > 1 else slice(1), left:right] for each in (first, second))
+            chosen = (
+                each[rows if len(each) > 1 else slice(1), left:right] for each in (first, second)
+            )
             a, b = (each.astype(np.float64).reshape(len(each), -1, size) for each in chosen)
             w = a - b
-            found = np.vecdot(a, a), np.vecdot(b, b), np.vecdot(w, w), np.vecdot(w, a) + np.vecdot(w, b)
+            found = (
+                np.vecdot(a, a),
+                np.vecdot(b, b),
+                np.vecdot(w, w),
+                np.vecdot(w, a) + np.vecdot(w, b),
+            )
             here = slice(left // _PART, -(-right // _PART))
             for place, of_parts in enumerate([*found, np.abs(w, out=w).sum(axis=-1)]):
                 parts[place, rows, here] = of_parts
@@ -343,20 +399,25 @@ def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> Non
     if bad.any():
         row = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), shape or (1,)))
         raise InputError(
-            f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); run the observer in "
+            f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); "
+            "run the observer in "
             f"float32 or better, and check its input range"
         )
 
 
 def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000 values."""
+    """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000
+    values.
+    """
     return np.asarray(np.multiply(rows, rows, out=out).sum(axis=-1))
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:
-    """S_ac as published: arccos, in float64, of a float32 cosine cut to [-1, 1], over pi, rounding errors included.
+    """S_ac as published: arccos, in float64, of a float32 cosine cut to [-1, 1], over pi, rounding
+    errors included.
 
-    The smallest difference above 0 is 1.1e-4; what is closer becomes 0. New work wants `angular_distance`.
+    The smallest difference above 0 is 1.1e-4; what is closer becomes 0. New work wants
+    `angular_distance`.
 
     Parameters
     ----------
@@ -370,11 +431,12 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
 
     Notes
     -----
-    Cai et al. computed the cosine in float32 on a GPU, where neighbouring images differ by less than a rounding
-    error: the printed scores of some observers depend on the order in which the GPU added its products. This adds
-    in that order (PyTorch's reduction kernel for one contiguous vector: four interleaved partial sums a thread, 512
-    threads a block, a tree within the block and another over the blocks; squares by fused multiply-add), and so
-    reproduces their stored responses of the image itself to all nine digits in the eight detection experiments.
+    Cai et al. computed the cosine in float32 on a GPU, where neighbouring images differ by less
+    than a rounding error: the printed scores of some observers depend on the order in which the GPU
+    added its products. This adds in that order (PyTorch's reduction kernel for one contiguous
+    vector: four interleaved partial sums a thread, 512 threads a block, a tree within the block and
+    another over the blocks; squares by fused multiply-add), and so reproduces their stored
+    responses of the image itself to all nine digits in the eight detection experiments.
 
     Examples
     --------
@@ -393,7 +455,8 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
 
 def _summed(values: FloatArray, squared: bool) -> FloatArray:
     """Sum over the last axis in float32, in the order of the GPU; of the squares if asked."""
-    leading, length = values.shape[:-1], values.shape[-1]
+    leading = values.shape[:-1]
+    length = values.shape[-1]
     vectors = -(-length // _LANES)
     threads = min(1 << (vectors.bit_length() - 1), _MOST_THREADS)
     each = -(-length // threads)
@@ -406,7 +469,9 @@ def _summed(values: FloatArray, squared: bool) -> FloatArray:
     for turn in range(rounds):
         part = padded[..., turn, :, :, :]
         # A fused multiply-add rounds once; float64 holds the exact product of two float32.
-        total = (total + part.astype(np.float64) ** 2).astype(np.float32) if squared else total + part
+        total = (
+            (total + part.astype(np.float64) ** 2).astype(np.float32) if squared else total + part
+        )
     lanes = total[..., 0]
     for lane in range(1, _LANES):
         lanes = lanes + total[..., lane]

@@ -1,13 +1,14 @@
 """The iso-response curve that resembles human sensitivity best.
 
-An observer whose responses have no criterion of their own (an angle between features is no threshold) has not one
-contrast sensitivity function but a family: one iso-response curve for each response level. Here the member of the
-family that resembles the human curve best is found, and what still separates the two is split into shape and shift.
+An observer whose responses have no criterion of their own (an angle between features is no
+threshold) has not one contrast sensitivity function but a family: one iso-response curve for each
+response level. Here the member of the family that resembles the human curve best is found, and what
+still separates the two is split into shape and shift.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Section 3.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Section 3.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ class IsoResponse(Recorded):
     criterion: Literal["shape", "absolute"]
     #: Response along the curve, in units of the measure.
     level: float
-    #: Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken out; log10 units
-    #: (0.3 is a factor of two, one octave).
+    #: Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken
+    #: out; log10 units (0.3 is a factor of two, one octave).
     shape_rmse: float
-    #: Mean of log10(observer's / human sensitivity): positive where the observer reaches the level at lower contrasts
-    #: than people detect. Log10 units.
+    #: Mean of log10(observer's / human sensitivity): positive where the observer reaches the level
+    #: at lower contrasts than people detect. Log10 units.
     shift: float
-    #: Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of the best). A wide
-    #: range says that the level, and with it the shift, is not determined by the data.
+    #: Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of
+    #: the best). A wide range says that the level, and with it the shift, is not determined by the
+    #: data.
     shift_range: tuple[float, float]
     #: Root mean square of log10(observer's / human sensitivity), shift included; log10 units.
     rmse: float
@@ -53,8 +55,8 @@ class IsoResponse(Recorded):
     above: int
     #: Conditions at which it stays under the level at all contrasts.
     below: int
-    #: Conditions among those reached at which the response falls under the level again at a higher contrast. The first
-    #: crossing counts.
+    #: Conditions among those reached at which the response falls under the level again at a higher
+    #: contrast. The first crossing counts.
     recrossed: int
     #: The conditions that reach the level: frequencies, luminances, ...
     at: tuple[float, ...]
@@ -79,8 +81,8 @@ def iso_contrast(
     Returns
     -------
     log10_contrast : ndarray of float64, shape (L, X)
-        Log10 contrast of the first crossing. -inf where the lowest contrast exceeds the level already, +inf
-        where no contrast reaches it.
+        Log10 contrast of the first crossing. -inf where the lowest contrast exceeds the level
+        already, +inf where no contrast reaches it.
     crossed : ndarray of bool, shape (L, X)
         True where the crossing lies inside the grid.
     recrossed : ndarray of bool, shape (L, X)
@@ -93,8 +95,8 @@ def iso_contrast(
 
     Notes
     -----
-    Between grid points log response is linear in log contrast, which is exact for power laws; next to a response
-    of 0 or below, response is linear in log contrast.
+    Between grid points log response is linear in log contrast, which is exact for power laws; next
+    to a response of 0 or below, response is linear in log contrast.
 
     Examples
     --------
@@ -103,14 +105,18 @@ def iso_contrast(
     >>> (10 ** found).round(3), crossed
     (array([[0.05,  inf]]), array([[ True, False]]))
     """
-    c, r = np.asarray(contrast, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    c = np.asarray(contrast, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
     levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
     if c.ndim != 1 or len(c) < 2 or r.shape[1:] != c.shape:
         raise InputError(
-            f"a response grid of shape {r.shape} does not fit {c.shape} contrasts; give (X, C) and (C,) with C >= 2"
+            f"a response grid of shape {r.shape} does not fit {c.shape} contrasts; give (X, C) "
+            "and (C,) with C >= 2"
         )
     if not (np.isfinite(r).all() and np.isfinite(levels).all()):
-        raise InputError("responses and levels must be finite; leave out conditions that were not measured")
+        raise InputError(
+            "responses and levels must be finite; leave out conditions that were not measured"
+        )
     if not (c[0] > 0 and (np.diff(c) > 0).all() and np.isfinite(c[-1])):
         raise InputError(f"contrasts must increase from above 0, not run {c[0]:g} ... {c[-1]:g}")
     over = r >= levels[:, None, None]
@@ -137,9 +143,10 @@ def fit_iso_response(
 ) -> IsoResponse | None:
     """The iso-response curve that resembles human contrast sensitivity best.
 
-    Every response of the grid above `floor` is tried as a level (400 quantiles of them on larger grids). Only
-    levels reached in every row compete, or, if there is none, in as many rows as any level reaches: a level that is
-    reached in half of the rows needs to fit half of the curve only, and would win for that reason.
+    Every response of the grid above `floor` is tried as a level (400 quantiles of them on larger
+    grids). Only levels reached in every row compete, or, if there is none, in as many rows as any
+    level reaches: a level that is reached in half of the rows needs to fit half of the curve only,
+    and would win for that reason.
 
     Parameters
     ----------
@@ -164,7 +171,8 @@ def fit_iso_response(
     Raises
     ------
     InputError
-        As for `iso_contrast`; also if `at` or the sensitivities do not fit the grid or are not above 0.
+        As for `iso_contrast`; also if `at` or the sensitivities do not fit the grid or are not
+        above 0.
 
     Examples
     --------
@@ -176,11 +184,13 @@ def fit_iso_response(
     >>> round(fit.shape_rmse, 12), fit.reached
     (0.0, 5)
     """
-    xs, human = np.asarray(at, dtype=np.float64), np.asarray(human_sensitivity, dtype=np.float64)
+    xs = np.asarray(at, dtype=np.float64)
+    human = np.asarray(human_sensitivity, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
     if xs.shape != r.shape[:1] or human.shape != xs.shape:
         raise InputError(
-            f"{xs.shape} conditions and {human.shape} sensitivities do not fit a response grid of {r.shape}"
+            f"{xs.shape} conditions and {human.shape} sensitivities do not fit a response grid "
+            f"of {r.shape}"
         )
     if not ((human > 0) & np.isfinite(human)).all():
         raise InputError("human sensitivity must be finite and above 0 in every row of the grid")
@@ -191,7 +201,8 @@ def fit_iso_response(
     count = crossed.sum(axis=-1)
     if not len(levels) or count.max() < 2:
         return None
-    # Sensitivity is 1 / contrast, so a log contrast below the human threshold is a positive deviation.
+    # Sensitivity is 1 / contrast, so a log contrast below the human threshold is a positive
+    # deviation.
     deviation = np.where(crossed, -log_c - np.log10(human), 0.0)
     n = np.maximum(count, 1)
     shift = deviation.sum(axis=-1) / n
@@ -222,6 +233,9 @@ def fit_iso_response(
 def _fraction(low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArray:
     """Where between two responses the level lies, 0 to 1."""
     positive = (low > 0) & (high > 0)
-    low, high, level = (np.where(positive, np.log(np.where(positive, each, 1.0)), each) for each in (low, high, level))
+    low, high, level = (
+        np.where(positive, np.log(np.where(positive, each, 1.0)), each)
+        for each in (low, high, level)
+    )
     rise = high - low
     return np.asarray((level - low) / np.where(rise == 0, 1.0, rise))

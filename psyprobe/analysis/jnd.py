@@ -1,10 +1,11 @@
-"""Just noticeable differences: read from responses at a given criterion, of the linear ideal observer, and ratios.
+"""Just noticeable differences: read from responses at a given criterion, of the linear ideal
+observer, and ratios.
 
 References
 ----------
 Legge, Foley (1980). Contrast masking in human vision. JOSA 70(12), 1458-1471: dip and handle.
-Burbeck, Regan (1983). Independence of orientation and size in spatial discriminations. JOSA 73(12), 1691-1694: 0.03 to
-0.07 of frequency beside 0.3 to 0.5 deg.
+Burbeck, Regan (1983). Independence of orientation and size in spatial discriminations. JOSA 73(12),
+1691-1694: 0.03 to 0.07 of frequency beside 0.3 to 0.5 deg.
 """
 
 from __future__ import annotations
@@ -19,11 +20,21 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.errors import InputError, unknown_name
 
 #: What can be said of a just noticeable difference.
-REACHED, NEVER, ABOVE, RECROSSED, UNDEFINED = "reached", "never reached", "above", "recrossed", "undefined"
+REACHED = "reached"
+NEVER = "never reached"
+ABOVE = "above"
+RECROSSED = "recrossed"
+UNDEFINED = "undefined"
 #: Pedestals of the dipper's handle, Michelson.
 HANDLE = (0.05, 0.5)
 #: What the ideal observer is known for.
-_TASKS = ("contrast", "contrast increment", "orientation deg", "orientation increment", "frequency weber")
+_TASKS = (
+    "contrast",
+    "contrast increment",
+    "orientation deg",
+    "orientation increment",
+    "frequency weber",
+)
 
 
 def jnd(
@@ -45,8 +56,9 @@ def jnd(
     jnd : ndarray of float64, shape (X,)
         NaN where it is not known. Between two differences log response is linear in log difference.
     status : ndarray of str, shape (X,)
-        "reached"; "recrossed" where responses fall under the level again; "above" where the smallest difference exceeds
-        it already; "never reached"; "undefined" where responses are, or the level is not above 0.
+        "reached"; "recrossed" where responses fall under the level again; "above" where the
+        smallest difference exceeds it already; "never reached"; "undefined" where responses are, or
+        the level is not above 0.
 
     Examples
     --------
@@ -54,12 +66,15 @@ def jnd(
     >>> found.round(3), status.tolist()
     (array([ 3., nan, nan]), ['reached', 'never reached', 'above'])
     """
-    r, at = np.asarray(response, dtype=np.float64), np.asarray(level, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
+    at = np.asarray(level, dtype=np.float64)
     known = np.isfinite(r).all(axis=-1) & np.isfinite(at) & (at > 0)
     scaled = np.where(known[:, None], r, 1.0) / np.where(known, at, 1.0)[:, None]
     log_d, crossed, again = (each[0] for each in iso_contrast(difference, scaled, 1.0))
     status = np.select(
-        [~known, crossed & again, crossed, np.isneginf(log_d)], [UNDEFINED, RECROSSED, REACHED, ABOVE], NEVER
+        [~known, crossed & again, crossed, np.isneginf(log_d)],
+        [UNDEFINED, RECROSSED, REACHED, ABOVE],
+        NEVER,
     )
     with np.errstate(over="ignore"):
         return np.where(known & crossed, 10.0**log_d, np.nan), status
@@ -89,18 +104,23 @@ def ideal_dprime(
 
     Notes
     -----
-    d'² = (c1² E(k1, k1) + c2² E(k2, k2) - 2 c1 c2 E(k1, k2)) / density for Gabors in cosine phase on a field without
-    end, with E(a, b) = (pi R² / 2) (exp(-R² |a - b|² / 4) + exp(-R² |a + b|² / 4)).
+    d'² = (c1² E(k1, k1) + c2² E(k2, k2) - 2 c1 c2 E(k1, k2)) / density for Gabors in cosine phase
+    on a field without end, with E(a, b) = (pi R² / 2) (exp(-R² |a - b|² / 4) + exp(-R² |a + b|² /
+    4)).
 
     Examples
     --------
     >>> float(ideal_dprime("orientation", 4.0, frequency=1, radius=1, contrast=0.1).round(3))
     6.072
     """
-    by, f, r, c2 = (np.asarray(each, dtype=np.float64) for each in (difference, frequency, radius, contrast))
+    by, f, r, c2 = (
+        np.asarray(each, dtype=np.float64) for each in (difference, frequency, radius, contrast)
+    )
     turned = np.radians(by) if task == "orientation" else np.zeros_like(by)
     if task not in ("contrast", "orientation", "frequency"):
-        raise unknown_name("task of the ideal observer", task, ["contrast", "orientation", "frequency"])
+        raise unknown_name(
+            "task of the ideal observer", task, ["contrast", "orientation", "frequency"]
+        )
     c1 = c2 + by if task == "contrast" else c2
     reference = 2 * np.pi * np.stack([f + 0 * by, 0 * by + 0 * f])
     longer = f * (1 + by) if task == "frequency" else f + 0 * by
@@ -108,23 +128,34 @@ def ideal_dprime(
 
     def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
         apart, together = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
-        return np.asarray(np.pi * r**2 / 2 * (np.exp(-(r**2) * apart / 4) + np.exp(-(r**2) * together / 4)))
+        return np.asarray(
+            np.pi * r**2 / 2 * (np.exp(-(r**2) * apart / 4) + np.exp(-(r**2) * together / 4))
+        )
 
     energy = (
-        c1**2 * overlap(test, test) + c2**2 * overlap(reference, reference) - 2 * c1 * c2 * overlap(test, reference)
+        c1**2 * overlap(test, test)
+        + c2**2 * overlap(reference, reference)
+        - 2 * c1 * c2 * overlap(test, reference)
     )
     return np.asarray(np.sqrt(np.maximum(energy, 0) / density))
 
 
 def ideal_jnd(
-    task: str, faint: npt.ArrayLike, *, frequency: npt.ArrayLike, radius: npt.ArrayLike, contrast: npt.ArrayLike
+    task: str,
+    faint: npt.ArrayLike,
+    *,
+    frequency: npt.ArrayLike,
+    radius: npt.ArrayLike,
+    contrast: npt.ArrayLike,
 ) -> FloatArray | None:
-    """Just noticeable difference of the linear ideal observer, at the criterion at which it detects a faint Gabor.
+    """Just noticeable difference of the linear ideal observer, at the criterion at which it detects
+    a faint Gabor.
 
     Parameters
     ----------
     task : str
-        Parameter and unit of what differs, as a page has them: "orientation deg", "frequency weber".
+        Parameter and unit of what differs, as a page has them: "orientation deg", "frequency
+        weber".
     faint : array_like of float
         Contrast that is told from none.
     frequency, radius, contrast
@@ -133,7 +164,8 @@ def ideal_jnd(
     Returns
     -------
     ndarray of float64 or None
-        None for a task without a closed form; NaN where the pattern is too faint for any difference.
+        None for a task without a closed form; NaN where the pattern is too faint for any
+        difference.
 
     Examples
     --------
@@ -142,7 +174,9 @@ def ideal_jnd(
     """
     if task not in _TASKS:
         return None
-    c_d, f, r, c = (np.asarray(each, dtype=np.float64) for each in (faint, frequency, radius, contrast))
+    c_d, f, r, c = (
+        np.asarray(each, dtype=np.float64) for each in (faint, frequency, radius, contrast)
+    )
     if task.startswith("contrast"):
         return c_d
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -153,7 +187,8 @@ def ideal_jnd(
 
 
 def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
-    """Smallest threshold on any pedestal over that on none: below 1 where a pedestal helps; None where unknown.
+    """Smallest threshold on any pedestal over that on none: below 1 where a pedestal helps; None
+    where unknown.
 
     Examples
     --------
@@ -168,7 +203,8 @@ def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
 def slope(
     level: npt.ArrayLike, threshold: npt.ArrayLike, within: tuple[float, float] = (0.0, math.inf)
 ) -> float | None:
-    """Least-squares slope of log threshold over log level, between two levels; None of fewer than two.
+    """Least-squares slope of log threshold over log level, between two levels; None of fewer than
+    two.
 
     Examples
     --------
@@ -183,7 +219,8 @@ def slope(
 
 
 def _known(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x, t = np.asarray(level, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
+    x = np.asarray(level, dtype=np.float64)
+    t = np.asarray(threshold, dtype=np.float64)
     if x.shape != t.shape or x.ndim != 1:
         raise InputError(f"{t.shape} thresholds do not fit {x.shape} levels; give one a level")
     known = np.isfinite(t)
@@ -191,10 +228,12 @@ def _known(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, 
 
 
 def anisotropy(frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike) -> FloatArray:
-    """Ratio of the just noticeable Weber fraction of frequency to the just noticeable turn, in radians.
+    """Ratio of the just noticeable Weber fraction of frequency to the just noticeable turn, in
+    radians.
 
-    It needs no criterion: any gives the same to an observer to whom only the distance between the waves' vectors
-    matters, and that is 1, as for pixels. People: 3.4 to 13 (Burbeck and Regan 1983).
+    It needs no criterion: any gives the same to an observer to whom only the distance between the
+    waves' vectors matters, and that is 1, as for pixels. People: 3.4 to 13 (Burbeck and Regan
+    1983).
 
     Parameters
     ----------

@@ -1,11 +1,13 @@
-"""Contrast matching: which contrast of one grating draws the response that a reference grating drew?
+"""Contrast matching: which contrast of one grating draws the response that a reference grating
+drew?
 
-How far an observer's matches lie from those of people is computed from stored responses; no observer is needed.
+How far an observer's matches lie from those of people is computed from stored responses; no
+observer is needed.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Section 3, contrast matching, and Equation 2.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Section 3, contrast matching, and Equation 2.
 """
 
 from __future__ import annotations
@@ -26,7 +28,15 @@ from psyprobe.analysis.intervals import (
     student_reach,
 )
 from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, status_of, values_of
+from psyprobe.analysis.responses import (
+    LayerScore,
+    chosen,
+    layer_facts,
+    layers_with,
+    levels_of,
+    status_of,
+    values_of,
+)
 from psyprobe.analysis.score import CONTRAST, NO_PEOPLE, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
 
@@ -43,13 +53,15 @@ _ROOT_TOLERANCE = 1e-5
 class Matches:
     """Matched contrasts, and which of them are none."""
 
-    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists,
-    #: NaN where too many responses are undefined to match any.
+    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where
+    #: no match exists, NaN where too many responses are undefined to match any.
     contrast: FloatArray
-    #: -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0.
+    #: -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws
+    #: as much, else 0.
     saturated: npt.NDArray[np.int8]
-    #: True where the response falls under that of the reference again at a higher contrast, so that more than one
-    #: contrast matches. `contrast` is then the lowest of them (method "bracket": any of them).
+    #: True where the response falls under that of the reference again at a higher contrast, so that
+    #: more than one contrast matches. `contrast` is then the lowest of them (method "bracket": any
+    #: of them).
     ambiguous: npt.NDArray[np.bool_]
 
 
@@ -58,7 +70,8 @@ class Estimate:
     """A value with its interval, in log10 contrast units."""
 
     value: float
-    #: Ends of the interval; None where all frequencies err alike, so that their spread tells nothing.
+    #: Ends of the interval; None where all frequencies err alike, so that their spread tells
+    #: nothing.
     low: float | None
     high: float | None
     #: Of the interval, in (0, 1).
@@ -75,13 +88,18 @@ class MatchingError(Recorded):
     pooled: Estimate
     #: Root mean square error of each frequency, log10 units.
     by_frequency: tuple[float, ...]
-    #: Correlation of the logarithms of these at frequencies next to each other, -1 to 1: the further above 0, the more
-    #: the intervals, which take frequencies as independent, are too narrow. None of three frequencies or equal errors.
+    #: Correlation of the logarithms of these at frequencies next to each other, -1 to 1: the
+    #: further above 0, the more the intervals, which take frequencies as independent, are too
+    #: narrow. None of three frequencies or equal errors.
     neighbours: float | None
 
 
 def match_contrast(
-    contrast: npt.ArrayLike, response: npt.ArrayLike, target: npt.ArrayLike, *, method: Method = "crossing"
+    contrast: npt.ArrayLike,
+    response: npt.ArrayLike,
+    target: npt.ArrayLike,
+    *,
+    method: Method = "crossing",
 ) -> Matches:
     """Contrast at which each response curve reaches each target.
 
@@ -94,9 +112,9 @@ def match_contrast(
     target : array_like of float, shape (K,)
         Responses to the reference gratings.
     method : {"crossing", "bracket"}, optional
-        "crossing": the lowest contrast at which the response rises to the target. "bracket": as in the code of Cai
-        et al., Brent's root between the ends of the contrast range, to 1e-5 in contrast; a curve that rises and
-        falls has several, and any of them is found.
+        "crossing": the lowest contrast at which the response rises to the target. "bracket": as in
+        the code of Cai et al., Brent's root between the ends of the contrast range, to 1e-5 in
+        contrast; a curve that rises and falls has several, and any of them is found.
 
     Returns
     -------
@@ -110,8 +128,8 @@ def match_contrast(
 
     Notes
     -----
-    Between contrasts log response is linear in log contrast, which is exact for power laws; next to a response of 0,
-    response is linear in log contrast.
+    Between contrasts log response is linear in log contrast, which is exact for power laws; next to
+    a response of 0, response is linear in log contrast.
 
     Examples
     --------
@@ -120,10 +138,13 @@ def match_contrast(
     >>> found.contrast.round(3), found.saturated
     (array([[0.25, 0.5 ], [0.75, 1.  ]]), array([[0, 0], [0, 1]], dtype=int8))
     """
-    c, r = np.asarray(contrast, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    c = np.asarray(contrast, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
     wanted = np.asarray(target, dtype=np.float64)
     if wanted.ndim != 1 or not np.isfinite(wanted).all():
-        raise InputError(f"targets must be finite responses of shape (K,), not of shape {wanted.shape}")
+        raise InputError(
+            f"targets must be finite responses of shape (K,), not of shape {wanted.shape}"
+        )
     if method not in ("crossing", "bracket"):
         raise InputError(f"method {method!r} must be 'crossing' or 'bracket'")
     # A target of 0 has no logarithm, and every response reaches it.
@@ -152,7 +173,8 @@ def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
             return float(np.exp(np.log(pair[0]) + fraction * np.log(pair[1] / pair[0])) - target)
         return float(pair[0] + fraction * (pair[1] - pair[0]) - target)
 
-    low, high = float(contrast[0]), float(contrast[-1])
+    low = float(contrast[0])
+    high = float(contrast[-1])
     if curve[0] < target and curve[-1] < target:
         return high
     if curve[0] > target and curve[-1] > target:
@@ -185,34 +207,45 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
 
     Notes
     -----
-    The published numbers are not normalised. An observer that responds in proportion to contrast shows perfect
-    contrast constancy once it is normalised, whatever it responds: so this comes close to assuming the answer.
+    The published numbers are not normalised. An observer that responds in proportion to contrast
+    shows perfect contrast constancy once it is normalised, whatever it responds: so this comes
+    close to assuming the answer.
 
     Examples
     --------
     >>> normalise_responses([0.5, 1.0], [[0.1, 0.4]])
     array([[0.25, 1.  ]])
     """
-    c, r = np.asarray(contrast, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    c = np.asarray(contrast, dtype=np.float64)
+    r = np.asarray(response, dtype=np.float64)
     if not np.isclose(c[-1], 1, rtol=1e-9, atol=0):
-        raise InputError(f"contrasts end at {c[-1]:g}; normalising needs the response at contrast 1")
+        raise InputError(
+            f"contrasts end at {c[-1]:g}; normalising needs the response at contrast 1"
+        )
     if not (r[..., -1] > 0).all():
         raise InputError(
-            f"{int((r[..., -1] <= 0).sum())} responses at contrast 1 are 0, and nothing can be divided by them; "
+            f"{int((r[..., -1] <= 0).sum())} responses at contrast 1 are 0, and nothing can be "
+            "divided by them; "
             f"match without normalising"
         )
     return np.asarray(r / r[..., -1:])
 
 
 def matching_error(
-    matched: npt.ArrayLike, human: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    matched: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> MatchingError:
     """Error of matched contrasts, in log10 units, with bootstrap intervals over frequencies.
 
     Parameters
     ----------
     matched, human : array_like of float, shape (K, F)
-        Contrasts that match K references at F frequencies, above 0: the observer's and those of people.
+        Contrasts that match K references at F frequencies, above 0: the observer's and those of
+        people.
     confidence, resamples, seed
         As for `psyprobe.analysis.align`.
 
@@ -224,19 +257,20 @@ def matching_error(
     Raises
     ------
     InputError
-        If shapes disagree, a contrast is not above 0, there are fewer than three frequencies, or a confidence or
-        number of resamples is out of range.
+        If shapes disagree, a contrast is not above 0, there are fewer than three frequencies, or a
+        confidence or number of resamples is out of range.
 
     Notes
     -----
     Whole frequencies are drawn, since the errors at one frequency go together. The interval is
-    value * exp(± t s), t the quantile of Student's t with F - 1 degrees of freedom, and s the larger of two: the
-    bootstrap standard deviation of the log of the error, times sqrt(F / (F - 1)); and that of the mean of a log-normal
-    of which nine frequencies may lack the worst, sqrt(v / F + v**2 / (2 F - 2)), v the variance of the logs of what is
-    averaged (errors below a fifth of the pooled one count as that). In simulations with 9 independent frequencies,
-    whose errors differ in size by a factor of 1.3 or 1.8 (standard deviation), it covers the error of endless
-    frequencies in 93 to 98 %. Neighbouring frequencies do not err independently, and then it covers less:
-    `neighbours` says how alike they are.
+    value * exp(± t s), t the quantile of Student's t with F - 1 degrees of freedom, and s the
+    larger of two: the bootstrap standard deviation of the log of the error, times sqrt(F / (F -
+    1)); and that of the mean of a log-normal of which nine frequencies may lack the worst, sqrt(v /
+    F + v**2 / (2 F - 2)), v the variance of the logs of what is averaged (errors below a fifth of
+    the pooled one count as that). In simulations with 9 independent frequencies, whose errors
+    differ in size by a factor of 1.3 or 1.8 (standard deviation), it covers the error of endless
+    frequencies in 93 to 98 %. Neighbouring frequencies do not err independently, and then it covers
+    less: `neighbours` says how alike they are.
 
     Examples
     --------
@@ -245,10 +279,12 @@ def matching_error(
     >>> round(found.mean.value, 4), round(found.pooled.value, 4), found.by_frequency
     (1.0, 1.291, (0.0, 1.0, 2.0))
     """
-    m, h = np.asarray(matched, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    m = np.asarray(matched, dtype=np.float64)
+    h = np.asarray(human, dtype=np.float64)
     if m.shape != h.shape or m.ndim != 2 or m.shape[1] < 3:
         raise InputError(
-            f"matches of shape {m.shape} do not fit human matches of shape {h.shape}; give (references, frequencies) "
+            f"matches of shape {m.shape} do not fit human matches of shape {h.shape}; give "
+            "(references, frequencies) "
             f"for both, with three frequencies at least"
         )
     if not (np.isfinite(m) & (m > 0)).all() or not (np.isfinite(h) & (h > 0)).all():
@@ -261,7 +297,9 @@ def matching_error(
         mean=_estimate(np.sqrt(squares), share, 1, confidence),
         pooled=_estimate(squares, share, 2, confidence),
         by_frequency=tuple(np.sqrt(squares).tolist()),
-        neighbours=neighbour_correlation(np.log(np.maximum(squares, max(_SMALL**2 * squares.mean(), 1e-300)))),
+        neighbours=neighbour_correlation(
+            np.log(np.maximum(squares, max(_SMALL**2 * squares.mean(), 1e-300)))
+        ),
     )
 
 
@@ -271,7 +309,8 @@ _SMALL = 0.2
 
 def _estimate(errors: FloatArray, share: FloatArray, power: int, confidence: float) -> Estimate:
     """Of the root, of that power, of the mean of what each frequency errs, itself to that power."""
-    mean, frequencies = float(errors.mean()), len(errors)
+    mean = float(errors.mean())
+    frequencies = len(errors)
     value = mean ** (1 / power)
     if np.ptp(errors) <= 1e-12 * mean:
         return Estimate(value, None, None, confidence)
@@ -285,18 +324,27 @@ def _estimate(errors: FloatArray, share: FloatArray, power: int, confidence: flo
     return Estimate(value, value / reach, value * reach, confidence)
 
 
-ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean")
-ERROR_POOLED = Metric("error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled")
+ERROR_MEAN = Metric(
+    "error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean"
+)
+ERROR_POOLED = Metric(
+    "error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled"
+)
 
 _KEY = (
-    "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a factor of two): of "
+    "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a "
+    "factor of two): of "
     "each frequency and then averaged, and of all matches at once. Smaller is better.",
-    "Intervals ({confidence} %) treat frequencies as independent. Neighbours are not, so the true intervals are wider.",
-    "sat. high, sat. low: matches that do not exist, because no contrast gives as large a response as the "
-    "reference, or because the lowest contrast gives a larger one. The end of the range of contrasts counts in "
+    "Intervals ({confidence} %) treat frequencies as independent. Neighbours are not, so the "
+    "true intervals are wider.",
+    "sat. high, sat. low: matches that do not exist, because no contrast gives as large a "
+    "response as the "
+    "reference, or because the lowest contrast gives a larger one. The end of the range of "
+    "contrasts counts in "
     "their place.",
     "ambiguous: matches with more than one contrast.",
-    "f32 floor, noise: share of responses to the reference at the floor of the paper's float32 arithmetic, and "
+    "f32 floor, noise: share of responses to the reference at the floor of the paper's float32 "
+    "arithmetic, and "
     "share not above the noise floor.",
 )
 
@@ -305,10 +353,11 @@ _KEY = (
 class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
 
-    #: In log10 contrast units, with both definitions; None where too many responses are undefined to match any.
+    #: In log10 contrast units, with both definitions; None where too many responses are undefined
+    #: to match any.
     error: MatchingError | None
-    #: Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
-    #: end of the contrast range, as those of `saturated_high` do.
+    #: Matches that do not exist since the lowest contrast draws more than the reference; they enter
+    #: the error with the end of the contrast range, as those of `saturated_high` do.
     saturated_low: int
     #: Matches that do not exist since no contrast draws as much.
     saturated_high: int
@@ -345,12 +394,19 @@ class MatchingScore(LayerScore):
 
     def rows(self) -> list[Row]:
         """The observer, the pixels where they were measured, and perfect constancy."""
-        how = [self.measure, *["bracket"] * (self.method == "bracket"), *["normalised"] * self.normalised]
+        how = [
+            self.measure,
+            *["bracket"] * (self.method == "bracket"),
+            *["normalised"] * self.normalised,
+        ]
         title = f"{self.experiment} ({', '.join(how)})"
         rows = [self._row(title, OBSERVER, "", "observer", self.score.error, self.score)]
         if self.pixels is not None:
             rows.append(self._row(title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels))
-        return [*rows, self._row(title, CONTRAST, "perfect constancy", "constancy", self.constancy, None)]
+        return [
+            *rows,
+            self._row(title, CONTRAST, "perfect constancy", "constancy", self.constancy, None),
+        ]
 
     def _row(
         self,
@@ -368,11 +424,18 @@ class MatchingScore(LayerScore):
         if error is not None:
             for metric, one in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled)):
                 reached[metric] = one.value, one.low, one.high
-        counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
+        counts = {
+            "sat. high": "saturated_high",
+            "sat. low": "saturated_low",
+            "ambiguous": "ambiguous",
+        }
         cells = {
             "mean [interval]": "-" if error is None else _interval(error.mean),
             "pooled [interval]": "-" if error is None else _interval(error.pooled),
-            **{heading: "" if found is None else f"{getattr(found, n)}/{found.total}" for heading, n in counts.items()},
+            **{
+                heading: "" if found is None else f"{getattr(found, n)}/{found.total}"
+                for heading, n in counts.items()
+            },
         }
         statistics = {
             "confidence": self.confidence,
@@ -383,15 +446,26 @@ class MatchingScore(LayerScore):
                 for metric, values in reached.items()
                 for end, value in zip(("", "_low", "_high"), values, strict=True)
             },
-            **{name: found and getattr(found, name) for name in ("saturated_low", "saturated_high", "ambiguous")},
+            **{
+                name: found and getattr(found, name)
+                for name in ("saturated_low", "saturated_high", "ambiguous")
+            },
             "matches": found and found.total,
         }
-        flags, note = "", ""
+        flags = ""
+        note = ""
         if found is not None and responder == OBSERVER:
             flags = "s" * (found.saturated > 0) + "a" * (found.ambiguous > 0)
             said = [f"{found.saturated} of {found.total} matches saturated"] * (found.saturated > 0)
             note = "; ".join([*said, *[f"{found.ambiguous} ambiguous"] * (found.ambiguous > 0)])
-        return self.row(Row(title, responder, label, cells, statistics), short, reached, "mean error", flags, note)
+        return self.row(
+            Row(title, responder, label, cells, statistics),
+            short,
+            reached,
+            "mean error",
+            flags,
+            note,
+        )
 
     def notes(self) -> list[str]:
         """What the headings mean."""
@@ -424,8 +498,10 @@ class MatchedCurves:
         at = np.argmin(np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0)
         if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
             raise InputError(
-                f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, and the result was "
-                f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at all of theirs"
+                f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, "
+                "and the result was "
+                f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at "
+                "all of theirs"
             )
         found = self.matches
         return Matches(found.contrast[:, at], found.saturated[:, at], found.ambiguous[:, at])
@@ -450,12 +526,14 @@ def match_result(
     method : {"crossing", "bracket"}, optional
         As for `match_contrast`; without it what the experiment names, else "crossing".
     normalised : bool, optional
-        Divide each response by that of its frequency at contrast 1; without it what the experiment says, else not.
+        Divide each response by that of its frequency at contrast 1; without it what the experiment
+        says, else not.
 
     Raises
     ------
     InputError
-        If this is no matching result, several layers were run and none was named, or values are not finite.
+        If this is no matching result, several layers were run and none was named, or values are not
+        finite.
     UnknownNameError
         If the measure or layer is not in the result.
     """
@@ -500,10 +578,14 @@ def score_matching(
     interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = matching_layers(result) if layer is None else [layer]
     how: dict[str, Any] = {"measure": measure, "method": method, "normalised": normalised}
-    return tuple(_score_layer(result, match_result(result, layer=name, **how), interval) for name in layers)
+    return tuple(
+        _score_layer(result, match_result(result, layer=name, **how), interval) for name in layers
+    )
 
 
-def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, Any]) -> MatchingScore:
+def _score_layer(
+    result: xr.Dataset, found: MatchedCurves, interval: dict[str, Any]
+) -> MatchingScore:
     def matched(of: xr.Dataset, whose: str = "") -> MatchedCurves:
         return _matched(of, whose, found.measure, found.layer, found.method, found.normalised)
 
@@ -530,7 +612,9 @@ def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, A
 
 def matching_layers(result: xr.Dataset) -> list[str]:
     """As `psyprobe.analysis.responses.layers_of`, of a matching result."""
-    return layers_with(result, "matching", ("response", "reference_response", "human_match", "noise_floor"))
+    return layers_with(
+        result, "matching", ("response", "reference_response", "human_match", "noise_floor")
+    )
 
 
 def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
@@ -550,24 +634,38 @@ def _matched(
 ) -> MatchedCurves:
     curves, target = _responses(result, measure, layer, whose)
     (level,) = levels_of(result)
-    frequency, contrast = (result[name].values.astype(np.float64) for name in (level, result.attrs["difference"]))
-    # A match stands on the response to its reference, and on the like response to a test; weaker ones may be undefined.
-    known = told(target, status_of(result, f"{whose}reference_response", measure, layer)) and np.isfinite(curves).all()
+    frequency, contrast = (
+        result[name].values.astype(np.float64) for name in (level, result.attrs["difference"])
+    )
+    # A match stands on the response to its reference, and on the like response to a test; weaker
+    # ones may be undefined.
+    known = (
+        told(target, status_of(result, f"{whose}reference_response", measure, layer))
+        and np.isfinite(curves).all()
+    )
     if normalised and known:
-        own = np.flatnonzero(np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0))
+        own = np.flatnonzero(
+            np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0)
+        )
         if not own.size:
             raise InputError(
-                f"normalising needs the response of the reference frequency, {result.attrs['reference_frequency']:g} "
-                f"cpd, at contrast 1, and it is not among the test frequencies; match without normalising"
+                "normalising needs the response of the reference frequency, "
+                f"{result.attrs['reference_frequency']:g} "
+                "cpd, at contrast 1, and it is not among the test frequencies; match without "
+                "normalising"
             )
         curves, target = normalise_responses(contrast, curves), target / curves[own[0], -1]
     measured = f"measured_{level}"
     return MatchedCurves(
         frequency=frequency,
         reference_contrast=result["reference_contrast"].values.astype(np.float64),
-        matches=match_contrast(contrast, curves, target, method=method) if known else _unmatched(target, curves),
+        matches=match_contrast(contrast, curves, target, method=method)
+        if known
+        else _unmatched(target, curves),
         measured_frequency=result[measured].values.astype(np.float64),
-        human=result["human_match"].transpose("reference_contrast", measured).values.astype(np.float64),
+        human=result["human_match"]
+        .transpose("reference_contrast", measured)
+        .values.astype(np.float64),
         layer=layer,
         measure=measure,
         method=method,
@@ -575,8 +673,12 @@ def _matched(
     )
 
 
-def _responses(result: xr.Dataset, measure: str, layer: str, whose: str) -> tuple[FloatArray, FloatArray]:
-    """Curves (F, C) and responses to the references (K,), of a layer or of the pixels ("pixels_")."""
+def _responses(
+    result: xr.Dataset, measure: str, layer: str, whose: str
+) -> tuple[FloatArray, FloatArray]:
+    """Curves (F, C) and responses to the references (K,), of a layer or of the pixels
+    ("pixels_").
+    """
     order = [*levels_of(result), str(result.attrs["difference"]), "reference_contrast"]
     return (
         values_of(result, f"{whose}response", measure, layer, order),
@@ -586,9 +688,15 @@ def _responses(result: xr.Dataset, measure: str, layer: str, whose: str) -> tupl
 
 def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
     shape = len(target), len(curves)
-    return Matches(np.full(shape, np.nan), np.zeros(shape, dtype=np.int8), np.zeros(shape, dtype=bool))
+    return Matches(
+        np.full(shape, np.nan), np.zeros(shape, dtype=np.int8), np.zeros(shape, dtype=bool)
+    )
 
 
 def _interval(estimate: Estimate) -> str:
-    ends = "" if estimate.low is None or estimate.high is None else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
+    ends = (
+        ""
+        if estimate.low is None or estimate.high is None
+        else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
+    )
     return f"{estimate.value:.3f}{ends}"

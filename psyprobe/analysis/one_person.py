@@ -1,9 +1,10 @@
-"""One person in the place of a model: what people whose thresholds are known would score in a detection test.
+"""One person in the place of a model: what people whose thresholds are known would score in a
+detection test.
 
-Ranks know no criterion, so a person needs no responses: any that rise with contrast over his own threshold give the
-same score. How well a person does depends on the range of levels at which he was measured, and so does a model; the two
-are compared on the same range, and beside them stands what an observer without any contrast sensitivity function
-scores there.
+Ranks know no criterion, so a person needs no responses: any that rise with contrast over his own
+threshold give the same score. How well a person does depends on the range of levels at which he was
+measured, and so does a model; the two are compared on the same range, and beside them stands what
+an observer without any contrast sensitivity function scores there.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ class Ceiling(Recorded):
 
 
 def ceiling(
-    scores: FloatArray, *, error: bool, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    scores: FloatArray,
+    *,
+    error: bool,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> Ceiling:
     """The mean of persons' scores, with an interval over persons.
 
@@ -69,9 +75,9 @@ def ceiling(
 
     Notes
     -----
-    Persons are drawn with replacement. The interval is value ± t s, with s the standard deviation of the samples' means
-    times sqrt(P / (P - 1)) and Student's t with P - 1 degrees of freedom: on the logarithm for errors, on Fisher's z
-    for correlations.
+    Persons are drawn with replacement. The interval is value ± t s, with s the standard deviation
+    of the samples' means times sqrt(P / (P - 1)) and Student's t with P - 1 degrees of freedom: on
+    the logarithm for errors, on Fisher's z for correlations.
 
     Examples
     --------
@@ -80,12 +86,19 @@ def ceiling(
     '0.875 [0.72, 0.95]'
     """
     check_resampling(confidence, resamples)
-    n, value = len(scores), float(np.mean(scores))
+    n = len(scores)
+    value = float(np.mean(scores))
     samples = draw_counts(n, resamples, seed) @ scores / n
     forward, back = (np.log, np.exp) if error else (fisher, np.tanh)
     reach = student_reach(forward(samples), n, confidence)
     low, high = (float(back(forward(value) + side * reach)) for side in (-1, 1))
-    return Ceiling(value, min(low, value), max(high, value), float(np.std(scores, ddof=1)), tuple(scores.tolist()))
+    return Ceiling(
+        value,
+        min(low, value),
+        max(high, value),
+        float(np.std(scores, ddof=1)),
+        tuple(scores.tolist()),
+    )
 
 
 def shape_alignment(log_ratio: FloatArray) -> float:
@@ -99,8 +112,9 @@ def shape_alignment(log_ratio: FloatArray) -> float:
     Returns
     -------
     float
-        As `psyprobe.analysis.alignment_score`, of responses that rise with contrast over the observer's own threshold.
-        A ratio that is the same at all levels scores 1: only the shape counts.
+        As `psyprobe.analysis.alignment_score`, of responses that rise with contrast over the
+        observer's own threshold. A ratio that is the same at all levels scores 1: only the shape
+        counts.
 
     Examples
     --------
@@ -109,7 +123,9 @@ def shape_alignment(log_ratio: FloatArray) -> float:
     """
     response = np.round(np.log10(MULTIPLIERS) + (log_ratio - log_ratio.mean())[:, None], 12)
     multiplier = np.broadcast_to(MULTIPLIERS, response.shape)
-    return float(weighted_spearman(multiplier.ravel(), response.ravel(), np.ones((1, response.size)))[0])
+    return float(
+        weighted_spearman(multiplier.ravel(), response.ravel(), np.ones((1, response.size)))[0]
+    )
 
 
 @dataclass(frozen=True)
@@ -121,10 +137,10 @@ class Person:
     #: Ends of the range of levels at which he was measured.
     low: float
     high: float
-    #: By name: "alignment" at the levels at which he was measured, "alignment_grid" at those of the experiment within
-    #: his range, where "flat_grid" is that of a flat contrast sensitivity function; "gain", "rmse_log10",
-    #: "shape_rmse_log10" against castleCSF; the same behind "_others" against the mean of the others of the data set,
-    #: where there are enough.
+    #: By name: "alignment" at the levels at which he was measured, "alignment_grid" at those of the
+    #: experiment within his range, where "flat_grid" is that of a flat contrast sensitivity
+    #: function; "gain", "rmse_log10", "shape_rmse_log10" against castleCSF; the same behind
+    #: "_others" against the mean of the others of the data set, where there are enough.
     scores: Mapping[str, float]
     #: How many levels each of the first two stands on: "n_x", "n_grid".
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -132,7 +148,8 @@ class Person:
 
 @lru_cache(maxsize=32)
 def persons(shown: Conditions, levels: tuple[float, ...]) -> tuple[Person, ...]:
-    """The persons of all data sets who were measured under the conditions of an experiment, or near them.
+    """The persons of all data sets who were measured under the conditions of an experiment, or near
+    them.
 
     Parameters
     ----------
@@ -150,10 +167,12 @@ def persons(shown: Conditions, levels: tuple[float, ...]) -> tuple[Person, ...]:
     """
     table = matched_thresholds(shown)
     table = table[table["observer"] != "mean"]
-    log_s, log_d = np.log10(table["sensitivity_transported"]), np.log10(table["sensitivity"] / table["castle"])
+    log_s = np.log10(table["sensitivity_transported"])
+    log_d = np.log10(table["sensitivity"] / table["castle"])
     table = table.assign(x=table["x"].map(lambda x: float(f"{x:.5g}")), log_s=log_s, d=log_d)
     means = table.groupby(["dataset", "observer", "x"], as_index=False)[["log_s", "d"]].mean()
-    fewest, grid = _LEVELS[shown.level], np.array(levels)
+    fewest = _LEVELS[shown.level]
+    grid = np.array(levels)
     flat = -np.log10(_castle(shown, grid))
     found = []
     for (dataset, observer), own in means.groupby(["dataset", "observer"]):
@@ -177,7 +196,8 @@ def _person(
     flat: FloatArray,
     fewest: int,
 ) -> Person:
-    x, d = own["x"].to_numpy(), own["d"].to_numpy()
+    x = own["x"].to_numpy()
+    d = own["d"].to_numpy()
     inside = within(grid, x[0], x[-1])
     at = grid[inside]
     scores = {"gain": 10 ** float(d.mean()), **_errors(d, ""), "alignment": shape_alignment(d)}
@@ -191,12 +211,24 @@ def _person(
         apart = own.set_index("x")["log_s"][common].to_numpy() - known.to_numpy()
         at = grid[within(grid, common[0], common[-1])]
         scores |= {**_errors(apart, "_others"), "alignment_others": shape_alignment(apart)}
-        scores["alignment_others_grid"] = shape_alignment(np.interp(np.log(at), np.log(common), apart))
-    return Person(dataset, observer, float(x[0]), float(x[-1]), scores, {"n_x": len(x), "n_grid": int(inside.sum())})
+        scores["alignment_others_grid"] = shape_alignment(
+            np.interp(np.log(at), np.log(common), apart)
+        )
+    return Person(
+        dataset,
+        observer,
+        float(x[0]),
+        float(x[-1]),
+        scores,
+        {"n_x": len(x), "n_grid": int(inside.sum())},
+    )
 
 
 def _errors(d: FloatArray, suffix: str) -> dict[str, float]:
-    return {f"rmse_log10{suffix}": float(np.sqrt(np.mean(d**2))), f"shape_rmse_log10{suffix}": float(np.std(d))}
+    return {
+        f"rmse_log10{suffix}": float(np.sqrt(np.mean(d**2))),
+        f"shape_rmse_log10{suffix}": float(np.std(d)),
+    }
 
 
 def within(levels: FloatArray, low: float, high: float) -> Any:
@@ -224,7 +256,9 @@ class People(Recorded):
 
     @property
     def determined(self) -> bool:
-        """Whether people score so much more than a flat contrast sensitivity function that a fraction says anything."""
+        """Whether people score so much more than a flat contrast sensitivity function that a
+        fraction says anything.
+        """
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
 
 
@@ -240,7 +274,8 @@ def people(shown: Conditions, levels: FloatArray, **interval: Any) -> tuple[Peop
 
     Notes
     -----
-    Data sets in which a flat contrast sensitivity function scores as high as people, or nearly, come last.
+    Data sets in which a flat contrast sensitivity function scores as high as people, or nearly,
+    come last.
 
     Examples
     --------
@@ -256,28 +291,39 @@ def people(shown: Conditions, levels: FloatArray, **interval: Any) -> tuple[Peop
         People(
             name,
             tuple((each.low, each.high) for each in own),
-            ceiling(np.array([each.scores["alignment_grid"] for each in own]), error=False, **interval),
+            ceiling(
+                np.array([each.scores["alignment_grid"] for each in own]), error=False, **interval
+            ),
             float(np.mean([each.scores["flat_grid"] for each in own])),
         )
         for name, own in sets.items()
         if len(own) >= FEWEST
     ]
-    return tuple(sorted(found, key=lambda one: (not one.determined, -one.ceiling.persons, one.span[0] / one.span[1])))
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (not one.determined, -one.ceiling.persons, one.span[0] / one.span[1]),
+        )
+    )
 
 
 @dataclass(frozen=True)
 class Fraction(Recorded):
     """A score as a fraction of what one person scores on the same range."""
 
-    #: Mean over persons of r_s on the levels within the range of each; None where it does not exist.
+    #: Mean over persons of r_s on the levels within the range of each; None where it does not
+    #: exist.
     in_range: float | None
-    #: That over the ceiling: 1 is as good as another person, and may be exceeded. None where nothing is to be divided.
+    #: That over the ceiling: 1 is as good as another person, and may be exceeded. None where
+    #: nothing is to be divided.
     fraction: float | None
     #: 0 for an observer without any contrast sensitivity function, 1 for a person.
     above_flat: float | None
 
 
-def fraction_of(of: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray) -> Fraction:
+def fraction_of(
+    of: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
+) -> Fraction:
     """What an observer scores on the range of each person, over what the persons do.
 
     Parameters

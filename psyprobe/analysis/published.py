@@ -1,20 +1,23 @@
-"""What Cai et al. found of 45 models, for display beside one's own: printed scores, and stored responses to replay.
+"""What Cai et al. found of 45 models, for display beside one's own: printed scores, and stored
+responses to replay.
 
-Two files hold what a model responded, in the layout in which the responses of Cai et al. (2025) are kept:
+Two files hold what a model responded, in the layout in which the responses of Cai et al. (2025) are
+kept:
 
-* at multiples of the human threshold, a table (``.csv`` or ``.csv.gz``) with a line for each score point and the
-  columns ``model``, ``test``, ``x`` (the level: cpd, cd/m², deg² or mask contrast), ``multiplier`` (of the human
-  sensitivity or, on masks, of the human threshold), ``stimulus_contrast`` and ``s_ac``;
-* on the level grid, a folder with a ``TEST.npz`` for each test: ``s_ac`` (models, X, C), ``x`` (X,), ``contrast``
-  (C,), ``models``.
+* at multiples of the human threshold, a table (``.csv`` or ``.csv.gz``) with a line for each score
+  point and the columns ``model``, ``test``, ``x`` (the level: cpd, cd/m², deg² or mask contrast),
+  ``multiplier`` (of the human sensitivity or, on masks, of the human threshold),
+  ``stimulus_contrast`` and ``s_ac``;
+* on the level grid, a folder with a ``TEST.npz`` for each test: ``s_ac`` (models, X, C), ``x``
+  (X,), ``contrast`` (C,), ``models``.
 
-The model ``no_encoder`` holds the responses of the images themselves, the baseline of all others. Other models
-whose responses lie in such files are replayed alike.
+The model ``no_encoder`` holds the responses of the images themselves, the baseline of all others.
+Other models whose responses lie in such files are replayed alike.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR, arXiv 2502.20256. Figure 6.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR, arXiv 2502.20256. Figure 6.
 """
 
 from __future__ import annotations
@@ -78,14 +81,15 @@ class PublishedScore:
     experiment: str
     #: Their name.
     test: str
-    #: Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units).
+    #: Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled";
+    #: log10 units).
     metric: str
     #: Of the final table, which the authors' results pages show.
     score: float
     #: Of the table before they rescaled the chromatic stimuli; None where it has no such number.
     submission: float | None
-    #: Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
-    #: where those are not stored.
+    #: Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their
+    #: float32 arccosine; None where those are not stored.
     float32_floor: float | None
 
 
@@ -114,9 +118,14 @@ Table = dict[tuple[str, str], FloatArray]
 
 
 def replay(
-    table: str | Path, grids: str | Path, *, models: Iterable[str] | None = None, tests: Iterable[str] | None = None
+    table: str | Path,
+    grids: str | Path,
+    *,
+    models: Iterable[str] | None = None,
+    tests: Iterable[str] | None = None,
 ) -> list[xr.Dataset]:
-    """Stored responses of models as results, which `score`, `scoreboard` and `plot` take like those of a run.
+    """Stored responses of models as results, which `score`, `scoreboard` and `plot` take like those
+    of a run.
 
     Parameters
     ----------
@@ -132,15 +141,16 @@ def replay(
     Returns
     -------
     list of xarray.Dataset
-        One for each model and test, model by model, as "replay:MODEL" in the experiment of that name with
-        "_published". Attribute `replayed` is 1. The only measure is "angular_float32", their angle by a float32
-        arccosine, or for ColorVideoVDP ("cvvdp_hdr") "difference". The noise floor was not measured, and is 0. The
-        human curve is known at the score points only.
+        One for each model and test, model by model, as "replay:MODEL" in the experiment of that
+        name with "_published". Attribute `replayed` is 1. The only measure is "angular_float32",
+        their angle by a float32 arccosine, or for ColorVideoVDP ("cvvdp_hdr") "difference". The
+        noise floor was not measured, and is 0. The human curve is known at the score points only.
 
     Raises
     ------
     InputError
-        If a file cannot be read, lacks a column or the baseline, or holds what lies on no human curve.
+        If a file cannot be read, lacks a column or the baseline, or holds what lies on no human
+        curve.
     UnknownNameError
         If a model or test is not in the files.
 
@@ -168,18 +178,30 @@ def replay(
 def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> xr.Dataset:
     values, contrasts, grid, points = _stored(table, grids, model, test)
     _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
-    about, scored, multiplier, contrast = _TESTS[test], points[:, 0, 0], points[0, :, 1], points[..., 2]
+    about = _TESTS[test]
+    scored = points[:, 0, 0]
+    multiplier = points[0, :, 1]
+    contrast = points[..., 2]
     masked = about["level"] == "mask_contrast"
     thresholds = contrast * (1 / multiplier if masked else multiplier)
     if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
         raise InputError(
-            f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold at each level; "
-            f"stimulus_contrast must be {'multiplier * threshold' if masked else '1 / (multiplier * sensitivity)'}"
+            f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold "
+            "at each level; "
+            "stimulus_contrast must be "
+            f"{'multiplier * threshold' if masked else '1 / (multiplier * sensitivity)'}"
         )
     sensitivity = 1 / np.median(thresholds, axis=1)
     measure = "difference" if model in _METRICS else "angular_float32"
-    level = {name: about[key] for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))}
-    difference = {"name": "contrast", "unit": "1", "label": about["contrast"], "kind": about["kind"]}
+    level = {
+        name: about[key] for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))
+    }
+    difference = {
+        "name": "contrast",
+        "unit": "1",
+        "label": about["contrast"],
+        "kind": about["kind"],
+    }
     layout = {
         "levels": [{**level, "values": values, "scored": scored}],
         "difference": {**difference, "values": contrasts},
@@ -209,35 +231,49 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
 def _read_table(path: Path) -> Table:
     """Rows (x, multiplier, contrast, response) of each model and test."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
             reader = csv.DictReader(file)
             missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
             if missing:
-                raise InputError(f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}")
+                raise InputError(
+                    f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}"
+                )
             rows: dict[tuple[str, str], list[list[float]]] = {}
             for number, row in enumerate(reader, 2):
                 try:
                     values = [float(row[name]) for name in _COLUMNS[2:]]
                 except (TypeError, ValueError):
-                    raise InputError(f"{path}, line {number}: {row} holds something that is no number") from None
+                    raise InputError(
+                        f"{path}, line {number}: {row} holds something that is no number"
+                    ) from None
                 rows.setdefault((row["model"], row["test"]), []).append(values)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return {key: np.array(values) for key, values in rows.items()}
 
 
-def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Levels (X,), contrasts (C,) and responses (X, C) of the grid, and the table's rows of score points, (K, M, 4)."""
+def _stored(
+    table: Table, grids: Path, model: str, test: str
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Levels (X,), contrasts (C,) and responses (X, C) of the grid, and the table's rows of score
+    points, (K, M, 4).
+    """
     if (model, test) not in table:
         raise InputError(
             f"there are no responses of {model} at multiples of the human threshold in {test}"
             + ("; they are the baseline of all others" if model == BASELINE else "")
         )
     rows = table[model, test]
-    scored, multiplier = np.unique(rows[:, 0]), np.unique(rows[:, 1])
+    scored = np.unique(rows[:, 0])
+    multiplier = np.unique(rows[:, 1])
     if len(rows) != len(scored) * len(multiplier) or not np.isfinite(rows).all():
         raise InputError(
-            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each of "
+            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with "
+            "each of "
             f"{len(multiplier)} multipliers, once and finite"
         )
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
@@ -246,14 +282,19 @@ def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArra
         held = read_npz(path)
         held = {name: held[name] for name in ("s_ac", "x", "contrast", "models")}
     except (InputError, KeyError) as error:
-        raise InputError(f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models") from None
+        raise InputError(
+            f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models"
+        ) from None
     models = [str(name) for name in held["models"]]
     if model not in models:
         raise unknown_name(f"model in {path.name}", model, models)
     shape = (len(models), *held["x"].shape, *held["contrast"].shape)
     if held["s_ac"].shape != shape:
-        raise InputError(f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}")
+        raise InputError(
+            f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}"
+        )
     x, contrast, grid = (
-        values.astype(np.float64) for values in (held["x"], held["contrast"], held["s_ac"][models.index(model)])
+        values.astype(np.float64)
+        for values in (held["x"], held["contrast"], held["s_ac"][models.index(model)])
     )
     return x, contrast, grid, rows

@@ -1,4 +1,6 @@
-"""Results of runs that compare features, as labelled arrays: how they are named, read and scored layer by layer."""
+"""Results of runs that compare features, as labelled arrays: how they are named, read and scored
+layer by layer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.direction import ADVISED, DEFINED_ALWAYS, SOUND, STATUS, TURNED, UNDEFINED, share_of
+from psyprobe.analysis.direction import (
+    ADVISED,
+    DEFINED_ALWAYS,
+    SOUND,
+    STATUS,
+    TURNED,
+    UNDEFINED,
+    share_of,
+)
 from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
@@ -29,7 +39,8 @@ MEASURE_LABELS = {
     "difference": "Difference (the metric's own scale)",
 }
 
-#: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over pi.
+#: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over
+#: pi.
 FLOAT32_FLOOR = 1.1e-4
 
 
@@ -66,7 +77,8 @@ class Responses:
     levels: dict[str, FloatArray]
     #: Contrasts, or other differences, of the grid, shape (D,).
     difference: FloatArray
-    #: Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a level grid.
+    #: Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a
+    #: level grid.
     grid: FloatArray
     #: Of these, as `psyprobe.analysis.direction.angle_status` gives it.
     status: FloatArray
@@ -75,11 +87,14 @@ class Responses:
     pixels_status: FloatArray
     #: None without a human reference.
     scored: Scored | None
-    #: The human curve: its level, the values of that, and 1 / threshold; None where people are known point by point.
+    #: The human curve: its level, the values of that, and 1 / threshold; None where people are
+    #: known point by point.
     curve: tuple[str, FloatArray, FloatArray] | None
 
     def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Level to its value in each row of a grid of this shape, and the grid with one row a condition, (X, D)."""
+        """Level to its value in each row of a grid of this shape, and the grid with one row a
+        condition, (X, D).
+        """
         values = np.meshgrid(*self.levels.values(), indexing="ij")
         at = {name: each.ravel() for name, each in zip(self.levels, values, strict=True)}
         return at, grid.reshape(-1, len(self.difference))
@@ -96,48 +111,66 @@ def observer_of(result: xr.Dataset) -> str:
     Raises
     ------
     InputError
-        If several were concatenated, or one was taken out of them: only the first one's card is still there.
+        If several were concatenated, or one was taken out of them: only the first one's card is
+        still there.
     """
     named = str(result.attrs.get("observer", ""))
     held = result.coords.get("observer", named)
     if np.ndim(held):
         raise InputError(
-            f"the result holds {np.size(held)} observers; score and draw each result before they are concatenated"
+            f"the result holds {np.size(held)} observers; score and draw each result before "
+            "they are concatenated"
         )
     if str(np.asarray(held)) != named:
         raise InputError(
-            f"the responses are those of {np.asarray(held)!s} and the attributes those of {named}; score and draw the "
+            f"the responses are those of {np.asarray(held)!s} and the attributes those of "
+            f"{named}; score and draw the "
             f"results before they are concatenated"
         )
     return named
 
 
 def layers_of(result: xr.Dataset) -> list[str]:
-    """Names of the layers in a detection result, in the observer's order; `InputError` if it is none."""
+    """Names of the layers in a detection result, in the observer's order; `InputError` if it is
+    none.
+    """
     held = getattr(result, "variables", ())
     needed = ["noise_floor"]
     if "scored_response" in held:
-        needed += ["pixels_scored_response", "human_sensitivity", f"scored_{result.attrs.get('difference')}"]
+        needed += [
+            "pixels_scored_response",
+            "human_sensitivity",
+            f"scored_{result.attrs.get('difference')}",
+        ]
     elif "response" not in held:
         needed = ["scored_response", *needed]
     return layers_with(result, "detection", needed)
 
 
 def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[str]:
-    """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such results have."""
+    """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such
+    results have.
+    """
     missing = [name for name in needed if name not in getattr(result, "variables", ())]
     if missing:
         raise InputError(
-            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a store "
+            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what "
+            "psyprobe.run() returned or a store "
             f"holds"
         )
     return [str(name) for name in result["layer"].values]
 
 
-def chosen(result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None) -> tuple[str, str]:
-    """The measure that was named, that of the experiment, or "angular"; the layer that was named, or the only one."""
+def chosen(
+    result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None
+) -> tuple[str, str]:
+    """The measure that was named, that of the experiment, or "angular"; the layer that was named,
+    or the only one.
+    """
     if layer is None and len(layers) > 1:
-        raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
+        raise InputError(
+            f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer="
+        )
     if layer is not None and layer not in layers:
         raise unknown_name("layer", layer, layers)
     return measure or str(result.attrs.get("score_measure", "angular")), layer or layers[0]
@@ -146,7 +179,8 @@ def chosen(result: xr.Dataset, layers: Sequence[str], measure: str | None, layer
 def values_of(
     result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
 ) -> FloatArray:
-    """Finite float64 values of a variable for one measure and layer, turned so that they grow with the difference.
+    """Finite float64 values of a variable for one measure and layer, turned so that they grow with
+    the difference.
 
     Parameters
     ----------
@@ -171,16 +205,21 @@ def values_of(
     variable = result[name]
     stored = ""
     if "measure" in variable.dims:
-        measures = [str(one) for one in result["measure"].values]
+        measures = [str(value) for value in result["measure"].values]
         stored = stored_measure(measures, measure)
         variable = variable.isel(measure=measures.index(stored))
     if "layer" in variable.dims:
-        variable = variable.isel(layer=[str(one) for one in result["layer"].values].index(str(layer)))
-    values: FloatArray = variable.transpose(*[one for one in order if one in variable.dims]).values.astype(np.float64)
+        variable = variable.isel(
+            layer=[str(value) for value in result["layer"].values].index(str(layer))
+        )
+    values: FloatArray = variable.transpose(
+        *[one for one in order if one in variable.dims]
+    ).values.astype(np.float64)
     lost = ~np.isfinite(values) & (status_of(result, name, measure, layer, order) != UNDEFINED)
     if lost.any():
         raise InputError(
-            f"{int(lost.sum())} of {values.size} values of {name} are not finite; finish the run before scoring it"
+            f"{int(lost.sum())} of {values.size} values of {name} are not finite; finish the "
+            "run before scoring it"
         )
     return as_difference(values, stored, measure)
 
@@ -188,40 +227,50 @@ def values_of(
 def status_of(
     result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
 ) -> FloatArray:
-    """Status of the values that `values_of` gives: `SOUND` where the measure is no angle, or lengths were not told."""
+    """Status of the values that `values_of` gives: `SOUND` where the measure is no angle, or
+    lengths were not told.
+    """
     if f"{name}_status" in result and measure not in DEFINED_ALWAYS:
         return values_of(result, f"{name}_status", measure, layer, order)
     sizes = result[name].sizes
-    dims = [one for one in order if one in sizes] if order else [d for d in sizes if d not in ("measure", "layer")]
-    return np.full([sizes[one] for one in dims], float(SOUND))
+    dims = (
+        [one for one in order if one in sizes]
+        if order
+        else [d for d in sizes if d not in ("measure", "layer")]
+    )
+    return np.full([sizes[dim] for dim in dims], float(SOUND))
 
 
-def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None = None) -> Responses:
+def select(
+    result: xr.Dataset, *, measure: str | None = None, layer: str | None = None
+) -> Responses:
     """One layer and measure of a detection result, as plain arrays.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a detection run. Levels that were taken by ``result.sel`` are taken of what is scored, too.
+        Of a detection run. Levels that were taken by ``result.sel`` are taken of what is scored,
+        too.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        Distance between features; without it the measure that the experiment names, else "angular". "cosine" gives
-        1 - cosine similarity, so that all measures grow with the difference; "angular_float32" gives S_ac in the
-        paper's arithmetic: as stored by the experiments that name it, else from the stored cosine, which lacks the
-        rounding errors of the paper's sums.
+        Distance between features; without it the measure that the experiment names, else "angular".
+        "cosine" gives 1 - cosine similarity, so that all measures grow with the difference;
+        "angular_float32" gives S_ac in the paper's arithmetic: as stored by the experiments that
+        name it, else from the stored cosine, which lacks the rounding errors of the paper's sums.
     layer : str, optional
         Name of a layer; needed where the result holds more than one.
 
     Raises
     ------
     InputError
-        If the result is no detection result, holds several layers and none was named, or holds values that
-        are not finite.
+        If the result is no detection result, holds several layers and none was named, or holds
+        values that are not finite.
     UnknownNameError
         If the measure or the layer is not in the result.
     """
     wanted, held = chosen(result, layers_of(result), measure, layer)
     observer_of(result)
-    names, difference = levels_of(result), str(result.attrs["difference"])
+    names = levels_of(result)
+    difference = str(result.attrs["difference"])
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
     grid, status, pixels, pixels_status = (
@@ -235,7 +284,9 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
     floor = values_of(result, "noise_floor", wanted, held)
     if floor.ndim:
-        raise InputError(f"the noise floor has the shape {floor.shape} where one number belongs; run it again")
+        raise InputError(
+            f"the noise floor has the shape {floor.shape} where one number belongs; run it again"
+        )
     return Responses(
         layer=held,
         measure=wanted,
@@ -246,24 +297,34 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         status=status,
         pixels=pixels,
         pixels_status=pixels_status,
-        scored=_scored(result, names, difference, wanted, held) if "scored_response" in result else None,
+        scored=_scored(result, names, difference, wanted, held)
+        if "scored_response" in result
+        else None,
         curve=curve,
     )
 
 
-def _scored(result: xr.Dataset, names: Sequence[str], difference: str, measure: str, layer: str) -> Scored:
+def _scored(
+    result: xr.Dataset, names: Sequence[str], difference: str, measure: str, layer: str
+) -> Scored:
     for name in names:
         place = f"scored_{name}"
         if name in result.coords and not result[name].ndim and place in result.dims:
             same = np.isclose(result[place].values, float(result[name]), rtol=1e-9, atol=0)
             if not same.any():
-                raise InputError(f"{name} {float(result[name]):g} is not scored; take one of {result[place].values}")
+                raise InputError(
+                    f"{name} {float(result[name]):g} is not scored; take one of "
+                    f"{result[place].values}"
+                )
             result = result.isel({place: int(same.argmax())})
     places = [f"scored_{name}" for name in names if f"scored_{name}" in result.dims]
     order = [*places, "multiplier"]
     of = result.attrs.get("multiplier_of")
     if of not in ("threshold", "sensitivity"):
-        raise InputError(f"attribute multiplier_of of the result is {of!r}; it must be 'threshold' or 'sensitivity'")
+        raise InputError(
+            f"attribute multiplier_of of the result is {of!r}; it must be 'threshold' or "
+            "'sensitivity'"
+        )
     multiplier = result["multiplier"].values.astype(np.float64)
     at = np.meshgrid(*[result[place].values.astype(np.float64) for place in places], indexing="ij")
 
@@ -271,7 +332,10 @@ def _scored(result: xr.Dataset, names: Sequence[str], difference: str, measure: 
         return of(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
     return Scored(
-        at={place.removeprefix("scored_"): values.ravel() for place, values in zip(places, at, strict=True)},
+        at={
+            place.removeprefix("scored_"): values.ravel()
+            for place, values in zip(places, at, strict=True)
+        },
         multiplier=multiplier if of == "threshold" else 1 / multiplier,
         difference=flat(f"scored_{difference}"),
         response=flat("scored_response"),
@@ -283,7 +347,8 @@ def _scored(result: xr.Dataset, names: Sequence[str], difference: str, measure: 
 
 
 def stored_measure(measures: Sequence[str], measure: str) -> str:
-    """The measure of a result from which a wanted one is computed: itself, or "cosine" for a float32 angle.
+    """The measure of a result from which a wanted one is computed: itself, or "cosine" for a
+    float32 angle.
 
     Raises
     ------
@@ -304,7 +369,8 @@ def stored_measure(measures: Sequence[str], measure: str) -> str:
 
 
 def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
-    """Stored values of a measure, turned so that they grow with the difference and are 0 without one.
+    """Stored values of a measure, turned so that they grow with the difference and are 0 without
+    one.
 
     Examples
     --------
@@ -323,13 +389,17 @@ def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
 #: Dimensions, values, units and description of a variable; None in place of values leaves it out.
 Variable = tuple[tuple[str, ...], Any, str, str]
 
-SCALE = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the metric's own"
+SCALE = (
+    "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the "
+    "metric's own"
+)
 
 
 def labelled(
     data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
 ) -> xr.Dataset:
-    """A dataset of float64 variables, with the observer as a coordinate: results concatenate along it.
+    """A dataset of float64 variables, with the observer as a coordinate: results concatenate along
+    it.
 
     Parameters
     ----------
@@ -369,14 +439,17 @@ def with_status(
     observer: FloatArray | None,
     pixels: FloatArray | None,
 ) -> dict[str, Variable]:
-    """The variables of a result, and beside each that holds responses one with the status of their angles.
+    """The variables of a result, and beside each that holds responses one with the status of their
+    angles.
 
     Parameters
     ----------
     data : mapping of str to Variable
-        By name; those of the pixels are called "pixels_...", and dimensions stand as (layer, measure, ...).
+        By name; those of the pixels are called "pixels_...", and dimensions stand as (layer,
+        measure, ...).
     places : mapping of str to array of int, or None
-        Of a variable's name, without "pixels_": which pair each response is of; None where there are none.
+        Of a variable's name, without "pixels_": which pair each response is of; None where there
+        are none.
     observer : array, shape (pairs, layers), or None
         Status of each pair; None where it is not known.
     pixels : array, shape (pairs,), or None
@@ -401,23 +474,27 @@ def detection_result(
     attributes: Mapping[str, Any],
     status: tuple[FloatArray | None, FloatArray | None] = (None, None),
 ) -> xr.Dataset:
-    """The result of a run that compares tests with references, on a grid of levels and at multiples of thresholds.
+    """The result of a run that compares tests with references, on a grid of levels and at multiples
+    of thresholds.
 
     Parameters
     ----------
     layout : mapping
         What was asked:
 
-        * "levels": a mapping each, "name", "unit", "label", "values" (of the grid) and "scored" (which are);
-        * "difference", in which test and reference differ: "name" (a dimension: "contrast", "orientation_difference"),
-          "unit", "label", "kind" (of a contrast, else absent or empty) and "values";
+        * "levels": a mapping each, "name", "unit", "label", "values" (of the grid) and "scored"
+          (which are);
+        * "difference", in which test and reference differ: "name" (a dimension: "contrast",
+          "orientation_difference"), "unit", "label", "kind" (of a contrast, else absent or empty)
+          and "values";
         * "score_measure", "measures", "ppd" and "size";
-        * "human", the name of the human reference or "". With one: "human_sensitivity" (scored levels ...),
-          "multiplier" and "multiplier_of" ("threshold" or "sensitivity"), "scored_difference" (scored levels ...,
-          multiplier), and "curve", a mapping "level", "values", "sensitivity", or None.
+        * "human", the name of the human reference or "". With one: "human_sensitivity" (scored
+          levels ...), "multiplier" and "multiplier_of" ("threshold" or "sensitivity"),
+          "scored_difference" (scored levels ..., multiplier), and "curve", a mapping "level",
+          "values", "sensitivity", or None.
     observer : (array or None, array or None)
-        Responses on the grid (layers, measures, levels ..., difference) and at what is scored (layers, measures,
-        scored levels ..., multiplier).
+        Responses on the grid (layers, measures, levels ..., difference) and at what is scored
+        (layers, measures, scored levels ..., multiplier).
     pixels : (array or None, array or None)
         The same of the images themselves, without layers.
     noise_floor : array, shape (layers, measures)
@@ -427,23 +504,37 @@ def detection_result(
     attributes : mapping of str to (str or number)
         Where the result comes from.
     status : (array or None, array or None), optional
-        Of the angles of the observer and of the pixels, as `with_status` takes them; places are those of `layout`.
+        Of the angles of the observer and of the pixels, as `with_status` takes them; places are
+        those of `layout`.
 
     Returns
     -------
     xarray.Dataset
-        Dimensions are named after the levels and after the difference: ``response`` (layer, measure, frequency,
-        contrast), ``scored_response`` (layer, measure, scored_frequency, multiplier). What was not asked is absent.
+        Dimensions are named after the levels and after the difference: ``response`` (layer,
+        measure, frequency, contrast), ``scored_response`` (layer, measure, scored_frequency,
+        multiplier). What was not asked is absent.
     """
-    levels, difference, human = layout["levels"], layout["difference"], layout["human"]
+    levels = layout["levels"]
+    difference = layout["difference"]
+    human = layout["human"]
     grid = (*(level["name"] for level in levels), difference["name"])
     sensitivity = "1" if difference["unit"] == "1" else f"1 / ({difference['unit']})"
     places = tuple(f"scored_{level['name']}" for level in levels)
     scored = (*places, "multiplier")
     data: dict[str, Variable] = {
         "response": (("layer", "measure", *grid), observer[0], SCALE, "Response on the level grid"),
-        "pixels_response": (("measure", *grid), pixels[0], SCALE, "Response of the pixels on the level grid"),
-        "noise_floor": (("layer", "measure"), noise_floor, SCALE, "Largest response to identical images"),
+        "pixels_response": (
+            ("measure", *grid),
+            pixels[0],
+            SCALE,
+            "Response of the pixels on the level grid",
+        ),
+        "noise_floor": (
+            ("layer", "measure"),
+            noise_floor,
+            SCALE,
+            "Largest response to identical images",
+        ),
     }
     coordinates: dict[str, Variable] = {
         "layer": (("layer",), list(layers), "1", "Features"),
@@ -455,25 +546,44 @@ def detection_result(
     if human:
         at_threshold = "at multiples of human thresholds"
         data |= {
-            "scored_response": (("layer", "measure", *scored), observer[1], SCALE, f"Response {at_threshold}"),
+            "scored_response": (
+                ("layer", "measure", *scored),
+                observer[1],
+                SCALE,
+                f"Response {at_threshold}",
+            ),
             "pixels_scored_response": (
-                ("measure", *scored), pixels[1], SCALE, f"Response of the pixels {at_threshold}",
+                ("measure", *scored),
+                pixels[1],
+                SCALE,
+                f"Response of the pixels {at_threshold}",
             ),
             f"scored_{difference['name']}": (
-                scored, layout["scored_difference"], difference["unit"], difference["label"],
+                scored,
+                layout["scored_difference"],
+                difference["unit"],
+                difference["label"],
             ),
-            "human_sensitivity": (places, layout["human_sensitivity"], sensitivity, "Human sensitivity"),
-        }  # fmt: skip
+            "human_sensitivity": (
+                places,
+                layout["human_sensitivity"],
+                sensitivity,
+                "Human sensitivity",
+            ),
+        }
         for name, one in zip(places, levels, strict=True):
             coordinates[name] = ((name,), one["scored"], one["unit"], one["label"])
         multiplier = f"Multiplier of the human {layout['multiplier_of']}"
         coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
     if any(each is not None for each in status):
         pairs = {"response": layout["grid"], "scored_response": layout["scored"] if human else ()}
-        data = with_status(data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status)
+        data = with_status(
+            data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status
+        )
     if human and layout["curve"] is not None:
         curve = layout["curve"]
-        name, one = f"curve_{curve['level']}", next(one for one in levels if one["name"] == curve["level"])
+        name = f"curve_{curve['level']}"
+        one = next(one for one in levels if one["name"] == curve["level"])
         data["human_curve"] = ((name,), curve["sensitivity"], sensitivity, "Human sensitivity")
         coordinates[name] = ((name,), curve["values"], one["unit"], one["label"])
     named = {
@@ -498,9 +608,9 @@ class LayerScore(Tabled):
     measure: str
     #: True if the observer was not trained, so that the score says nothing about a trained one.
     random_weights: bool
-    #: Share (0 to 1) of what is scored (of matches, the responses to references) that the paper's float32 arccosine
-    #: would have put at 0 or at its smallest value, 1.1e-4: as stored by experiments that use it, else by rounding the
-    #: stored cosine.
+    #: Share (0 to 1) of what is scored (of matches, the responses to references) that the paper's
+    #: float32 arccosine would have put at 0 or at its smallest value, 1.1e-4: as stored by
+    #: experiments that use it, else by rounding the stored cosine.
     float32_floor: float | None
     #: Response to identical images, run again.
     noise_floor: float
@@ -508,13 +618,15 @@ class LayerScore(Tabled):
     below_noise: float
     #: Share (0 to 1) of the same responses that are undefined: rounding alone could make them.
     undefined: float
-    #: Share (0 to 1) of those at which the feature of the reference is under a tenth as long as that of the test.
+    #: Share (0 to 1) of those at which the feature of the reference is under a tenth as long as
+    #: that of the test.
     turned: float
     #: Of the bootstrap.
     seed: int
     #: Of the bootstrap.
     resamples: int
-    #: How far the first metric depends on which variants of the stimulus were shown; None for a run without variants.
+    #: How far the first metric depends on which variants of the stimulus were shown; None for a run
+    #: without variants.
     variants: Spread | None
 
     def row(
@@ -527,7 +639,9 @@ class LayerScore(Tabled):
         note: str = "",
         of_person: float | None = None,
     ) -> Row:
-        """A row with the columns that all have; to it short name, (value, low, high) of metrics, name of the first."""
+        """A row with the columns that all have; to it short name, (value, low, high) of metrics,
+        name of the first.
+        """
         own = told.responder == OBSERVER
         spread = self.variants if own else None
         facts = ("float32_floor", "noise_floor", "below_noise", "undefined", "turned")
@@ -536,7 +650,9 @@ class LayerScore(Tabled):
             flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
             flags += many(self.undefined, "u") + many(self.turned, "t")
         record = {
-            **{name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")},
+            **{
+                name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")
+            },
             "random_weights": int(self.random_weights),
             "responder": short,
             **told.record,
@@ -551,17 +667,20 @@ class LayerScore(Tabled):
             "noise": percent(self.below_noise) if own else "",
         }
         entries = {
-            metric: Entry(*values, flags, only["float32_floor"], note, of_person) for metric, values in reached.items()
+            metric: Entry(*values, flags, only["float32_floor"], note, of_person)
+            for metric, values in reached.items()
         }
         notes = [f"{first} of the {spread}"] * (spread is not None) + list(told.notes)
         if own and self.undefined:
             notes.append(
-                f"{percent(self.undefined)} of the responses are undefined: features all but vanish, and rounding "
+                f"{percent(self.undefined)} of the responses are undefined: features all but "
+                "vanish, and rounding "
                 f"alone could turn them so far; score measure={ADVISED!r}, which needs no direction"
             )
         if own and many(self.turned, "t"):
             notes.append(
-                f"at {percent(self.turned)} of the responses the feature of the reference is under a tenth as long as "
+                f"at {percent(self.turned)} of the responses the feature of the reference is "
+                "under a tenth as long as "
                 f"that of the test, so that its direction says little; compare measure={ADVISED!r}"
             )
         return replace(told, cells=cells, record=record, entries=entries, notes=notes)
@@ -600,14 +719,18 @@ def layer_facts(
         "layer": layer,
         "measure": measure,
         "random_weights": bool(result.attrs.get("random_weights", 0)),
-        "float32_floor": float((scored(result, "angular_float32") <= FLOAT32_FLOOR).mean()) if rounded else None,
+        "float32_floor": float((scored(result, "angular_float32") <= FLOAT32_FLOOR).mean())
+        if rounded
+        else None,
         "noise_floor": floor,
         "below_noise": float((scored(result, measure) <= floor).mean()),
         "undefined": share_of(status, UNDEFINED),
         "turned": share_of(status, TURNED),
         "seed": interval["seed"],
         "resamples": interval["resamples"],
-        "variants": variant_spread(result, statistic, *scale, confidence=interval["confidence"], seed=interval["seed"])
+        "variants": variant_spread(
+            result, statistic, *scale, confidence=interval["confidence"], seed=interval["seed"]
+        )
         if "variant" in result.dims
         else None,
     }

@@ -1,4 +1,6 @@
-"""What every score says of itself, so that scoreboards, figures and files need not know its kind, and tables of it."""
+"""What every score says of itself, so that scoreboards, figures and files need not know its kind,
+and tables of it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Whose row it is: the observer's, or that of a trivial responder, as the scoreboard calls it.
-OBSERVER, PIXELS, CONTRAST = "observer", "pixels (no encoder)", "contrast alone (perfect constancy)"
+OBSERVER = "observer"
+PIXELS = "pixels (no encoder)"
+CONTRAST = "contrast alone (perfect constancy)"
 #: Whose row it is where people were measured: a person's in the place of an observer.
 PERSON = "one person"
 
@@ -57,12 +61,14 @@ class Entry:
     high: float | None = None
     #: Letters of `psyprobe.analysis.board.FLAGS`.
     flags: str = ""
-    #: Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where unknown.
+    #: Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where
+    #: unknown.
     float32_floor: float | None = None
     #: What else is to be said, as numbers of saturated matches.
     note: str = ""
-    #: The score on the levels at which people were measured over what one person scores there; None where there is no
-    #: such person, or where an observer without any contrast sensitivity function scores as high.
+    #: The score on the levels at which people were measured over what one person scores there; None
+    #: where there is no such person, or where an observer without any contrast sensitivity function
+    #: scores as high.
     of_person: float | None = None
 
 
@@ -70,15 +76,18 @@ class Entry:
 class Row:
     """What one responder did, for a table, the scoreboard and a file."""
 
-    #: Title of the table in which it stands; rows of one title stand together. Empty: in files only.
+    #: Title of the table in which it stands; rows of one title stand together. Empty: in files
+    #: only.
     table: str
-    #: `OBSERVER`, or what a trivial responder is called on the scoreboard. Equal rows of these are printed once.
+    #: `OBSERVER`, or what a trivial responder is called on the scoreboard. Equal rows of these are
+    #: printed once.
     responder: str
     #: What the row is called; empty for the observer's own name.
     label: str
     #: Heading to text, rounded for reading, with units in `Score.notes`.
     cells: Mapping[str, str]
-    #: Column to value with all digits, its unit in the column's name; empty for rows that are for reading only.
+    #: Column to value with all digits, its unit in the column's name; empty for rows that are for
+    #: reading only.
     record: Mapping[str, Any] = field(default_factory=dict)
     #: What the scoreboard shows of it; none for what cannot be ranked.
     entries: Mapping[Metric, Entry] = field(default_factory=dict)
@@ -112,7 +121,9 @@ class Score(Protocol):
 
     @property
     def measure(self) -> str:
-        """What was measured, as "angular"; empty where there is no choice, so that any may stand in one column."""
+        """What was measured, as "angular"; empty where there is no choice, so that any may stand in
+        one column.
+        """
 
     @property
     def random_weights(self) -> bool:
@@ -126,7 +137,9 @@ class Score(Protocol):
         """The observer first, then the trivial responders beside it."""
 
     def notes(self) -> Sequence[str]:
-        """What the headings mean and in which unit; "{confidence}" stands for the confidence in percent."""
+        """What the headings mean and in which unit; "{confidence}" stands for the confidence in
+        percent.
+        """
 
     def to_frame(self) -> pd.DataFrame:
         """All single values, one row a responder: see `frame`."""
@@ -192,22 +205,26 @@ def html_tables(scores: Sequence[Score]) -> str:
     from psyprobe.files import html
 
     tables = [
-        html.table([["", *table.headings], *table.cells()], table.title) + html.paragraphs("\n".join(table.notes()))
+        html.table([["", *table.headings], *table.cells()], table.title)
+        + html.paragraphs("\n".join(table.notes()))
         for table in score_tables(scores)
     ]
-    return "".join(tables) + html.folded("what the columns mean", html.paragraphs("\n".join(score_notes(scores))))
+    return "".join(tables) + html.folded(
+        "what the columns mean", html.paragraphs("\n".join(score_notes(scores)))
+    )
 
 
 def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
-    """Lay out scores as a table: the observers of each experiment, and under them the trivial baselines.
+    """Lay out scores as a table: the observers of each experiment, and under them the trivial
+    baselines.
 
     Parameters
     ----------
     scores : Score or iterable of Score
         What to show; those of one experiment and measure stand together.
     format : {"text", "markdown", "latex", "csv", "json"}, optional
-        "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
-        statistics.
+        "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits,
+        and "json" all statistics.
 
     Raises
     ------
@@ -253,14 +270,22 @@ def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(column for record in records for column in record))
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({column: harmless(cell) for column, cell in record.items()} for record in records)
+    writer.writerows(
+        {column: harmless(cell) for column, cell in record.items()} for record in records
+    )
     return stream.getvalue().rstrip("\n")
 
 
 def observer_name(one: Score, group: Iterable[Score]) -> str:
-    """The observer's name; with the layer where a group has several of an observer, and loud if it is untrained."""
+    """The observer's name; with the layer where a group has several of an observer, and loud if it
+    is untrained.
+    """
     several = len({other.layer for other in group if other.observer == one.observer}) > 1
-    return one.observer + (f" / {one.layer}" if several else "") + (" (random weights)" if one.random_weights else "")
+    return (
+        one.observer
+        + (f" / {one.layer}" if several else "")
+        + (" (random weights)" if one.random_weights else "")
+    )
 
 
 @dataclass(frozen=True)
@@ -275,7 +300,10 @@ class ScoreTable:
 
     def cells(self) -> list[list[str]]:
         """Name and cells of each row."""
-        return [[name, *(row.cells.get(heading, "") for heading in self.headings)] for name, row in self.rows]
+        return [
+            [name, *(row.cells.get(heading, "") for heading in self.headings)]
+            for name, row in self.rows
+        ]
 
     def notes(self) -> list[str]:
         """What must be said under it; what holds for several is said once."""
@@ -294,17 +322,20 @@ def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
     >>> score_tables([])
     []
     """
-    rows = sorted(((one, list(one.rows())) for one in scores), key=_title)
+    rows = sorted(((score, list(score.rows())) for score in scores), key=_title)
     return [table for _, group in groupby(rows, _title) for table in _together(list(group))]
 
 
 def score_notes(scores: Iterable[Score]) -> list[str]:
     """What the headings of scores mean, each once."""
     keys: dict[str, set[float]] = {}
-    for one in scores:
-        for note in one.notes():
-            keys.setdefault(note, set()).add(one.confidence)
-    return [note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found))) for note, found in keys.items()]
+    for score in scores:
+        for note in score.notes():
+            keys.setdefault(note, set()).add(score.confidence)
+    return [
+        note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found)))
+        for note, found in keys.items()
+    ]
 
 
 def _title(pair: tuple[Score, list[Row]]) -> str:
@@ -313,7 +344,9 @@ def _title(pair: tuple[Score, list[Row]]) -> str:
 
 def _says_no_more(row: Row, other: Row) -> bool:
     """Whether each cell reads as that of the other row does, or is empty."""
-    return all(text in ("", "-") or other.cells.get(name) == text for name, text in row.cells.items())
+    return all(
+        text in ("", "-") or other.cells.get(name) == text for name, text in row.cells.items()
+    )
 
 
 def _together(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:

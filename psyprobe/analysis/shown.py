@@ -1,4 +1,6 @@
-"""What the page of a result says of its stimulus, and which measured thresholds of people belong to that."""
+"""What the page of a result says of its stimulus, and which measured thresholds of people belong to
+that.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
     from psyprobe.experiment import Experiment
 
-#: Kinds that people were shown, but for size and luminance, and kinds to which these thresholds are moved.
+#: Kinds that people were shown, but for size and luminance, and kinds to which these thresholds are
+#: moved.
 _GABORS = ("gabor", "grating", "cai2025_gabor")
 _NOISE = ("noise", "annulus_noise", "cai2025_noise")
 #: Factor by which measured values of a level may lie beyond those of the experiment.
@@ -36,7 +39,9 @@ _RMS = math.sqrt(2)
 
 
 def page_of(result: xr.Dataset) -> Mapping[str, Any]:
-    """The experiment's page as it was run; of replayed responses that of the catalogue; empty where there is none."""
+    """The experiment's page as it was run; of replayed responses that of the catalogue; empty where
+    there is none.
+    """
     try:
         if result.attrs.get("replayed") == 1:
             return read_page("experiments", str(result.attrs["experiment"]))[1]
@@ -46,17 +51,25 @@ def page_of(result: xr.Dataset) -> Mapping[str, Any]:
 
 
 def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
-    """The stimulus of a page; none where it lies in a file, whose code a store from elsewhere could name."""
+    """The stimulus of a page; none where it lies in a file, whose code a store from elsewhere could
+    name.
+    """
     entry = page.get("stimulus")
     if isinstance(entry, str):
-        return None if "/" in entry or "\\" in entry or entry.endswith(".toml") else load_stimulus(entry)
+        return (
+            None
+            if "/" in entry or "\\" in entry or entry.endswith(".toml")
+            else load_stimulus(entry)
+        )
     if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
         return None
     return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
 
 
 def contrast_kind_of(result: xr.Dataset) -> str:
-    """What kind of contrast the stimulus of a result has, as "michelson"; empty where its page does not tell."""
+    """What kind of contrast the stimulus of a result has, as "michelson"; empty where its page does
+    not tell.
+    """
     try:
         shown = stimulus_on(page_of(result))
         return "" if shown is None or shown.parts else str(shown.spec().contrast_kind or "")
@@ -75,16 +88,24 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
     Returns
     -------
     Conditions or None
-        None where nobody was measured: with a mask, in another difference than contrast, off the fovea, over another
-        level than frequency, luminance or area, in a colour that is none of castleCSF's mechanisms.
+        None where nobody was measured: with a mask, in another difference than contrast, off the
+        fovea, over another level than frequency, luminance or area, in a colour that is none of
+        castleCSF's mechanisms.
     """
     # A run without a level grid has only the levels that are scored.
-    held = {name: result[f"scored_{name}" if f"scored_{name}" in result else name] for name in levels_of(result)}
-    return _conditions(page_of(result), {name: np.asarray(values.values, np.float64) for name, values in held.items()})
+    held = {
+        name: result[f"scored_{name}" if f"scored_{name}" in result else name]
+        for name in levels_of(result)
+    }
+    return _conditions(
+        page_of(result),
+        {name: np.asarray(values.values, np.float64) for name, values in held.items()},
+    )
 
 
 def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
-    """Measured thresholds of people that belong to an experiment, as measured and as castleCSF's ratio moves them.
+    """Measured thresholds of people that belong to an experiment, as measured and as castleCSF's
+    ratio moves them.
 
     Parameters
     ----------
@@ -99,8 +120,8 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     Raises
     ------
     InputError
-        Nobody was measured under such conditions, as with a mask or over another level than frequency, luminance or
-        area.
+        Nobody was measured under such conditions, as with a mask or over another level than
+        frequency, luminance or area.
 
     Examples
     --------
@@ -111,11 +132,16 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     from psyprobe.experiment import Experiment, read_experiment
 
     page = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
-    levels = {name: np.asarray(values, np.float64) for name, values in page.levels.items() if name != "contrast"}
+    levels = {
+        name: np.asarray(values, np.float64)
+        for name, values in page.levels.items()
+        if name != "contrast"
+    }
     shown = _conditions(tomllib.loads(page.toml), levels)
     if shown is None:
         raise InputError(
-            f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings without a mask, over one "
+            f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings "
+            "without a mask, over one "
             "of frequency, luminance and area"
         )
     return matched_thresholds(shown)
@@ -127,7 +153,13 @@ def _conditions(page: Mapping[str, Any], held: Mapping[str, FloatArray]) -> Cond
         shown = stimulus_on(page)
     except InputError:
         return None
-    if shown is None or shown.parts or "difference" in page or len(free) != 1 or free[0] not in _BEYOND:
+    if (
+        shown is None
+        or shown.parts
+        or "difference" in page
+        or len(free) != 1
+        or free[0] not in _BEYOND
+    ):
         return None
     level = cast(Level, free[0])
     known = _asked(shown, page.get("human", {}))
@@ -137,18 +169,26 @@ def _conditions(page: Mapping[str, Any], held: Mapping[str, FloatArray]) -> Cond
     fixed = {name: known.get(name) for name in _BEYOND if name != level}
     if not all(value is not None and is_number(value) and value > 0 for value in fixed.values()):
         return None
-    if shown.kind not in (*_GABORS, *_NOISE) or direction not in DIRECTIONS or known.get("x") or known.get("y"):
+    if (
+        shown.kind not in (*_GABORS, *_NOISE)
+        or direction not in DIRECTIONS
+        or known.get("x")
+        or known.get("y")
+    ):
         return None
-    values, beyond = held[level], _BEYOND[level]
+    values = held[level]
+    beyond = _BEYOND[level]
     span = float(values.min()) / beyond, float(values.max()) * beyond
     rms = shown.spec().contrast_kind == "rms"
     return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)
 
 
 def _asked(shown: StimulusSet, human: Mapping[str, Any]) -> dict[str, Any]:
-    """What a human model would be asked: parameters of the stimulus, and what the page fixes over them."""
+    """What a human model would be asked: parameters of the stimulus, and what the page fixes over
+    them.
+    """
     spec = shown.spec()
-    known = human_inputs({each.name: getattr(spec, each.name) for each in fields(spec)})
+    known = human_inputs({field.name: getattr(spec, field.name) for field in fields(spec)})
     if "area" not in known and shown.kind in _NOISE:
         height, width = spec.shape
         known["area"] = height * width / spec.ppd**2

@@ -1,4 +1,6 @@
-"""Variants of one experiment (phases, orientations, noise seeds): their mean, and how far a score depends on them."""
+"""Variants of one experiment (phases, orientations, noise seeds): their mean, and how far a score
+depends on them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from psyprobe.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What an observer said; all else of a result is alike in every variant, or is taken from the baselines.
+#: What an observer said; all else of a result is alike in every variant, or is taken from the
+#: baselines.
 _SAID = ("response", "scored_response", "reference_response", "anchor_response", "against_response")
 _BASELINES = tuple(f"pixels_{name}" for name in _SAID)
 
@@ -63,8 +66,8 @@ def average_variants(
     Returns
     -------
     xarray.Dataset
-        As one of `results`, with mean responses, the largest noise floor, and ``response_by_variant`` and the like
-        along the dimension "variant".
+        As one of `results`, with mean responses, the largest noise floor, and
+        ``response_by_variant`` and the like along the dimension "variant".
 
     Raises
     ------
@@ -77,7 +80,10 @@ def average_variants(
     for name in ("experiment", "observer", "observer_card", "display"):
         different = {str(result.attrs.get(name)) for result in results}
         if len(different) > 1:
-            raise InputError(f"variants of one experiment share their {name}; these have {len(different)} of them")
+            raise InputError(
+                f"variants of one experiment share their {name}; these have {len(different)} of "
+                "them"
+            )
     averaged = first.copy()
     for name in (*_SAID, *_BASELINES):
         if name not in first:
@@ -85,19 +91,30 @@ def average_variants(
         stacked = np.stack([result[name].transpose(*first[name].dims).values for result in results])
         averaged[name] = first[name].copy(data=stacked.mean(axis=0))
         if name in _SAID:
-            about = {**first[name].attrs, "long_name": f"{first[name].attrs['long_name']}, by variant"}
-            averaged[f"{name}_by_variant"] = xarray.DataArray(stacked, dims=("variant", *first[name].dims), attrs=about)
-    for name in (str(each) for each in first.data_vars if str(each).endswith("_status")):
+            about = {
+                **first[name].attrs,
+                "long_name": f"{first[name].attrs['long_name']}, by variant",
+            }
+            averaged[f"{name}_by_variant"] = xarray.DataArray(
+                stacked, dims=("variant", *first[name].dims), attrs=about
+            )
+    for name in (str(var) for var in first.data_vars if str(var).endswith("_status")):
         # What is undefined in one variant is undefined in the mean.
-        worst = np.max([result[name].transpose(*first[name].dims).values for result in results], axis=0)
+        worst = np.max(
+            [result[name].transpose(*first[name].dims).values for result in results], axis=0
+        )
         averaged[name] = first[name].copy(data=worst)
     floors = np.stack([result["noise_floor"].values for result in results])
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"
-    averaged["noise_floor"] = first["noise_floor"].copy(data=np.where(cosine, floors.min(axis=0), floors.max(axis=0)))
+    averaged["noise_floor"] = first["noise_floor"].copy(
+        data=np.where(cosine, floors.min(axis=0), floors.max(axis=0))
+    )
     about = {"units": "1", "long_name": "Variant of the stimulus"}
     averaged = averaged.assign_coords(variant=("variant", list(labels), about))
-    averaged.attrs["variants"] = json.dumps({name: list(values) for name, values in variants.items()})
+    averaged.attrs["variants"] = json.dumps(
+        {name: list(values) for name, values in variants.items()}
+    )
     averaged.attrs.pop("variant", None)
     return averaged
 
@@ -121,21 +138,25 @@ def variant_spread(
     statistic : callable
         From a result to its score, or None where there is none.
     transform, inverse : callable, optional
-        To and from the scale on which the interval is symmetric, such as arctanh and tanh for a correlation.
+        To and from the scale on which the interval is symmetric, such as arctanh and tanh for a
+        correlation.
     confidence, resamples, seed
         As for `psyprobe.analysis.align`.
 
     Notes
     -----
-    Variants are drawn with replacement, their responses averaged, and the statistic taken anew. The interval is
-    z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V - 1)) and t the quantile of
-    Student's t with V - 1 degrees of freedom, since V is small.
+    Variants are drawn with replacement, their responses averaged, and the statistic taken anew. The
+    interval is z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V -
+    1)) and t the quantile of Student's t with V - 1 degrees of freedom, since V is small.
     """
     said = {name: result[f"{name}_by_variant"] for name in _SAID if f"{name}_by_variant" in result}
     count = result.sizes["variant"]
 
     def of(weights: FloatArray) -> float | None:
-        mean = {name: result[name].copy(data=np.tensordot(weights, each.values, 1)) for name, each in said.items()}
+        mean = {
+            name: result[name].copy(data=np.tensordot(weights, each.values, 1))
+            for name, each in said.items()
+        }
         return statistic(result.assign(mean))
 
     alone = tuple(of(row) for row in np.eye(count))
@@ -146,7 +167,12 @@ def variant_spread(
     samples = np.array([found for found in map(of, draws) if found is not None])
     if len(samples) < 2:
         return Spread(alone, None, None, confidence)
-    middle, reach = float(transform(value)), student_reach(transform(samples), count, confidence)
+    middle = float(transform(value))
+    reach = student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     # Variants that score alike tell no interval, and none of zero width is one.
-    return Spread(alone, low, high, confidence) if high - low > 1e-9 else Spread(alone, None, None, confidence)
+    return (
+        Spread(alone, low, high, confidence)
+        if high - low > 1e-9
+        else Spread(alone, None, None, confidence)
+    )

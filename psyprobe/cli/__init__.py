@@ -1,7 +1,8 @@
-"""The command ``psyprobe``: one line an error, results on standard output, all else on standard error.
+"""The command ``psyprobe``: one line an error, results on standard output, all else on standard
+error.
 
-Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong or something is
-missing; 3 nothing is wrong, and it is not finished; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong
+or something is missing; 3 nothing is wrong, and it is not finished; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,14 +21,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import ConditionWarning, PsyprobeError, UnfinishedError, clipped, own_failure, own_place
+from psyprobe.errors import (
+    ConditionWarning,
+    PsyprobeError,
+    UnfinishedError,
+    clipped,
+    own_failure,
+    own_place,
+)
 from psyprobe.files.terminal import printable, tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 _COMMANDS = _PAGE["commands"]
 _TYPES = {"int": int, "float": float}
-#: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of any length.
-_QUOTED, _MOST = 240, 390
+#: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of
+#: any length.
+_QUOTED = 240
+_MOST = 390
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,14 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser(given).parse_args(given)
     try:
         with warnings.catch_warnings():
-            # Whatever a command is warned of is a line of ours, each time, and not Python's with its source.
+            # Whatever a command is warned of is a line of ours, each time, and not Python's with
+            # its source.
             warnings.simplefilter("always", ConditionWarning)
             warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
             code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output has enough of it (| head); Python must not complain about it on exit either.
+        # Whoever read our output has enough of it (| head); Python must not complain about it on
+        # exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except UnfinishedError as stop:
@@ -80,21 +92,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(parsed.command, _told(error))
     except KeyboardInterrupt:
         again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
-        tell(f"psyprobe {parsed.command}: stopped{again if parsed.command in ('run', 'mvp-build') else ''}")
+        tell(
+            f"psyprobe {parsed.command}: "
+            f"stopped{again if parsed.command in ('run', 'mvp-build') else ''}"
+        )
         return 130
 
 
 def _told(error: BaseException) -> str:
-    """An error as a sentence: what psyprobe foresaw and what a file system says as it is, of all else whose it is."""
+    """An error as a sentence: what psyprobe foresaw and what a file system says as it is, of all
+    else whose it is.
+    """
     if isinstance(error, PsyprobeError):
         return str(error)
     if own_place(error):
-        return f"code that is not psyprobe's fails at {_cut(own_failure(error))}; --debug shows the trace"
+        return (
+            f"code that is not psyprobe's fails at {_cut(own_failure(error))}; --debug shows "
+            "the trace"
+        )
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return _cut(f"{error.filename}: {what}" if error.filename else what)
     return (
-        f"psyprobe did not foresee this: {_cut(own_failure(error))}; --debug shows the trace, and psyprobe "
+        f"psyprobe did not foresee this: {_cut(own_failure(error))}; --debug shows the trace, "
+        "and psyprobe "
         "doctor what a report of it should hold"
     )
 
@@ -105,7 +126,9 @@ def _refuse(command: str, why: str) -> int:
 
 
 def _cut(text: str, most: int = _QUOTED) -> str:
-    """A text as one line that leaves out its middle where it is longer: what to do stands at the end."""
+    """A text as one line that leaves out its middle where it is longer: what to do stands at the
+    end.
+    """
     return clipped(printable(" ".join(text.split())), most)
 
 
@@ -118,9 +141,14 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--version", action="version", version=f"psyprobe {__version__}", help="print the version and end"
+        "--version",
+        action="version",
+        version=f"psyprobe {__version__}",
+        help="print the version and end",
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
     asked = next((word for word in given if not word.startswith("-")), None)
     for name, command in _COMMANDS.items():
         summary = command["summary"]
@@ -132,7 +160,9 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         added.add_argument("--json", action="store_true", help="print JSON")
-        added.add_argument("--debug", action="store_true", help="show the trace of an error, besides its line")
+        added.add_argument(
+            "--debug", action="store_true", help="show the trace of an error, besides its line"
+        )
         if name == asked:
             _add_options(added, command)
     return parser
@@ -141,7 +171,10 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 def _add_options(parser: argparse.ArgumentParser, command: Mapping[str, Any]) -> None:
     if "adds" in command:
         _loaded(command["adds"])(parser)
-    for options in (command.get("options", {}), *(_PAGE["shared"][name] for name in command.get("shares", ()))):
+    for options in (
+        command.get("options", {}),
+        *(_PAGE["shared"][name] for name in command.get("shares", ())),
+    ):
         for names, option in options.items():
             kind = {"type": _TYPES[option["type"]]} if "type" in option else {}
             parser.add_argument(*names.split(), **(option | kind))

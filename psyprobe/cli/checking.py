@@ -1,4 +1,6 @@
-"""``psyprobe check``: requested against delivered, of a stimulus as drawn, a rendered file, or anyone's image."""
+"""``psyprobe check``: requested against delivered, of a stimulus as drawn, a rendered file, or
+anyone's image.
+"""
 
 from __future__ import annotations
 
@@ -46,27 +48,44 @@ class Held:
 def check_command(arguments: argparse.Namespace) -> int:
     """Print requested against delivered, and why they differ.
 
-    The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not the one that was
-    rendered is an `InputError`.
+    The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not
+    the one that was rendered is an `InputError`.
     """
-    path, unchanged = Path(arguments.target), True
+    path = Path(arguments.target)
+    unchanged = True
     if arguments.kind:
         found, causes = _check_foreign(arguments, path)
     elif arguments.space or arguments.bits or arguments.pack or arguments.key:
-        raise InputError("--space, --bits, --pack and --key tell how to read a file made elsewhere; give --as KIND too")
+        raise InputError(
+            "--space, --bits, --pack and --key tell how to read a file made elsewhere; give "
+            "--as KIND too"
+        )
     elif path.suffix.lower() in _READ:
         if (arguments.set or arguments.display) and beside(path).exists():
-            raise InputError(f"{path} has its parameters in {beside(path)}; leave out --set and --display")
+            raise InputError(
+                f"{path} has its parameters in {beside(path)}; leave out --set and --display"
+            )
         found, causes, unchanged = _check_file(path)
     else:
         display = display_from(arguments.display)
-        found, causes = specification_from(arguments.target, arguments.set).draw().measure(display), ()
-    changed = f"{path} is not the file that was rendered: its checksum differs from that in {beside(path)}"
+        found = specification_from(arguments.target, arguments.set).draw().measure(display)
+        causes = ()
+    changed = (
+        f"{path} is not the file that was rendered: its checksum differs from that in "
+        f"{beside(path)}"
+    )
     if found.passed and not unchanged:
         raise InputError(f"{changed}; render it again")
     lines = [repr(found), *_explained(found, causes), *([] if unchanged else [changed])]
-    told_of = [{"name": each.name, "explanation": each.explanation, "remedy": each.remedy} for each in causes]
-    show({**found.to_dict(), "unchanged": unchanged, "causes": told_of}, "\n".join(lines), as_json=arguments.json)
+    told_of = [
+        {"name": cause.name, "explanation": cause.explanation, "remedy": cause.remedy}
+        for cause in causes
+    ]
+    show(
+        {**found.to_dict(), "unchanged": unchanged, "causes": told_of},
+        "\n".join(lines),
+        as_json=arguments.json,
+    )
     return 0 if found.passed else 1
 
 
@@ -79,7 +98,8 @@ def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
 
 
 def display_from(words: Sequence[str]) -> Display:
-    """A display from the words after ``--display``: a preset, readings of a meter, or fields; none for the default.
+    """A display from the words after ``--display``: a preset, readings of a meter, or fields; none
+    for the default.
 
     >>> display_from(["peak=200", "black=0.2"]).peak
     200.0
@@ -94,7 +114,9 @@ def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
     spec = load_stimulus(stimulus).spec(**settings(words, "--set"))
     pixels = math.prod((*spec.batch, *spec.shape))
     if pixels > MOST_PIXELS:
-        raise InputError(f"{stimulus} would have {pixels:,} pixels in all; give up to {MOST_PIXELS:,}")
+        raise InputError(
+            f"{stimulus} would have {pixels:,} pixels in all; give up to {MOST_PIXELS:,}"
+        )
     return spec
 
 
@@ -103,23 +125,40 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def _check_foreign(arguments: argparse.Namespace, path: Path) -> tuple[Certificate, tuple[Cause, ...]]:
+def _check_foreign(
+    arguments: argparse.Namespace, path: Path
+) -> tuple[Certificate, tuple[Cause, ...]]:
     """A file made elsewhere, as the stimulus that the command line says it should be."""
-    held = held_in(path, packing=arguments.pack, key=arguments.key, space=arguments.space, bits=arguments.bits)
+    held = held_in(
+        path, packing=arguments.pack, key=arguments.key, space=arguments.space, bits=arguments.bits
+    )
     values = settings(arguments.set, "--set")
-    # What has three values along its last axis are channels: nobody draws stimuli three pixels wide.
-    flat = held.pixels.shape[:-1] if held.pixels.ndim > 2 and held.pixels.shape[-1] == 3 else held.pixels.shape
+    # What has three values along its last axis are channels: nobody draws stimuli three pixels
+    # wide.
+    flat = (
+        held.pixels.shape[:-1]
+        if held.pixels.ndim > 2 and held.pixels.shape[-1] == 3
+        else held.pixels.shape
+    )
     if len(flat) != 2:
-        raise InputError(f"{path} has shape {held.pixels.shape}; give one image, (H, W) or (H, W, 3)")
+        raise InputError(
+            f"{path} has shape {held.pixels.shape}; give one image, (H, W) or (H, W, 3)"
+        )
     values.setdefault("size", list(flat))
     if arguments.kind in KINDS:
         spec = specification_from_dict({"kind": arguments.kind, **values})
     else:
         spec = load_stimulus(arguments.kind).spec(**values)
     display = display_from(arguments.display)
-    if held.space == "encoded" and held.pixels.dtype.kind == "f" and held.pixels.max() > 1 and not display.extended:
+    if (
+        held.space == "encoded"
+        and held.pixels.dtype.kind == "f"
+        and held.pixels.max() > 1
+        and not display.extended
+    ):
         raise InputError(
-            f"{path} holds values from {held.pixels.min():g} to {held.pixels.max():g}, and drive is 0 to 1; tell what "
+            f"{path} holds values from {held.pixels.min():g} to {held.pixels.max():g}, and "
+            "drive is 0 to 1; tell what "
             "they are: --space luminance (cd/m²), rgb, xyz, lms or linear"
         )
     return _judged(held, spec, display)
@@ -128,28 +167,37 @@ def _check_foreign(arguments: argparse.Namespace, path: Path) -> tuple[Certifica
 def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
     if not beside(path).exists():
         raise InputError(
-            f"{path} has no certificate {beside(path).name} beside it, so nobody knows what was requested; say it with "
+            f"{path} has no certificate {beside(path).name} beside it, so nobody knows what was "
+            "requested; say it with "
             "--as KIND --set NAME=VALUE"
         )
     record = parse_json(read_text(beside(path)), str(beside(path)))
     try:
-        spec, display = specification_from_dict(record["stimulus"]), Display.from_dict(record["display"])
-        rendered, packing = record["sha256"], record.get("packing")
+        spec = specification_from_dict(record["stimulus"])
+        display = Display.from_dict(record["display"])
+        rendered = record["sha256"]
+        packing = record.get("packing")
     except InputError as error:
         raise InputError(f"{beside(path)}: {error}") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{beside(path)} is no certificate that psyprobe render wrote: {error!r}") from None
+        raise InputError(
+            f"{beside(path)} is no certificate that psyprobe render wrote: {error!r}"
+        ) from None
     return *measure_file(path, spec, display, packing), file_digest(path) == rendered
 
 
 def measure_file(
     path: Path, spec: Specification, display: Display, packing: str | None = None
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Measure the light that a display makes of the drive values in a file, or the light that the file holds."""
+    """Measure the light that a display makes of the drive values in a file, or the light that the
+    file holds.
+    """
     return _judged(held_in(path, packing=packing), spec, display)
 
 
-def _judged(held: Held, spec: Specification, display: Display) -> tuple[Certificate, tuple[Cause, ...]]:
+def _judged(
+    held: Held, spec: Specification, display: Display
+) -> tuple[Certificate, tuple[Cause, ...]]:
     pixels = held.pixels
     in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
     equal = pixels.ndim > len(spec.batch) + 2 and bool((pixels == pixels[..., :1]).all())
@@ -159,7 +207,12 @@ def _judged(held: Held, spec: Specification, display: Display) -> tuple[Certific
 
 
 def held_in(
-    path: Path, *, packing: str | None = None, key: str | None = None, space: str | None = None, bits: int | None = None
+    path: Path,
+    *,
+    packing: str | None = None,
+    key: str | None = None,
+    space: str | None = None,
+    bits: int | None = None,
 ) -> Held:
     """The numbers of an image file, and what they are: drive values, unless something else is told.
 
@@ -181,10 +234,15 @@ def held_in(
         arrays = read_npz(path)
         if key is None and "space" in arrays:
             if "pixels" not in arrays:
-                raise InputError(f"{path} says in which space it is, as files of psyprobe do, and holds no pixels")
+                raise InputError(
+                    f"{path} says in which space it is, as files of psyprobe do, and holds no "
+                    "pixels"
+                )
             told = str(arrays["space"])
             if told not in ("luminance", "lms", "rgb"):
-                raise InputError(f"{path} is no image that psyprobe wrote: its pixels are {told[:40]!r}")
+                raise InputError(
+                    f"{path} is no image that psyprobe wrote: its pixels are {told[:40]!r}"
+                )
             return Held(_finite(path, arrays["pixels"]).astype(np.float64), told, "float64")
         pixels = _chosen(path, arrays, key)
     elif kind == ".mat":
@@ -196,7 +254,10 @@ def held_in(
             raise InputError(f"{path}: {error}") from None
     elif kind in (".jpg", ".jpeg"):
         pixels = read_image(path)
-        tell(f"note: {path.name} is a JPEG, which takes faint and fine contrast away; keep stimuli as PNG or TIFF")
+        tell(
+            f"note: {path.name} is a JPEG, which takes faint and fine contrast away; keep "
+            "stimuli as PNG or TIFF"
+        )
     elif kind in _READ:
         pixels = read_npy(path) if kind == ".npy" else read_tiff(path)
     else:
@@ -223,5 +284,7 @@ def _chosen(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) ->
 
 def _finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind not in "uif" or not values.size or not np.isfinite(values).all():
-        raise InputError(f"{path} holds {values.dtype} that are not all finite numbers; render it again")
+        raise InputError(
+            f"{path} holds {values.dtype} that are not all finite numbers; render it again"
+        )
     return values

@@ -1,4 +1,6 @@
-"""``psyprobe doctor``: what a report of a fault should hold; no path but of stores, no key and no answer is in it."""
+"""``psyprobe doctor``: what a report of a fault should hold; no path but of stores, no key and no
+answer is in it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,17 @@ from psyprobe.observers import list_observers
 from psyprobe.running.store import Store
 from psyprobe.running.upkeep import summary
 
-#: What numbers depend on where they are computed by a network or a server, besides what every result needs.
-_ALSO = ("torch", "torchvision", "timm", "open_clip_torch", "transformers", "aiohttp", "opencv-python-headless")
+#: What numbers depend on where they are computed by a network or a server, besides what every
+#: result needs.
+_ALSO = (
+    "torch",
+    "torchvision",
+    "timm",
+    "open_clip_torch",
+    "transformers",
+    "aiohttp",
+    "opencv-python-headless",
+)
 #: Environment variables that bound the threads of numpy and torch.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -29,7 +40,8 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     rows = list_observers()
     found = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "versions": software_versions() | {name: known for name in _ALSO if (known := _version(name))},
+        "versions": software_versions()
+        | {name: known for name in _ALSO if (known := _version(name))},
         "extras": _extras(),
         "observers": {row.name: row.obstacle for row in rows if row.obstacle},
         "can_run": [row.name for row in rows if not row.obstacle],
@@ -44,7 +56,8 @@ def doctor_command(arguments: argparse.Namespace) -> int:
 def _text(found: Mapping[str, Any]) -> str:
     lines = [f"system: {found['system']}", f"versions: {_listed(found['versions'])}"]
     lines += [
-        f"extra {name}: {f'lacks {_few(lacks)}' if lacks else 'there'}" for name, lacks in found["extras"].items()
+        f"extra {name}: {f'lacks {_few(lacks)}' if lacks else 'there'}"
+        for name, lacks in found["extras"].items()
     ]
     lines += [f"device: {found['device']}", f"threads: {_listed(found['threads'])}"]
     lines += [f"can run here: {_few(found['can_run'])}"]
@@ -80,7 +93,9 @@ def _extras() -> dict[str, list[str]]:
         extra = re.search(r"extra *== *['\"]([^'\"]+)", marker)
         if extra and name != "psyprobe":
             needed.setdefault(extra[1], []).append(name)
-    return {extra: [name for name in names if _version(name) is None] for extra, names in needed.items()}
+    return {
+        extra: [name for name in names if _version(name) is None] for extra, names in needed.items()
+    }
 
 
 def _device() -> str:

@@ -34,11 +34,13 @@ _HOLDS = {
     ".png": "drive values as {bits}-bit codes (drive = code / {most})",
     ".tiff": "drive values, float32, shape (..., H, W, 3)",
     ".npy": "drive values, float32, shape (..., H, W, 3)",
-    ".npz": "drive: drive values, float32; pixels: light in cd/m² (space: luminance, lms or rgb), float64; ppd",
+    ".npz": "drive: drive values, float32; pixels: light in cd/m² (space: luminance, lms or "
+    "rgb), float64; ppd",
 }
 
 #: Images of a grid, and pixels of a side in a contact sheet.
-_MOST_FILES, _THUMBNAIL = 10_000, 128
+_MOST_FILES = 10_000
+_THUMBNAIL = 128
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,14 @@ class _How:
         if self.packing:
             return f"drive values of 14 bits, packed as {self.packing} into 8-bit RGB"
         told = _HOLDS[kind].format(bits=self.bits, most=255 if self.bits == 8 else 65535)
-        return f"{told}, {self.dither} dither of seed {self.seed}" if self.dither != "none" else told
+        return (
+            f"{told}, {self.dither} dither of seed {self.seed}" if self.dither != "none" else told
+        )
 
 
 def render_command(arguments: argparse.Namespace) -> int:
-    """Draw a stimulus, or each of a grid, write it, read it back and write the certificate of what the file holds.
+    """Draw a stimulus, or each of a grid, write it, read it back and write the certificate of what
+    the file holds.
 
     The exit code is 0 whatever the certificate says; see `check_command`.
     """
@@ -82,10 +87,15 @@ def render_command(arguments: argparse.Namespace) -> int:
 
 
 def _how(arguments: argparse.Namespace, path: Path) -> _How:
-    how = _How(arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip)
+    how = _How(
+        arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip
+    )
     rounded = arguments.bits or arguments.pack or arguments.dither != "none"
     if rounded and path.suffix.lower() != ".png":
-        raise InputError(f"{path.name} holds floats, which need no bits, dither or packing; write a .png for these")
+        raise InputError(
+            f"{path.name} holds floats, which need no bits, dither or packing; write a .png for "
+            "these"
+        )
     if arguments.bits and arguments.pack:
         raise InputError("packed drive has 14 bits; leave out --bits")
     return how
@@ -122,12 +132,15 @@ def _render(path: Path, spec: Specification, display: Display, how: _How) -> dic
 
 def _remark(record: dict[str, Any]) -> None:
     if record["clipped_values"]:
-        tell(f"{record['clipped_values']} values that the display cannot show were clipped, as asked")
+        tell(
+            f"{record['clipped_values']} values that the display cannot show were clipped, as asked"
+        )
     for row in record["certificate"]["rows"]:
         if not row["passed"]:
             tell(
                 f"note: {row['quantity']} is {row['delivered']:.6g} {row['unit']}, requested "
-                f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more bits or a float "
+                f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more "
+                "bits or a float "
                 "format hold it better"
             )
 
@@ -138,24 +151,37 @@ def _render_grid(arguments: argparse.Namespace, path: Path, display: Display, ho
     count = math.prod(map(len, axes.values()))
     if count > _MOST_FILES:
         raise InputError(f"the grid has {count:,} combinations; give up to {_MOST_FILES:,}")
-    digits, rows, records = max(3, len(str(count))), [], []
+    digits = max(3, len(str(count)))
+    rows = []
+    records = []
     for number, values in enumerate(itertools.product(*axes.values()), 1):
         one = dict(zip(axes, values, strict=True))
         words = [*arguments.set, *(f"{name}={json.dumps(value)}" for name, value in one.items())]
         file = path.with_name(f"{path.stem}-{number:0{digits}}{path.suffix}")
         # Each image has dither of its own.
         record = _render(
-            file, specification_from(arguments.stimulus, words), display, replace(how, seed=how.seed + number)
+            file,
+            specification_from(arguments.stimulus, words),
+            display,
+            replace(how, seed=how.seed + number),
         )
         measured = {row["quantity"]: row["delivered"] for row in record["certificate"]["rows"]}
         told = {f"delivered {name}": measured[name] for name in _TOLD if name in measured}
         rows.append(
-            {"file": file.name, **one, **told, "passed": record["certificate"]["passed"], "sha256": record["sha256"]}
+            {
+                "file": file.name,
+                **one,
+                **told,
+                "passed": record["certificate"]["passed"],
+                "sha256": record["sha256"],
+            }
         )
         records.append(file)
     table = path.with_suffix(".csv")
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
     write_text(table, text.getvalue())
@@ -165,8 +191,14 @@ def _render_grid(arguments: argparse.Namespace, path: Path, display: Display, ho
         data = encode_png(_contact_sheet(records, display, how))
         write_whole(sheet, lambda partial: partial.write_bytes(data))
         done["sheet"] = str(sheet)
-    told_text = f"{count} files beside {path}, {done['passed']} within all tolerances; {table} lists them"
-    show(done, told_text + (f", {done['sheet']} shows them" if arguments.sheet else ""), as_json=arguments.json)
+    told_text = (
+        f"{count} files beside {path}, {done['passed']} within all tolerances; {table} lists them"
+    )
+    show(
+        done,
+        told_text + (f", {done['sheet']} shows them" if arguments.sheet else ""),
+        as_json=arguments.json,
+    )
     return 0
 
 
@@ -182,7 +214,7 @@ def _split(words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _values(name: str, text: str) -> list[Any]:
-    values = [settings([f"{name}={each}"], "--grid")[name] for each in text.split(",") if each]
+    values = [settings([f"{name}={part}"], "--grid")[name] for part in text.split(",") if part]
     if not values:
         raise InputError(f"--grid {name} has no values; write --grid {name}=V,V")
     return values
@@ -193,31 +225,43 @@ def _contact_sheet(files: Sequence[Path], display: Display, how: _How) -> npt.ND
     from PIL import Image, ImageDraw
 
     columns = min(len(files), 8)
-    side, room = _THUMBNAIL, _THUMBNAIL + 20
+    side = _THUMBNAIL
+    room = _THUMBNAIL + 20
     sheet = Image.new("RGB", (columns * room, math.ceil(len(files) / columns) * room), "white")
     pen = ImageDraw.Draw(sheet)
     for place, file in enumerate(files):
         held = held_in(file, packing=how.packing)
-        drive = np.asarray(held.pixels if held.space == "encoded" else display.encode(held.pixels, space=held.space))
+        drive = np.asarray(
+            held.pixels
+            if held.space == "encoded"
+            else display.encode(held.pixels, space=held.space)
+        )
         most = {"uint8": 255, "uint16": 65535}.get(str(drive.dtype), 1)
         codes = np.rint(255 * np.clip(drive / most, 0, 1)).astype(np.uint8)
         picture = Image.fromarray(codes).convert("RGB")
         picture.thumbnail((side, side))
-        left, top = place % columns * room + 10, place // columns * room
+        left = place % columns * room + 10
+        top = place // columns * room
         sheet.paste(picture, (left, top + 2))
         pen.text((left, top + side + 4), file.stem.rpartition("-")[2], fill="black")
     return np.asarray(sheet)
 
 
-def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, how: _How) -> Callable[[Path], object]:
+def _writer(
+    path: Path, drive: FloatArray, stimulus: Stimulus, how: _How
+) -> Callable[[Path], object]:
     kind = path.suffix.lower()
     if kind == ".png":
         if drive.ndim != 3:
             raise InputError(
-                f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, .npz or .tiff"
+                f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, "
+                ".npz or .tiff"
             )
         if drive.max() > 1:
-            raise InputError("a PNG holds drive values up to 1, and this extended-range image goes beyond; write .tiff")
+            raise InputError(
+                "a PNG holds drive values up to 1, and this extended-range image goes beyond; "
+                "write .tiff"
+            )
         if how.packing:
             image: Codes = pack(drive, how.packing, how.dither, how.seed)
         else:
@@ -228,18 +272,26 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, how: _How) -> Cal
     if kind == ".tiff":
         import tifffile
 
-        return lambda partial: tifffile.imwrite(partial, np.ascontiguousarray(drive), photometric="rgb")
+        return lambda partial: tifffile.imwrite(
+            partial, np.ascontiguousarray(drive), photometric="rgb"
+        )
     if kind == ".npy":
         return lambda partial: np.save(partial, np.ascontiguousarray(drive))
     pixels = np.asarray(stimulus.pixels)
-    return lambda partial: np.savez(partial, drive=drive, pixels=pixels, space=stimulus.space, ppd=stimulus.ppd)
+    return lambda partial: np.savez(
+        partial, drive=drive, pixels=pixels, space=stimulus.space, ppd=stimulus.ppd
+    )
 
 
 def corrupt_command(arguments: argparse.Namespace) -> int:
     """Corrupt images; without any, list the dimensions."""
     if not arguments.images:
         return _list_corruptions(arguments.json)
-    paths = [path for name in arguments.images for path in (images_in(name) if Path(name).is_dir() else [Path(name)])]
+    paths = [
+        path
+        for name in arguments.images
+        for path in (images_in(name) if Path(name).is_dir() else [Path(name)])
+    ]
     done = corrupt_files(
         paths,
         arguments.output,
@@ -268,6 +320,9 @@ def _list_corruptions(as_json: bool) -> int:
     for each in known:
         levels = ", ".join(f"{level:g}" for level in each.levels)
         simulated = "; simulated, R-Bench photographed it" if each.captured else ""
-        lines.append(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+        lines.append(
+            f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} "
+            f"({each.parameter}){simulated}"
+        )
     show([vars(each) for each in known], "\n".join(lines), as_json=as_json)
     return 0

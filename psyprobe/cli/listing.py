@@ -24,7 +24,9 @@ def list_command(arguments: argparse.Namespace) -> int:
     items = {kind: _items(kind) for kind in kinds}
     if arguments.files:
         if arguments.kind != "displays":
-            raise InputError(f"{arguments.files[0]} is listed among displays only: psyprobe list displays FILE")
+            raise InputError(
+                f"{arguments.files[0]} is listed among displays only: psyprobe list displays FILE"
+            )
         items["displays"] += [_measured(name) for name in arguments.files]
     if arguments.json:
         say_json(items if arguments.kind is None else items[arguments.kind])
@@ -54,16 +56,30 @@ def _items(kind: str) -> list[dict[str, Any]]:
     if kind == "observers":
         default = {DEFAULT_OBSERVER: " (the default)"}
         return [
-            {"name": r.name, "title": r.summary + default.get(r.name, ""), "ability": r.ability, "obstacle": r.obstacle}
+            {
+                "name": r.name,
+                "title": r.summary + default.get(r.name, ""),
+                "ability": r.ability,
+                "obstacle": r.obstacle,
+            }
             for r in list_observers()
         ]
     if kind == "probes":
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
     if kind == "displays":
-        return [{"name": name, "title": preset["source"], **preset} for name, preset in display_presets().items()]
+        return [
+            {"name": name, "title": preset["source"], **preset}
+            for name, preset in display_presets().items()
+        ]
     if kind == "human":
         return [
-            {"name": r.name, "title": r.summary, "source": r.source, "licence": r.licence, "obstacle": r.obstacle}
+            {
+                "name": r.name,
+                "title": r.summary,
+                "source": r.source,
+                "licence": r.licence,
+                "obstacle": r.obstacle,
+            }
             for r in list_human()
         ]
     items = [_page(kind, name) for name in catalogue_names(kind)]
@@ -80,4 +96,6 @@ def _page(kind: str, name: str) -> dict[str, Any]:
         page = read_page(kind, name)[1]
     except InputError as error:
         return {"name": name, "title": "broken", "obstacle": str(error)}
-    return {"name": name, "title": ""} | {key: page[key] for key in ("title", "source", "differences") if key in page}
+    return {"name": name, "title": ""} | {
+        key: page[key] for key in ("title", "source", "differences") if key in page
+    }

@@ -33,17 +33,22 @@ from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questio
 
 
 def ask_command(arguments: argparse.Namespace) -> int:
-    """Ask, and print the answer, with first-token probabilities where the observer gives them; or calibrate."""
+    """Ask, and print the answer, with first-token probabilities where the observer gives them; or
+    calibrate.
+    """
     if arguments.calibrate:
         return _calibrate(arguments)
     if arguments.trials is not None or arguments.plan:
         raise InputError("--trials and --plan are about --calibrate; add it, or leave them out")
     if not (arguments.prompt or "").strip():
         raise InputError('the question is empty; write for example "Do you see a pattern?"')
-    observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
+    observer = load_observer(
+        arguments.observer, **settings(arguments.observer_option, "--observer-option")
+    )
     if observer.card.ability != "answer":
         raise InputError(
-            f"{observer.card.name} does not answer in words; name an observer that does, such as simulated:watson-malo "
+            f"{observer.card.name} does not answer in words; name an observer that does, such "
+            "as simulated:watson-malo "
             "or openai:MODEL"
         )
     if hasattr(observer, "purse"):
@@ -54,29 +59,53 @@ def ask_command(arguments: argparse.Namespace) -> int:
     read = read_answer(answer, Prompt("asked", "?"))
     p_yes, mass = (None if math.isnan(value) else value for value in (read.p_yes, read.mass))
     told = {"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict()}
-    show({**told, "read": read.text, "p_yes": p_yes, "answer_mass": mass}, answer.text, as_json=arguments.json)
+    show(
+        {**told, "read": read.text, "p_yes": p_yes, "answer_mass": mass},
+        answer.text,
+        as_json=arguments.json,
+    )
     if not arguments.json:
         parts = [f"read as {read.text}"]
         if p_yes is not None:
-            parts.append(f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})")
+            parts.append(
+                f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})"
+            )
         tell("; ".join([*parts, *_spent(answer)]))
     return 0
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    if arguments.prompt is not None or arguments.image or arguments.stimulus is not None or arguments.system:
-        raise InputError("--calibrate asks questions of its own about images of its own; leave out all others")
+    if (
+        arguments.prompt is not None
+        or arguments.image
+        or arguments.stimulus is not None
+        or arguments.system
+    ):
+        raise InputError(
+            "--calibrate asks questions of its own about images of its own; leave out all others"
+        )
     trials = 20 if arguments.trials is None else arguments.trials
-    observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
+    observer = load_observer(
+        arguments.observer, **settings(arguments.observer_option, "--observer-option")
+    )
     check_calibrated(observer, trials)
     if arguments.plan:
         most = most_questions(trials)
-        told = f"{trials} questions, if not even the coarsest stripes are told, to {most} about as many images"
-        show({"observer": observer.card.name, "fewest": trials, "most": most}, told, as_json=arguments.json)
+        told = (
+            f"{trials} questions, if not even the coarsest stripes are told, to {most} about "
+            "as many images"
+        )
+        show(
+            {"observer": observer.card.name, "fewest": trials, "most": most},
+            told,
+            as_json=arguments.json,
+        )
         return 0
     if hasattr(observer, "purse"):
         charge([observer], read_prices(arguments.prices), None)
-    decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False)
+    decoding = Decoding(
+        temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False
+    )
     found = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
     show(found.to_dict(), str(found), as_json=arguments.json)
     if not arguments.json:
@@ -95,11 +124,17 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
     spec = specification_from(arguments.stimulus, arguments.set)
     drawn = at_native_size(load_stimulus(arguments.stimulus).name, spec, observer.card)
     shown = np.asarray(display_from(arguments.display).encode(drawn.draw()))
-    return (deliver(shown, Delivery(bits=8 if observer.bits is not None else None), arguments.seed),)
+    return (
+        deliver(shown, Delivery(bits=8 if observer.bits is not None else None), arguments.seed),
+    )
 
 
 def _spent(answer: Answer) -> list[str]:
-    tokens = [] if answer.tokens_in is None else [f"{answer.tokens_in} tokens in, {answer.tokens_out} out"]
+    tokens = (
+        []
+        if answer.tokens_in is None
+        else [f"{answer.tokens_in} tokens in, {answer.tokens_out} out"]
+    )
     cost = [] if answer.cost is None else [money(answer.cost, answer.currency)]
     return [*tokens, *cost, f"{answer.latency:.2f} s"]
 
@@ -107,27 +142,46 @@ def _spent(answer: Answer) -> list[str]:
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
     if len(parsed.latency) > 2:
-        raise InputError(f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}")
+        raise InputError(
+            f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}"
+        )
     key = None
     if parsed.key_variable:
         key = os.environ.get(parsed.key_variable)
         if not key:
-            raise InputError(f"the environment variable {parsed.key_variable} is empty; put the key into it")
-    observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set"))
+            raise InputError(
+                f"the environment variable {parsed.key_variable} is empty; put the key into it"
+            )
+    observer = load_observer(
+        f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set")
+    )
     refused = settings(parsed.refuse, "--refuse")
-    known = [each.name for each in fields(Behaviour) if each.name not in ("logprobs", "images_at_once", "key")]
+    known = [
+        field.name
+        for field in fields(Behaviour)
+        if field.name not in ("logprobs", "images_at_once", "key")
+    ]
     for name in refused:
         if name not in known:
             raise unknown_name("refusal of a simulated server", name, known)
-    behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refused)
+    behaviour = Behaviour(
+        logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refused
+    )
     latency = (parsed.latency[0], parsed.latency[-1])
     faults = Faults.parse(parsed.faults)
     with (
         told_to_end() as told,
-        serve(observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour) as server,
+        serve(
+            observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour
+        ) as server,
     ):
         if parsed.json:
-            ready = {"base_url": server.base_url, "model": server.model, "port": server.port, "pid": os.getpid()}
+            ready = {
+                "base_url": server.base_url,
+                "model": server.model,
+                "port": server.port,
+                "pid": os.getpid(),
+            }
             print(json.dumps(ready))
         else:
             say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")

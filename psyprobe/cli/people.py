@@ -1,4 +1,6 @@
-"""``psyprobe observe``: a person at this screen, in an experiment file, into the same store as the models."""
+"""``psyprobe observe``: a person at this screen, in an experiment file, into the same store as the
+models.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def observe_command(arguments: argparse.Namespace) -> int:
     try:
         from psyprobe.observers.people.server import PersonServer
     except ImportError as error:
-        raise PsyprobeError("the page needs starlette and uvicorn: pip install 'psyprobe[server]'") from error
+        raise PsyprobeError(
+            "the page needs starlette and uvicorn: pip install 'psyprobe[server]'"
+        ) from error
     visit = _visit(arguments)
     store = make_folder(visit.store.parent) / visit.store.name
     with told_to_end() as told, PersonServer(visit, arguments.port) as server:
@@ -34,22 +38,33 @@ def observe_command(arguments: argparse.Namespace) -> int:
         told.wait(1.0)
     done = f"{visit.afterwards} {store} shows the result"
     text = done if visit.found else "paused; the same command continues the session"
-    show({"store": str(store), "finished": bool(visit.found), **visit.found}, text, as_json=arguments.json)
+    show(
+        {"store": str(store), "finished": bool(visit.found), **visit.found},
+        text,
+        as_json=arguments.json,
+    )
     return 0
 
 
 def _visit(arguments: argparse.Namespace) -> PersonVisit:
-    experiment, changed = read_experiment(arguments.experiment), settings(arguments.set, "--set")
+    experiment = read_experiment(arguments.experiment)
+    changed = settings(arguments.set, "--set")
     experiment = checked(experiment.with_settings(changed) if changed else experiment)
-    person, store = checked_person(arguments.person), Path(arguments.store)
+    person = checked_person(arguments.person)
+    store = Path(arguments.store)
     if experiment.probe in PICTURE_PROBES:
         if arguments.display:
-            raise InputError("--display is about patterns, and pictures are shown as they are; leave it out")
+            raise InputError(
+                "--display is about patterns, and pictures are shown as they are; leave it out"
+            )
         return PictureVisit(experiment, person, store)
     if experiment.probe not in PATTERN_PROBES:
         known = ", ".join((*PATTERN_PROBES, *PICTURE_PROBES))
         raise InputError(
-            f"{experiment.name} has the probe {experiment.probe!r}, and people are asked by {known}; "
+            f"{experiment.name} has the probe {experiment.probe!r}, and people are asked by "
+            f"{known}; "
             "take orientation_csf, or a copy of it"
         )
-    return PatternVisit(experiment, person, store, display_from(arguments.display) if arguments.display else None)
+    return PatternVisit(
+        experiment, person, store, display_from(arguments.display) if arguments.display else None
+    )

@@ -1,4 +1,6 @@
-"""``psyprobe score``, ``plot``, ``store`` and ``replay``: from stored responses, without the observer."""
+"""``psyprobe score``, ``plot``, ``store`` and ``replay``: from stored responses, without the
+observer.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +29,31 @@ from psyprobe.running.upkeep import summary, vacuum, verify
 
 
 def score_command(arguments: argparse.Namespace) -> int:
-    """Print the scores of all finished runs, a line each or as one table of observers and experiments."""
+    """Print the scores of all finished runs, a line each or as one table of observers and
+    experiments.
+    """
     if arguments.scoreboard:
-        say(_scoreboard(arguments, _load(arguments.results)).table("json" if arguments.json else arguments.format))
+        say(
+            _scoreboard(arguments, _load(arguments.results)).table(
+                "json" if arguments.json else arguments.format
+            )
+        )
         return 0
     _check_options(arguments, "--scoreboard")
     results = _load(arguments.results) if arguments.judge is None else _judged(arguments)
     scores = all_scores(results, measure=arguments.measure)
-    show([one.to_dict() for one in scores], score_table(scores, arguments.format), as_json=arguments.json)
+    show(
+        [score.to_dict() for score in scores],
+        score_table(scores, arguments.format),
+        as_json=arguments.json,
+    )
     return 0
 
 
 def _judged(arguments: argparse.Namespace) -> list[xarray.Dataset]:
-    """Results with what a judge makes of their replies; its verdicts are kept in the store of the replies."""
+    """Results with what a judge makes of their replies; its verdicts are kept in the store of the
+    replies.
+    """
     from psyprobe.observers import load_observer
     from psyprobe.tasks.asking import Judge
     from psyprobe.tasks.judged_replies import judge_replies
@@ -65,18 +79,28 @@ def plot_command(arguments: argparse.Namespace) -> int:
     drawn: Any
     if arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
-        given = {name: getattr(arguments, name) for name in ("measure", "layer", "levels", "human", "cmap", "width")}
+        given = {
+            name: getattr(arguments, name)
+            for name in ("measure", "layer", "levels", "human", "cmap", "width")
+        }
         drawn = plot(results, **given)
     elif arguments.layer is not None:
-        raise InputError("--layer is for contours and matches; the scoreboard shows every layer as a model of its own")
+        raise InputError(
+            "--layer is for contours and matches; the scoreboard shows every layer as a model "
+            "of its own"
+        )
     else:
         board = _scoreboard(arguments, results)
         with typeset(arguments.width):
-            drawn = heat_map(board, cmap=arguments.cmap) if arguments.scoreboard == "heat-map" else bar_panels(board)
+            drawn = (
+                heat_map(board, cmap=arguments.cmap)
+                if arguments.scoreboard == "heat-map"
+                else bar_panels(board)
+            )
         fit_width(drawn, arguments.width)
     path = Path(arguments.output)
     write_whole(path, partial(save_figure, drawn))
-    panels = [[one.attrs["experiment"], one.attrs["observer"]] for one in results]
+    panels = [[result.attrs["experiment"], result.attrs["observer"]] for result in results]
     told = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
     show({"file": str(path), "panels": panels}, told, as_json=arguments.json)
     return 0
@@ -98,7 +122,9 @@ def replay_command(arguments: argparse.Namespace) -> int:
     files = []
     for result in results:
         # Names of models come out of files; they must not lead out of the folder.
-        name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}").strip("-.")
+        name = re.sub(
+            r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}"
+        ).strip("-.")
         files.append(folder / f"{name[:200]}.nc")
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
@@ -106,7 +132,9 @@ def replay_command(arguments: argparse.Namespace) -> int:
 
 
 def store_command(arguments: argparse.Namespace) -> int:
-    """Say what is in each store, verify it, take out what is empty, put all into one, or write a table."""
+    """Say what is in each store, verify it, take out what is empty, put all into one, or write a
+    table.
+    """
     writes = arguments.what in ("merge", "export", "import")
     if writes != (arguments.output is not None):
         raise InputError(f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE")
@@ -125,8 +153,11 @@ def store_command(arguments: argparse.Namespace) -> int:
         show(one, line + kept * (merged.conflicts > 0), as_json=arguments.json)
         return 0
     if writes and len(arguments.stores) > 1:
-        raise InputError(f"store export takes one store, not {len(arguments.stores)}; merge them first")
-    told, lines = [], []
+        raise InputError(
+            f"store export takes one store, not {len(arguments.stores)}; merge them first"
+        )
+    told = []
+    lines = []
     for path in arguments.stores:
         with Store(path, create=False) as store:
             one, about = _OF_STORES[arguments.what](store, path, arguments.output)
@@ -138,9 +169,14 @@ def store_command(arguments: argparse.Namespace) -> int:
 
 def _check_harness(arguments: argparse.Namespace) -> None:
     """Refuse options of an exchange with other harnesses where there is none."""
-    given = {f"--{name.replace('_', '-')}": vars(arguments)[name] for name in ("experiment", "observer", "input_size")}
+    given = {
+        f"--{name.replace('_', '-')}": vars(arguments)[name]
+        for name in ("experiment", "observer", "input_size")
+    }
     if arguments.what == "import" and arguments.harness is None:
-        raise InputError("store import needs --as inspect, vlmevalkit or lmms-eval: whose file it is")
+        raise InputError(
+            "store import needs --as inspect, vlmevalkit or lmms-eval: whose file it is"
+        )
     if arguments.what not in ("export", "import"):
         given["--as"] = arguments.harness
     for name, value in given.items():
@@ -163,7 +199,9 @@ def _vacuumed(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], l
 def _exported(store: Store, path: str, output: str | None) -> tuple[dict[str, Any], list[str]]:
     assert output is not None
     count = export(store, output)
-    return {"store": path, "file": output, "answers": count}, [f"{output}: {count:,} answers of {path}"]
+    return {"store": path, "file": output, "answers": count}, [
+        f"{output}: {count:,} answers of {path}"
+    ]
 
 
 def _told(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[str]]:
@@ -175,27 +213,38 @@ _OF_STORES = {"info": _told, "verify": _verified, "vacuum": _vacuumed, "export":
 
 
 def _about(summary: dict[str, Any]) -> list[str]:
-    """A store in words: a line for itself, for each run, and for each observer with who gave its answers."""
-    runs, observers = summary["runs"], summary["observers"]
+    """A store in words: a line for itself, for each run, and for each observer with who gave its
+    answers.
+    """
+    runs = summary["runs"]
+    observers = summary["observers"]
     lines = [
-        f"{summary['store']}: schema {summary['schema']}, {summary['bytes']:,} bytes, {summary['answers']:,} answers, "
+        f"{summary['store']}: schema {summary['schema']}, {summary['bytes']:,} bytes, "
+        f"{summary['answers']:,} answers, "
         f"{len(runs)} run{'s' * (len(runs) != 1)}"
     ]
     lines += [
-        f"  run {run['experiment']} ({run['probe']}) with {run['observer']}: begun {run['started']}, "
+        f"  run {run['experiment']} ({run['probe']}) with {run['observer']}: begun "
+        f"{run['started']}, "
         + (f"finished {run['finished']}" if run["finished"] else "not finished")
         for run in runs
     ]
-    for each in observers:
-        lines.append(f"  observer {each['observer']} ({each['card'][:8]}): {each['answers']:,} answers")
-        for origin in each["origins"]:
+    for observer in observers:
+        lines.append(
+            f"  observer {observer['observer']} ({observer['card'][:8]}): {observer['answers']:,} answers"
+        )
+        for origin in observer["origins"]:
             told = {**origin["software"], "device": origin["device"], **origin["served"]}
-            lines.append(f"    by {', '.join(f'{name} {value}' for name, value in told.items() if value)}")
+            lines.append(
+                f"    by {', '.join(f'{name} {value}' for name, value in told.items() if value)}"
+            )
     return lines
 
 
 def _scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Scoreboard:
-    return scoreboard(results, published=arguments.published, sort=arguments.sort, measure=arguments.measure)
+    return scoreboard(
+        results, published=arguments.published, sort=arguments.sort, measure=arguments.measure
+    )
 
 
 def _check_options(arguments: argparse.Namespace, option: str) -> None:

@@ -24,7 +24,15 @@ from psyprobe.observers.chat.prices import Purse, read_prices
 from psyprobe.observers.chat.spending import spent_on
 from psyprobe.observers.registry import Card, read_observers
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
+from psyprobe.probes.conduct import (
+    checked,
+    load_results,
+    observer_for,
+    opened_executor,
+    plan,
+    run,
+    run_shard,
+)
 from psyprobe.probes.expense import duration, priced_plan
 from psyprobe.probes.results import plot, score_layers
 
@@ -35,56 +43,84 @@ _WORKERS_START = 3.0
 def run_command(arguments: argparse.Namespace) -> int:
     """Run each experiment with each observer; write result, score and figure; print the scores."""
     changed = settings(arguments.set, "--set")
-    asked = [checked(experiment) for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
-    asked = [checked(experiment.with_settings(changed)) for experiment in asked] if changed else asked
+    asked = [
+        checked(experiment)
+        for name in dict.fromkeys(arguments.experiment)
+        for experiment in read_suite(name)
+    ]
+    asked = (
+        [checked(experiment.with_settings(changed)) for experiment in asked] if changed else asked
+    )
     if arguments.variants:
         asked = _varied(asked, dict(map(_variant, arguments.variants)))
-    # A suite and one of its experiments may both be named; files of one name in two folders are two experiments.
-    experiments = list({(experiment.name, experiment.digest): experiment for experiment in asked}.values())
+    # A suite and one of its experiments may both be named; files of one name in two folders are two
+    # experiments.
+    experiments = list(
+        {(experiment.name, experiment.digest): experiment for experiment in asked}.values()
+    )
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
-    options = {"store": store, "batch_size": arguments.batch_size, "score_only": arguments.score_only}
+    options = {
+        "store": store,
+        "batch_size": arguments.batch_size,
+        "score_only": arguments.score_only,
+    }
     known = arguments.prices is not None or arguments.budget is not None
     options["prices"] = prices = read_prices(arguments.prices) if known else None
-    purse = None if arguments.budget is None or prices is None else Purse(arguments.budget, prices.currency)
+    purse = (
+        None
+        if arguments.budget is None or prices is None
+        else Purse(arguments.budget, prices.currency)
+    )
     if arguments.probe and not (arguments.plan or arguments.batch):
         raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")
     if arguments.submit and arguments.batch is None:
         raise InputError("--submit sends the files of a batch; add --batch FOLDER")
     if arguments.batch is not None and purse is not None and not arguments.plan:
         raise InputError(
-            "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells what it costs, so leave "
+            "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells "
+            "what it costs, so leave "
             "one of them out"
         )
     if arguments.plan:
         return _plan(arguments, experiments, options)
-    # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
+    # Made for the results even where the store is elsewhere: a folder that cannot be made must not
+    # cost a run.
     make_folder(folder)
     if arguments.workers is not None and arguments.scheduler is not None:
-        raise InputError("--workers are of this machine and --scheduler has its own; leave one of them out")
+        raise InputError(
+            "--workers are of this machine and --scheduler has its own; leave one of them out"
+        )
     executor = arguments.workers if arguments.scheduler is None else arguments.scheduler
     with opened_executor(executor) as workers:
         options["executor"] = workers
         if arguments.shard is not None:
             if purse is not None:
                 raise InputError(
-                    "--budget stops a run, and --shard asks a share of one elsewhere; leave one of them out"
+                    "--budget stops a run, and --shard asks a share of one elsewhere; leave one "
+                    "of them out"
                 )
             return _run_shard(arguments, experiments, options)
         return _run(arguments, experiments, folder, options | {"budget": purse})
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
-    """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
+    """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the
+    other way round.
+    """
     for experiment in experiments:
         if "variants" not in load_probe(experiment.probe).SECTIONS:
-            raise InputError(f"probe {experiment.probe!r} of {experiment.name} takes no --variants; leave it out")
+            raise InputError(
+                f"probe {experiment.probe!r} of {experiment.name} takes no --variants; leave it out"
+            )
     known = {experiment.name: experiment.free_parameters() for experiment in experiments}
     for name in variants:
         if not any(name in free for free in known.values()):
             raise unknown_name("parameter to vary", name, sorted(set().union(*known.values())))
     return [
-        experiment.with_variants({name: values for name, values in variants.items() if name in known[experiment.name]})
+        experiment.with_variants(
+            {name: values for name, values in variants.items() if name in known[experiment.name]}
+        )
         for experiment in experiments
     ]
 
@@ -96,24 +132,40 @@ def _variant(text: str) -> tuple[str, list[float]]:
     except ValueError:
         numbers = []
     if not name or not numbers or not np.isfinite(numbers).all():
-        raise InputError(f"--variants {text!r} is not a name and its values; write for example phase=0,90,180,270")
+        raise InputError(
+            f"--variants {text!r} is not a name and its values; write for example "
+            "phase=0,90,180,270"
+        )
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
-    plans, timed, spread = [], True, 0.0
+def _plan(
+    arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]
+) -> int:
+    plans = []
+    timed = True
+    spread = 0.0
     for experiment, observer in _asked(arguments, experiments):
-        # A network that is not loaded yet would take longer to load than all else that a plan tells.
+        # A network that is not loaded yet would take longer to load than all else that a plan
+        # tells.
         loaded = getattr(observer, "loaded", True)
         served = hasattr(observer, "served")
-        plans.append(plan(experiment, observer, timed=arguments.probe if served else loaded, **options))
+        plans.append(
+            plan(experiment, observer, timed=arguments.probe if served else loaded, **options)
+        )
         timed &= loaded
         # A server is asked many questions at once by one process.
         spread += 0.0 if served else plans[-1].seconds or 0.0
     seconds = sum(planned.seconds or 0 for planned in plans)
     shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
-    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing{shared}"
-    unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
+    known = (
+        f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out "
+        f"drawing{shared}"
+    )
+    unknown = (
+        "how long that takes is not known before the network is loaded; "
+        "psyprobe.plan(timed=True) finds out"
+    )
     takes = f"In all {_distinct(plans)}; {known if timed else unknown}."
     # What is shown to encoders has no price.
     expenses = [left for planned in plans if (left := getattr(planned, "left", None))]
@@ -131,16 +183,26 @@ def _distinct(plans: list[Any]) -> str:
 
 
 def _with_workers(count: int, seconds: float, spread: float) -> str:
-    """What so many worker processes would take, of seconds in all and of those that can be spread over them."""
+    """What so many worker processes would take, of seconds in all and of those that can be spread
+    over them.
+    """
     if count == 1 or not spread:
         return ""
     told = seconds - spread + spread / count + _WORKERS_START
     if told >= seconds:
-        return f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s to start"
+        return (
+            f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s "
+            "to start"
+        )
     return f", and with --workers {count} about {told:.0f} s"
 
 
-def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:
+def _run(
+    arguments: argparse.Namespace,
+    experiments: list[Experiment],
+    folder: Path,
+    options: dict[str, Any],
+) -> int:
     scores: list[Score] = []
     reports = []
     unfinished = 0
@@ -151,11 +213,15 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
         except UnfinishedError as stop:
             # Batches of others can be written meanwhile; a budget is everyone's.
             unfinished += 1
-            tell(f"psyprobe run: not finished: {stop} ({experiment.name} with {observer.card.label})")
+            tell(
+                f"psyprobe run: not finished: {stop} ({experiment.name} with {observer.card.label})"
+            )
             continue
         took = monotonic() - began
         found = score_layers(result)
-        files = write_result(result, found, _own(folder / _stem(arguments, experiment, observer.card), result))
+        files = write_result(
+            result, found, _own(folder / _stem(arguments, experiment, observer.card), result)
+        )
         scores += found
         reports.append(
             {
@@ -169,7 +235,10 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
             }
         )
         if not arguments.json:
-            tell(f"{experiment.name} with {observer.card.label}: {', '.join(map(str, files.values()))}")
+            tell(
+                f"{experiment.name} with {observer.card.label}: "
+                f"{', '.join(map(str, files.values()))}"
+            )
             if "spent" in result.attrs:
                 tell(f"{spent_on(result.attrs)}; this run of the command took {duration(took)}")
     if unfinished and not reports:
@@ -181,7 +250,9 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     return 3 if unfinished else 0
 
 
-def _run_shard(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
+def _run_shard(
+    arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]
+) -> int:
     for experiment, observer in _asked(arguments, experiments):
         run_shard(experiment, observer, shard=arguments.shard, **options)
     what = {"shard": arguments.shard, "store": str(options["store"])}
@@ -191,7 +262,8 @@ def _run_shard(arguments: argparse.Namespace, experiments: list[Experiment], opt
 
 
 def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:
-    """Write a result as NetCDF, its scores as JSON and, unless there is nothing to draw, its figure as PNG.
+    """Write a result as NetCDF, its scores as JSON and, unless there is nothing to draw, its figure
+    as PNG.
 
     Parameters
     ----------
@@ -219,7 +291,7 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     endings = {"result": "nc", "score": "json", "plot": "png"}
     files = {kind: stem.with_name(f"{stem.name}.{ending}") for kind, ending in endings.items()}
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
-    write_text(files["score"], json_text([one.to_dict() for one in scores]))
+    write_text(files["score"], json_text([score.to_dict() for score in scores]))
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")
     import matplotlib.pyplot as plt
@@ -227,7 +299,8 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     try:
         drawn = plot(result)
     except InputError as error:
-        # What was asked and scored is not lost because it cannot be drawn, as a small set or a blind observer cannot.
+        # What was asked and scored is not lost because it cannot be drawn, as a small set or a
+        # blind observer cannot.
         tell(f"Note: no figure: {error}")
         return {kind: files[kind] for kind in ("result", "score")}
     write_whole(files["plot"], lambda path: save_figure(drawn, path))
@@ -236,10 +309,20 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     return files
 
 
-def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iterator[tuple[Experiment, Any]]:
+def _asked(
+    arguments: argparse.Namespace, experiments: list[Experiment]
+) -> Iterator[tuple[Experiment, Any]]:
     """Every experiment with every observer; an observer that is fed alike is loaded once."""
-    layers = None if arguments.layers is None else "all" if arguments.layers == ["all"] else tuple(arguments.layers)
-    given = {"layers": layers} | {name: getattr(arguments, name) for name in ("input", "device", "random_weights")}
+    layers = (
+        None
+        if arguments.layers is None
+        else "all"
+        if arguments.layers == ["all"]
+        else tuple(arguments.layers)
+    )
+    given = {"layers": layers} | {
+        name: getattr(arguments, name) for name in ("input", "device", "random_weights")
+    }
     options = settings(arguments.observer_option, "--observer-option")
     options |= {name: value for name, value in given.items() if value}
     names: list[str | None] = [*_named(arguments)]
@@ -259,13 +342,17 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
 
 def _named(arguments: argparse.Namespace) -> list[str]:
     """Observers by name, those of pages of them among them, each once."""
-    pages = (read_observers(name) if name.endswith(".toml") else [name] for name in arguments.observer)
+    pages = (
+        read_observers(name) if name.endswith(".toml") else [name] for name in arguments.observer
+    )
     return list(dict.fromkeys(name for page in pages for name in page))
 
 
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
     """Name of the files: safe on every system, and its own for every way of asking."""
-    special = arguments.random_weights or arguments.layers or arguments.input or arguments.observer_option
+    special = (
+        arguments.random_weights or arguments.layers or arguments.input or arguments.observer_option
+    )
     special = special or any("?" in name for name in _named(arguments))
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
     parts += ["score"] if arguments.score_only else []
@@ -274,7 +361,9 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
 
 
 def _own(stem: Path, result: xarray.Dataset) -> Path:
-    """The name, or one with a digest behind it where the result of another observer of the same name lies there."""
+    """The name, or one with a digest behind it where the result of another observer of the same
+    name lies there.
+    """
     try:
         (there,) = load_results(stem.with_name(f"{stem.name}.nc"))
     except InputError:
@@ -285,6 +374,8 @@ def _own(stem: Path, result: xarray.Dataset) -> Path:
 
 def _answerer(result: xarray.Dataset) -> str:
     """Digest of who answered: the card, weights included, and what a server said that it serves."""
-    card, served = (json.loads(result.attrs.get(name, "[]")) for name in ("observer_card", "served"))
+    card, served = (
+        json.loads(result.attrs.get(name, "[]")) for name in ("observer_card", "served")
+    )
     names = {each.get("listed") or each.get("model", "") for each in served}
     return digest([Card.from_dict(card).digest if card else "", sorted(names)])

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from psyprobe.corruption.apply import GROUPS, STEPS, STRENGTHS, Dimension, corrupt, dimension_numbered, dimensions
+from psyprobe.corruption.apply import (
+    GROUPS,
+    STEPS,
+    STRENGTHS,
+    Dimension,
+    corrupt,
+    dimension_numbered,
+    dimensions,
+)
 
-__all__ = ["GROUPS", "STEPS", "STRENGTHS", "Dimension", "corrupt", "dimension_numbered", "dimensions"]
+__all__ = [
+    "GROUPS",
+    "STEPS",
+    "STRENGTHS",
+    "Dimension",
+    "corrupt",
+    "dimension_numbered",
+    "dimensions",
+]

@@ -2,8 +2,9 @@
 
 References
 ----------
-Li et al. (2024). R-Bench, arXiv 2410.05474: the dimensions. It publishes no parameters; those here are levels of
-KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where not, in ``dimensions.toml``.
+Li et al. (2024). R-Bench, arXiv 2410.05474: the dimensions. It publishes no parameters; those here
+are levels of KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where not, in
+``dimensions.toml``.
 """
 
 from __future__ import annotations
@@ -77,16 +78,19 @@ class Dimension:
     source: str
     #: Whether the parameter is a whole number.
     whole: bool = False
-    #: What grows with the image where that is asked for: a "length" with its side, a "count" with its area.
+    #: What grows with the image where that is asked for: a "length" with its side, a "count" with
+    #: its area.
     scales: str = ""
     #: Number of the same type in KADID-10k.
     kadid: int | None = None
-    #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
+    #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the
+    #: paper's.
     captured: bool = False
     #: Whether it works on colours: a grey image goes through it as RGB, and its luma comes back.
     colour: bool = False
-    #: As what 8-bit codes go through it: "values" from 0 to 1; "codes" as they are, where it moves, covers, averages or
-    #: encodes them; or a "table" of what becomes of all 256, where it changes each by itself.
+    #: As what 8-bit codes go through it: "values" from 0 to 1; "codes" as they are, where it moves,
+    #: covers, averages or encodes them; or a "table" of what becomes of all 256, where it changes
+    #: each by itself.
     computed: str = "values"
 
     def level(self, strength: str) -> float:
@@ -103,7 +107,9 @@ def dimensions() -> dict[str, Dimension]:
     >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
     ['bright_illumination', 'dark_illumination']
     """
-    page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
+    page = tomllib.loads(
+        files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8")
+    )
     return {
         name: Dimension(name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
         for name, row in page.items()
@@ -158,15 +164,17 @@ def corrupt(
     strength : {"low", "mid", "high"} or float
         One of the three, or a parameter of the dimension in its own unit.
     seed : int
-        Of chance. What is drawn depends on seed, dimension, strength and `image_id` alone, so order does not matter.
+        Of chance. What is drawn depends on seed, dimension, strength and `image_id` alone, so order
+        does not matter.
     image_id : str
         A name of the image, so that images of one seed are not all corrupted by the same noise.
     scale : bool
-        Scale lengths by the square root of the number of pixels over 512 x 384, and counts of blocks by that number:
-        the parameters are meant for that size. By default they are taken as they are.
+        Scale lengths by the square root of the number of pixels over 512 x 384, and counts of
+        blocks by that number: the parameters are meant for that size. By default they are taken as
+        they are.
     denoiser : callable, optional
-        Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise to a plane. Without
-        one, non-local means stand in for the network.
+        Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise
+        to a plane. Without one, non-local means stand in for the network.
 
     Raises
     ------
@@ -175,8 +183,8 @@ def corrupt(
 
     Notes
     -----
-    The result has the shape and format of the image. Dimensions with ``captured`` are simulated; R-Bench photographed
-    them.
+    The result has the shape and format of the image. Dimensions with ``captured`` are simulated;
+    R-Bench photographed them.
 
     Examples
     --------
@@ -186,7 +194,9 @@ def corrupt(
     >>> bool((corrupt(image, "white_noise", "mid", seed=1) == corrupt(image, "white_noise", "mid", seed=1)).all())
     True
     """
-    dimension, function, amount = _asked(name, strength if isinstance(strength, str) else float(strength))
+    dimension, function, amount = _asked(
+        name, strength if isinstance(strength, str) else float(strength)
+    )
     given, values = _checked(image, dimension)
     if scale:
         pixels = values.shape[0] * values.shape[1] / NATIVE
@@ -223,8 +233,8 @@ def _asked(
 ) -> tuple[Dimension, Callable[[Any, float, np.random.Generator], Any], float]:
     """The dimension, its function and its parameter.
 
-    They are looked up once: an image drives Python's own code from the processor's cache, so that to look up takes ten
-    times as long between images as in a row.
+    They are looked up once: an image drives Python's own code from the processor's cache, so that
+    to look up takes ten times as long between images as in a row.
     """
     dimension = dimension_of(name)
     for package in ("cv2", "stringzilla"):
@@ -232,16 +242,23 @@ def _asked(
         try:
             importlib.import_module(package)
         except ModuleNotFoundError:
-            raise PsyprobeError(f"corruptions need {package}: pip install 'psyprobe[corruption]'") from None
+            raise PsyprobeError(
+                f"corruptions need {package}: pip install 'psyprobe[corruption]'"
+            ) from None
     amount = dimension.level(strength) if isinstance(strength, str) else strength
     if not math.isfinite(amount):
-        raise InputError(f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})")
+        raise InputError(
+            f"the strength of {dimension.name} is {amount}; give a finite number "
+            f"({dimension.parameter})"
+        )
     return dimension, getattr(ways, name), amount
 
 
 @functools.lru_cache(maxsize=8)
 def _table(
-    function: Callable[[FloatArray, float, np.random.Generator], FloatArray], amount: float, rng: np.random.Generator
+    function: Callable[[FloatArray, float, np.random.Generator], FloatArray],
+    amount: float,
+    rng: np.random.Generator,
 ) -> bytes:
     """What a function of each value by itself makes of all 8-bit codes."""
     ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
@@ -249,7 +266,9 @@ def _table(
 
 
 def _looked_up(codes: Any, table: bytes) -> Any:
-    """A library for text looks up 64 bytes at once; OpenCV's and numpy's look-ups take one by one."""
+    """A library for text looks up 64 bytes at once; OpenCV's and numpy's look-ups take one by
+    one.
+    """
     from stringzilla import translate
 
     found = np.array(codes, order="C")
@@ -263,7 +282,8 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
     shape = given.shape
     if len(shape) < 2 or shape[2:] not in ((), (1,), (3,)) or min(shape[:2]) < 8:
         raise InputError(
-            f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
+            f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 "
+            "px a side, no "
             "alpha channel"
         )
     if given.dtype == np.uint8:
@@ -274,17 +294,33 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
             computed /= np.float32(255)
         return given, computed if len(shape) == 3 else computed[..., None]
     if given.dtype.kind != "f":
-        raise InputError(f"the image has the format {given.dtype}; give uint8, or float from 0 to 1")
+        raise InputError(
+            f"the image has the format {given.dtype}; give uint8, or float from 0 to 1"
+        )
     if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
         raise InputError(
-            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give finite values from 0 to 1"
+            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give "
+            "finite values from 0 to 1"
         )
-    values: FloatArray = np.ascontiguousarray(given, dtype=np.float64 if given.dtype == np.float64 else np.float32)
+    values: FloatArray = np.ascontiguousarray(
+        given, dtype=np.float64 if given.dtype == np.float64 else np.float32
+    )
     return given, values if len(shape) == 3 else values[..., None]
 
 
 #: What the manifest says of each image.
-MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")
+MANIFEST = (
+    "file",
+    "original",
+    "dimension",
+    "name",
+    "step",
+    "group",
+    "strength",
+    "parameter",
+    "seed",
+    "simulated",
+)
 
 
 @dataclass(frozen=True)
@@ -318,7 +354,8 @@ def corrupt_files(
     paths : sequence of Path
         Image files; their names without ending must differ.
     output : str or Path
-        The folder to write to, made where it is not there. Files are PNG: "cat-motion_blur-mid.png".
+        The folder to write to, made where it is not there. Files are PNG:
+        "cat-motion_blur-mid.png".
     names, strengths : sequence of str
         Which dimensions and strengths; by default all.
     seed, scale
@@ -330,14 +367,18 @@ def corrupt_files(
     progress : bool, optional
         As in `progress_bar`.
     """
-    chosen = [dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)]
+    chosen = [
+        dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)
+    ]
     cells = [(way.name, strength, way.level(strength)) for way in chosen for strength in strengths]
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
         raise InputError(f"two images are called {twice!r}; give each a name of its own")
     folder = make_folder(output)
-    skipped, files, rows = [], [], []
+    skipped = []
+    files = []
+    rows = []
     work = functools.partial(_corrupt_file, folder, cells, seed, scale)
     with progress_bar(len(paths), progress) as bar:
         for path, problem in zip(paths, in_parallel(work, paths, executor), strict=True):
@@ -348,7 +389,8 @@ def corrupt_files(
                 skipped.append(problem)
                 continue
             for name, strength, level in cells:
-                way, file = dimensions()[name], _file(folder, path, name, strength)
+                way = dimensions()[name]
+                file = _file(folder, path, name, strength)
                 files.append(file)
                 kind = (way.id, name, way.step, way.group, strength, level, seed, int(way.captured))
                 rows.append((file.name, path.name, *kind))
@@ -359,9 +401,12 @@ def corrupt_files(
     return Corrupted(tuple(files), manifest, tuple(skipped))
 
 
-def in_parallel(work: Callable[[Any], Any], jobs: Sequence[Any], executor: Executor | None) -> Iterator[Any]:
+def in_parallel(
+    work: Callable[[Any], Any], jobs: Sequence[Any], executor: Executor | None
+) -> Iterator[Any]:
     """What work makes of each job, in their order; without an executor on one thread a core."""
-    # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
+    # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once
+    # OpenCV has threads.
     workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
         yield from workers.map(work, jobs)
@@ -374,7 +419,9 @@ def _file(folder: Path, path: Path, name: str, strength: str) -> Path:
     return folder / f"{path.stem}-{name}-{strength}.png"
 
 
-def _corrupt_file(folder: Path, cells: Sequence[tuple[str, str, float]], seed: int, scale: bool, path: Path) -> str:
+def _corrupt_file(
+    folder: Path, cells: Sequence[tuple[str, str, float]], seed: int, scale: bool, path: Path
+) -> str:
     """Write all corruptions of one image, which is read once; what is wrong with it, or nothing."""
     try:
         image = read_image(path)
@@ -390,4 +437,6 @@ def write_png(image: Any, path: Path) -> None:
     """Write an image that is whole or not there."""
     from PIL import Image
 
-    write_whole(path, functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1))
+    write_whole(
+        path, functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1)
+    )

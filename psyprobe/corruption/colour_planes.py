@@ -10,16 +10,26 @@ from psyprobe._typing import FloatArray
 
 #: sRGB primaries to XYZ relative to the D65 white, so that white is (1, 1, 1): IEC 61966-2-1.
 _RGB_TO_XYZ = np.array(
-    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
 )
 _RGB_TO_RELATIVE = _RGB_TO_XYZ / _RGB_TO_XYZ.sum(axis=1, keepdims=True)
 _RELATIVE_TO_RGB = np.linalg.inv(_RGB_TO_RELATIVE)
-_EPSILON, _KAPPA = 216 / 24389, 24389 / 27
+_EPSILON = 216 / 24389
+_KAPPA = 24389 / 27
 #: From the cube roots f of X, Y and Z to L, a and b, with what is added; and back.
 _F_TO_LAB = np.array([[0, 116, 0, -16], [500, -500, 0, 0], [0, 200, -200, 0]], dtype=np.float64)
-_LAB_TO_F = np.array([[1 / 116, 1 / 500, 0, 16 / 116], [1 / 116, 0, 0, 16 / 116], [1 / 116, 0, -1 / 200, 16 / 116]])
+_LAB_TO_F = np.array(
+    [[1 / 116, 1 / 500, 0, 16 / 116], [1 / 116, 0, 0, 16 / 116], [1 / 116, 0, -1 / 200, 16 / 116]]
+)
 #: ITU-R BT.601 with the range of a studio (16 to 235), over 255.
-_RGB_TO_YCBCR = np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]]) / 255
+_RGB_TO_YCBCR = (
+    np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]])
+    / 255
+)
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
 #: Luma of BT.601, for grey versions of what is done in colour.
 LUMA = np.array([0.299, 0.587, 0.114])
@@ -28,7 +38,9 @@ _ROWS = 64
 
 
 def luma(image: Any) -> FloatArray:
-    """Luma of an RGB image, shape (H, W); of 8-bit codes in float32, a few rows at a time through the cache."""
+    """Luma of an RGB image, shape (H, W); of 8-bit codes in float32, a few rows at a time through
+    the cache.
+    """
     if image.dtype != np.uint8:
         return _transformed(image, LUMA[None])
     grey = np.empty(image.shape[:2], np.float32)
@@ -47,14 +59,22 @@ def srgb_to_linear(image: FloatArray) -> FloatArray:
 def linear_to_srgb(light: FloatArray) -> FloatArray:
     """Values of sRGB for linear light."""
     values = light.copy()
-    _bend(values, np.empty_like(light), 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
+    _bend(
+        values,
+        np.empty_like(light),
+        0.0031308,
+        (1.055, 0, 1 / 2.4),
+        12.92,
+        -0.055 - 12.92 * 0.0031308,
+    )
     return values
 
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
     """CIELAB (D65) of an sRGB image: L 0 to 100, a and b around 0."""
     # New arrays are dear: two take turns.
-    one, other = np.array(image, order="C"), np.empty(image.shape, image.dtype)
+    one = np.array(image, order="C")
+    other = np.empty(image.shape, image.dtype)
     _linearise(one, other)
     _transform(one, _RGB_TO_RELATIVE, other)
     _bend(other, one, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116)
@@ -64,7 +84,8 @@ def rgb_to_lab(image: FloatArray) -> FloatArray:
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
     """The sRGB image of CIELAB values; may leave 0 to 1."""
-    one, other = np.array(lab, order="C"), np.empty(lab.shape, lab.dtype)
+    one = np.array(lab, order="C")
+    other = np.empty(lab.shape, lab.dtype)
     _transform(one, _LAB_TO_F, other)
     _bend(other, one, 6 / 29, (1, 0, 3), 116 / _KAPPA, -116 / _KAPPA * 6 / 29)
     _transform(other, _RELATIVE_TO_RGB, one)
@@ -77,9 +98,16 @@ def _linearise(values: FloatArray, spare: FloatArray) -> None:
 
 
 def _bend(
-    values: FloatArray, spare: FloatArray, knee: float, power: tuple[float, float, float], slope: float, offset: float
+    values: FloatArray,
+    spare: FloatArray,
+    knee: float,
+    power: tuple[float, float, float],
+    slope: float,
+    offset: float,
 ) -> None:
-    """In place, a line below the knee and gain (x + shift)^exponent above: cut off at the knee, the two add up."""
+    """In place, a line below the knee and gain (x + shift)^exponent above: cut off at the knee, the
+    two add up.
+    """
     import cv2
 
     gain, shift, exponent = power

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 
 def median_cut(codes: NDArray[np.uint8], colours: int) -> NDArray[np.uint8]:
-    """At most so many colours of an RGB image by median cut (Heckbert 1982), as Pillow chooses them in 140 ms.
+    """At most so many colours of an RGB image by median cut (Heckbert 1982), as Pillow chooses them
+    in 140 ms.
 
     The box with the most pixels is cut, along the axis that weighs most by luma, above its median.
     """

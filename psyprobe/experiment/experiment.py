@@ -1,7 +1,8 @@
 """An experiment: one page of TOML that says what is shown, what is asked and what people would see.
 
-Reading is strict: a key that is not known, a number that is no number and a level that the stimulus does not have are
-errors: one line that names file, key, value and what is allowed. Which tables count is for the probe to say.
+Reading is strict: a key that is not known, a number that is no number and a level that the stimulus
+does not have are errors: one line that names file, key, value and what is allowed. Which tables
+count is for the probe to say.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ from psyprobe.files.output import digest, plain, toml_text
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
-from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page, stimulus_set
+from psyprobe.stimulus.catalogue import (
+    StimulusSet,
+    load_stimulus,
+    read_levels,
+    read_page,
+    stimulus_set,
+)
 from psyprobe.stimulus.specification import Specification, level_of
 
 #: Conditions that an experiment may have: every level with every other, in every variant.
@@ -46,7 +53,9 @@ _MOST_CONDITIONS = 1_000_000
 class Section(BaseModel):
     """A table whose keys are all known."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
+    )
 
 
 def folder_of(info: ValidationInfo) -> Path:
@@ -76,7 +85,8 @@ class Change(Section):
 
     #: A numeric parameter of the stimulus.
     parameter: str
-    #: increment, deg: added to the reference's value; weber: a fraction of it; octaves: a power of two of it.
+    #: increment, deg: added to the reference's value; weber: a fraction of it; octaves: a power of
+    #: two of it.
     unit: Literal["increment", "deg", "weber", "octaves"] = "increment"
     levels: Levels
 
@@ -84,7 +94,8 @@ class Change(Section):
 class Difference(Change):
     """In what test and reference differ; without it the reference is the uniform background."""
 
-    #: Another difference, asked of the same references: the ratio of the two just noticeable ones needs no criterion.
+    #: Another difference, asked of the same references: the ratio of the two just noticeable ones
+    #: needs no criterion.
     against: Change | None = None
 
 
@@ -92,7 +103,8 @@ def _anchor(value: Any) -> Any:
     if value in ("detection", "contrast") or (is_number(value) and 0 < value <= 1):
         return value if isinstance(value, str) else float(value)
     raise InputError(
-        f"score.anchor is {value!r}; give 'detection', 'contrast', or a contrast up to 1 that is told from none"
+        f"score.anchor is {value!r}; give 'detection', 'contrast', or a contrast up to 1 that "
+        "is told from none"
     )
 
 
@@ -105,11 +117,15 @@ class Score(Section):
     #: Only levels above or below this one are scored, in the unit of the first level.
     above: Positive | None = None
     below: Positive | None = None
-    #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
+    #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the
+    #: published code.
     measure: Literal["angular", "angular_float32", "cosine", "l1", "l2"] = "angular"
-    #: The response at which a difference is just noticeable is that to another pair: "detection", the target at human
-    #: detection threshold (castleCSF) against none; a number, the target at it; "contrast", 1.1 times the contrast.
-    anchor: Annotated[Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)] = None
+    #: The response at which a difference is just noticeable is that to another pair: "detection",
+    #: the target at human detection threshold (castleCSF) against none; a number, the target at it;
+    #: "contrast", 1.1 times the contrast.
+    anchor: Annotated[Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)] = (
+        None
+    )
     #: How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
     method: Literal["crossing", "bracket"] = "crossing"
 
@@ -121,7 +137,8 @@ class Feeding(Section):
     input: Literal["normalised", "raw"] = "normalised"
     #: Models of the zoo as the paper ran them: masked, or sampled.
     as_published: bool = False
-    #: What a metric is told, where it is not the pixels per degree of the stimulus, as in published runs.
+    #: What a metric is told, where it is not the pixels per degree of the stimulus, as in published
+    #: runs.
     metric_ppd: Positive | None = Field(default=None, description="pixels per degree")
 
 
@@ -137,7 +154,8 @@ class Repeats(Section):
     def _in_proportion(self) -> Repeats:
         if self.p_yes > self.text:
             raise InputError(
-                f"asking.repeats.p_yes is {self.p_yes} and asking.repeats.text {self.text}; a text says less than a "
+                f"asking.repeats.p_yes is {self.p_yes} and asking.repeats.text {self.text}; a "
+                "text says less than a "
                 "probability, so give it at least as many repeats"
             )
         return self
@@ -163,8 +181,8 @@ class Asking(Section):
     repeats: Repeats = Repeats()
     #: Catch trials, in which nothing is shown, as a fraction of all.
     catch: Annotated[float, Field(ge=0, le=0.9)] = 0.1
-    #: What of an answer counts: its words, or the probability that it begins with yes; "auto" takes the probability
-    #: wherever the model gives one and at least half of it goes to yes and no.
+    #: What of an answer counts: its words, or the probability that it begins with yes; "auto" takes
+    #: the probability wherever the model gives one and at least half of it goes to yes and no.
     readout: Literal["auto", "text", "p_yes"] = "auto"
     #: At which text is drawn.
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
@@ -178,8 +196,8 @@ class Asking(Section):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     #: How long a reasoning model thinks, in its server's words.
     reasoning_effort: str | None = None
-    #: "words" for a JSON object whose one key "answer" is one of the words of the prompt, or the form itself as the
-    #: chat-completions protocol has it.
+    #: "words" for a JSON object whose one key "answer" is one of the words of the prompt, or the
+    #: form itself as the chat-completions protocol has it.
     response_format: Literal["words"] | dict[str, Any] | None = None
     #: What a server is sent besides.
     extra_body: dict[str, Any] | None = None
@@ -201,9 +219,13 @@ class Asking(Section):
     def _with_suffix(cls, values: Any, info: ValidationInfo) -> Any:
         if not isinstance(values, dict) or "prompts" not in values:
             return values
-        given, suffix = values["prompts"], values.get("suffix")
+        given = values["prompts"]
+        suffix = values.get("suffix")
         if not isinstance(given, str | list):
-            raise InputError(f"asking.prompts is {given!r}; give the name of a set, a file, or a list of questions")
+            raise InputError(
+                f"asking.prompts is {given!r}; give the name of a set, a file, or a list of "
+                "questions"
+            )
         folder = folder_of(info)
 
         def beside(entry: Any) -> Any:
@@ -214,7 +236,9 @@ class Asking(Section):
         return {**values, "prompts": prompts}
 
     def told(self) -> dict[str, Any]:
-        """All but the prompts, and what is not set of that which few servers take, as JSON can hold it."""
+        """All but the prompts, and what is not set of that which few servers take, as JSON can hold
+        it.
+        """
         rare = ("top_p", "reasoning_effort", "response_format", "extra_body", "examples", "hold")
         unset = {name for name in rare if not getattr(self, name)}
         return dict(plain(self.model_dump(exclude={"prompts", *unset})))
@@ -230,7 +254,9 @@ class Asking(Section):
         if isinstance(value, int) and not isinstance(value, bool):
             return {"text": value, "p_yes": value}
         if not isinstance(value, dict | Repeats):
-            raise InputError(f"asking.repeats is {value!r}; give a whole number, or {{ text = 10, p_yes = 3 }}")
+            raise InputError(
+                f"asking.repeats is {value!r}; give a whole number, or {{ text = 10, p_yes = 3 }}"
+            )
         return value
 
 
@@ -250,13 +276,14 @@ class Sending(Section):
 #: A fixed rate, or the two bounds between which it is fitted.
 def _rate(value: Any, info: ValidationInfo) -> Any:
     numbers = value if isinstance(value, list | tuple) else [value]
-    rates = all(is_number(each) and 0 <= each < 1 for each in numbers)
+    rates = all(is_number(number) and 0 <= number < 1 for number in numbers)
     if rates and len(numbers) == 1 and numbers is not value:
         return float(value)
     if rates and len(numbers) == 2 and numbers[0] < numbers[1]:
         return (float(numbers[0]), float(numbers[1]))
     raise InputError(
-        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it "
+        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as "
+        "[0, 0.5] to fit it "
         "within"
     )
 
@@ -267,7 +294,9 @@ Rate = Annotated[float | tuple[float, float], BeforeValidator(_rate)]
 class Fit(Section):
     """Which psychometric function is fitted."""
 
-    function: Literal["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"] = "logistic"
+    function: Literal["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"] = (
+        "logistic"
+    )
     #: Of contrast.
     axis: Literal["log", "linear"] = "log"
     guess: Rate = (0.0, 0.5)
@@ -296,7 +325,9 @@ def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
     if isinstance(value, Mapping):
         return stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
     if not isinstance(value, str):
-        raise InputError(f"stimulus is {value!r}; give text, or a table with a kind and its parameters")
+        raise InputError(
+            f"stimulus is {value!r}; give text, or a table with a kind and its parameters"
+        )
     return load_stimulus(folder / value if value.endswith(".toml") else value)
 
 
@@ -310,8 +341,13 @@ def _levels(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, Mapping):
         return value
     stimulus = info.data.get("stimulus")
-    units = {} if stimulus is None else {name: level_of(stimulus.spec(), name).unit for name in value}
-    return {name: ascending(f"levels.{name} ({units.get(name, '')})", entry) for name, entry in value.items()}
+    units = (
+        {} if stimulus is None else {name: level_of(stimulus.spec(), name).unit for name in value}
+    )
+    return {
+        name: ascending(f"levels.{name} ({units.get(name, '')})", entry)
+        for name, entry in value.items()
+    }
 
 
 def _variants(value: Any) -> Any:
@@ -319,7 +355,9 @@ def _variants(value: Any) -> Any:
         return value
     for name, entry in value.items():
         if not isinstance(entry, list) or not all(is_number(each) for each in entry):
-            raise InputError(f"variants.{name} is {entry!r}; give a list of numbers, without the unit")
+            raise InputError(
+                f"variants.{name} is {entry!r}; give a list of numbers, without the unit"
+            )
     return {name: tuple(entry) for name, entry in value.items()}
 
 
@@ -354,17 +392,23 @@ class Page(Section):
 
     title: str
     source: str = ""
-    #: A catalogue name, a ``.toml`` file beside the page, or a table with a kind and its parameters.
+    #: A catalogue name, a ``.toml`` file beside the page, or a table with a kind and its
+    #: parameters.
     stimulus: Annotated[StimulusSet | None, BeforeValidator(_stimulus)] = None
     #: The folder of a benchmark's items, in place of a stimulus.
     items: Annotated[Path | None, BeforeValidator(_items)] = None
     #: How the observer is asked; see `psyprobe list probes`.
     probe: str
     #: Any numeric parameters of the stimulus, each with its values.
-    levels: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_levels)] = Field(default_factory=dict)
+    levels: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_levels)] = Field(
+        default_factory=dict
+    )
     difference: Difference | None = None
-    #: Parameters that vary besides the levels: every combination is shown, and responses are averaged.
-    variants: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_variants)] = Field(default_factory=dict)
+    #: Parameters that vary besides the levels: every combination is shown, and responses are
+    #: averaged.
+    variants: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_variants)] = Field(
+        default_factory=dict
+    )
     human: Annotated[Reference | None, SkipValidation, BeforeValidator(_human)] = None
     score: Score = Score()
     display: Annotated[Display, BeforeValidator(_display)] = Display()
@@ -375,7 +419,8 @@ class Page(Section):
     judge: Judging | None = None
     #: What a probe takes besides; the probe says what.
     options: dict[str, Any] = Field(default_factory=dict)
-    #: Keys that were set otherwise than in the file, with what they were there; `with_settings` keeps them.
+    #: Keys that were set otherwise than in the file, with what they were there; `with_settings`
+    #: keeps them.
     changed: dict[str, Any] = Field(default_factory=dict)
     #: What departs from the source, and what the source does not say, in words.
     differences: Sentences = ()
@@ -397,11 +442,15 @@ class Experiment(Page):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the page and the files that it names say, whatever their spelling and comments."""
+        """SHA-256 of what the page and the files that it names say, whatever their spelling and
+        comments.
+        """
         # The table of fits says how answers are worked up, not what is asked.
         page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
         stimulus = None if self.stimulus is None else plain(self.stimulus.content())
-        prompts = [] if self.asking is None else [prompt.to_dict() for prompt in self.asking.prompts]
+        prompts = (
+            [] if self.asking is None else [prompt.to_dict() for prompt in self.asking.prompts]
+        )
         asking = {} if self.asking is None else self.asking.told()
         human = "" if self.human is None else self.human.digest
         return digest([page, stimulus, self.variant, prompts, asking, human])
@@ -416,7 +465,9 @@ class Experiment(Page):
             It names none.
         """
         if self.stimulus is None:
-            raise InputError(f"{self.name}: there is no 'stimulus'; give a catalogue name, a file, or a kind")
+            raise InputError(
+                f"{self.name}: there is no 'stimulus'; give a catalogue name, a file, or a kind"
+            )
         return self.stimulus
 
     def spec(self, **levels: float) -> Specification:
@@ -424,7 +475,8 @@ class Experiment(Page):
         return self.shown.spec(**{**self.variant, **levels})
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
-        """The experiment with other variants: ``{"phase": [0, 90, 180, 270], "orientation": [0, 45]}``, deg.
+        """The experiment with other variants: ``{"phase": [0, 90, 180, 270], "orientation": [0,
+        45]}``, deg.
 
         Raises
         ------
@@ -444,8 +496,12 @@ class Experiment(Page):
             if name not in free:
                 raise unknown_name(f"parameter of {self.shown.name} to vary", name, free)
             if not values or len(set(values)) != len(values):
-                raise InputError(f"variants of {name} are {list(values)}; give at least one value, each once")
-        varied = self.model_copy(update={"variants": {name: tuple(values) for name, values in variants.items()}})
+                raise InputError(
+                    f"variants of {name} are {list(values)}; give at least one value, each once"
+                )
+        varied = self.model_copy(
+            update={"variants": {name: tuple(values) for name, values in variants.items()}}
+        )
         varied.check_conditions()
         for each in varied.expanded():
             with in_file(f"{self.name}, variant {variant_label(each.variant)}"):
@@ -479,7 +535,10 @@ class Experiment(Page):
             for name in tables:
                 table = table.setdefault(name, {})
                 if not isinstance(table, dict):
-                    raise InputError(f"{self.name}: {key!r} cannot be set, since {name} is no table; set {name} itself")
+                    raise InputError(
+                        f"{self.name}: {key!r} cannot be set, since {name} is no table; set "
+                        f"{name} itself"
+                    )
             changed.setdefault(key, table.get(last, ""))
             table[last] = value
         page["changed"] = changed
@@ -488,11 +547,15 @@ class Experiment(Page):
 
     def check_conditions(self) -> None:
         """Refuse more conditions than anybody waits for, before they are counted out."""
-        levels = [*self.levels.values(), *([] if self.difference is None else [self.difference.levels])]
+        levels = [
+            *self.levels.values(),
+            *([] if self.difference is None else [self.difference.levels]),
+        ]
         conditions = math.prod(map(len, [*levels, *self.variants.values()]))
         if conditions > _MOST_CONDITIONS:
             raise InputError(
-                f"levels and variants make {conditions:,} conditions; give fewer, up to {_MOST_CONDITIONS:,} in all"
+                f"levels and variants make {conditions:,} conditions; give fewer, up to "
+                f"{_MOST_CONDITIONS:,} in all"
             )
 
     def free_parameters(self) -> list[str]:
@@ -505,15 +568,25 @@ class Experiment(Page):
         """
         spec = self.shown.spec()
         derived = {name: spec.derived_levels[name].parameter for name in spec.derived_levels}
-        taken = {*self.levels, "contrast", *derived, *(derived[name] for name in self.levels if name in derived)}
+        taken = {
+            *self.levels,
+            "contrast",
+            *derived,
+            *(derived[name] for name in self.levels if name in derived),
+        }
         return [name for name in spec.levels() if name not in taken]
 
     def expanded(self) -> tuple[Experiment, ...]:
-        """One experiment for each combination of variants, in the order in which they are run; itself without any."""
+        """One experiment for each combination of variants, in the order in which they are run;
+        itself without any.
+        """
         if not self.variants or self.variant:
             return (self,)
         every = itertools.product(*self.variants.values())
-        return tuple(self.model_copy(update={"variant": dict(zip(self.variants, each, strict=True))}) for each in every)
+        return tuple(
+            self.model_copy(update={"variant": dict(zip(self.variants, each, strict=True))})
+            for each in every
+        )
 
 
 def variant_label(variant: Mapping[str, float]) -> str:
@@ -579,7 +652,10 @@ def experiment_of(text: str, name: str, folder: Path) -> Experiment:
 def _experiment(values: dict[str, Any], name: str, folder: Path, text: str) -> Experiment:
     with one_line(Page):
         if "experiments" in values:
-            raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
+            raise InputError(
+                "this is a suite of several experiments; read it with read_suite, or name one "
+                "of them"
+            )
         page = Page.model_validate(values, context={"folder": folder})
         parts = {each: getattr(page, each) for each in page.model_fields_set}
         read = Experiment.model_construct(**parts, name=name, folder=folder, toml=text)
@@ -599,7 +675,8 @@ class _Suite(Section):
 def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     """Read all experiments of a suite, or the one experiment of any other page.
 
-    A suite has ``title``, ``source`` and ``experiments``: a list of catalogue names, or of paths of files beside it.
+    A suite has ``title``, ``source`` and ``experiments``: a list of catalogue names, or of paths of
+    files beside it.
 
     Parameters
     ----------
@@ -623,7 +700,9 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
         names = _Suite.model_validate(values).experiments
         if not names or len(set(names)) != len(names):
             raise InputError(f"experiments is {names!r}; list at least one, each once")
-    return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
+    return tuple(
+        read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names
+    )
 
 
 #: What is wanted, by the kind of error that pydantic tells.
@@ -655,7 +734,9 @@ def one_line(page: type[BaseModel]) -> Iterator[None]:
 
 @contextmanager
 def in_file(name: str) -> Iterator[None]:
-    """Put the name of a file, or of what is in it, in front of what is wrong with it, where it is not there yet."""
+    """Put the name of a file, or of what is in it, in front of what is wrong with it, where it is
+    not there yet.
+    """
     try:
         yield
     except PsyprobeError as error:
@@ -666,17 +747,23 @@ def in_file(name: str) -> Iterator[None]:
 
 def _slip(page: type[BaseModel], error: ErrorDetails) -> PsyprobeError:
     # Where a key takes several kinds, the kind that failed comes last.
-    *tables, key = (str(part) for part in error["loc"] if not re.fullmatch(r"(literal|dict)\[.*\]", str(part)))
-    where, place = ".".join(tables), ".".join([*tables, key])
+    *tables, key = (
+        str(part) for part in error["loc"] if not re.fullmatch(r"(literal|dict)\[.*\]", str(part))
+    )
+    where = ".".join(tables)
+    place = ".".join([*tables, key])
     owner = _table(page, tables)
-    kind, value = error["type"], error["input"]
+    kind = error["type"]
+    value = error["input"]
     original = error.get("ctx", {}).get("error")
     if isinstance(original, PsyprobeError):
         return original
     if kind == "extra_forbidden":
         return unknown_name(f"key in [{where}]" if where else "key", key, owner.model_fields)
     if kind == "missing":
-        return InputError(f"[{where}] has no {key!r}; give it" if where else f"there is no {key!r}; give it")
+        return InputError(
+            f"[{where}] has no {key!r}; give it" if where else f"there is no {key!r}; give it"
+        )
     field = owner.model_fields.get(key)
     return InputError(f"{place} is {value!r}; give {_wanted(kind, field, error.get('ctx', {}))}")
 
@@ -684,7 +771,9 @@ def _slip(page: type[BaseModel], error: ErrorDetails) -> PsyprobeError:
 def _table(page: type[BaseModel], tables: list[str]) -> type[BaseModel]:
     for name in tables:
         parts = _parts(page.model_fields.get(name))
-        page = next((each for each in parts if isinstance(each, type) and issubclass(each, BaseModel)), page)
+        page = next(
+            (part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), page
+        )
     return page
 
 
@@ -695,14 +784,25 @@ def _parts(field: FieldInfo | None) -> tuple[Any, ...]:
 def _wanted(kind: str, field: FieldInfo | None, context: dict[str, Any]) -> str:
     if kind == "literal_error":
         kinds = _parts(field)
-        choices = [repr(each) for part in kinds if get_origin(part) is Literal for each in get_args(part)]
+        choices = [
+            repr(argument)
+            for part in kinds
+            if get_origin(part) is Literal
+            for argument in get_args(part)
+        ]
         choices += ["a table"] * any(get_origin(part) is dict for part in kinds)
         return " or ".join(choices or [str(context["expected"])])
     constraints = field.metadata if field else ()
-    limits = {name: getattr(each, name) for each in constraints for name in ("ge", "le") if hasattr(each, name)}
+    limits = {
+        name: getattr(constraint, name)
+        for constraint in constraints
+        for name in ("ge", "le")
+        if hasattr(constraint, name)
+    }
     unit = f" ({field.description})" if field is not None and field.description else ""
     if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal") or (
-        limits.keys() >= {"ge", "le"} and kind in ("int_type", "float_type", "int_from_float", "finite_number")
+        limits.keys() >= {"ge", "le"}
+        and kind in ("int_type", "float_type", "int_from_float", "finite_number")
     ):
         number = "whole number" if int in _parts(field) else "number"
         if limits.keys() >= {"ge", "le"}:

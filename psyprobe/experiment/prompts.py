@@ -1,6 +1,7 @@
 """The wordings in which an observer is asked: sets that come with psyprobe, and a user's own.
 
-A set is a table of TOML (``prompts.toml`` holds ours; a user's own file holds one set, at its top level)::
+A set is a table of TOML (``prompts.toml`` holds ours; a user's own file holds one set, at its top
+level)::
 
     title = "My wordings"
     suffix = "Answer with yes or no."      # put behind every text; "" for none
@@ -13,7 +14,8 @@ A set is a table of TOML (``prompts.toml`` holds ours; a user's own file holds o
         { id = "blank", group = "reversed", text = "Is the image blank?", polarity = -1 },
     ]
 
-Everything but `title`, `source` and `prompts` may stand in a prompt too, where it holds for that prompt alone.
+Everything but `title`, `source` and `prompts` may stand in a prompt too, where it holds for that
+prompt alone.
 """
 
 from __future__ import annotations
@@ -84,13 +86,17 @@ class Prompt:
                 raise InputError(f"a prompt has an empty {name}; give some text")
         if self.polarity not in (1, -1) or isinstance(self.polarity, bool):
             raise InputError(
-                f"polarity of prompt {self.id!r} is {self.polarity!r}; give 1, or -1 where yes means nothing"
+                f"polarity of prompt {self.id!r} is {self.polarity!r}; give 1, or -1 where yes "
+                "means nothing"
             )
         for name in ("yes", "no"):
             object.__setattr__(self, name, _words(self.id, name, getattr(self, name)))
         both = {word.casefold() for word in self.yes} & {word.casefold() for word in self.no}
         if both:
-            raise InputError(f"prompt {self.id!r} counts {sorted(both)[0]!r} as both answers; give each word to one")
+            raise InputError(
+                f"prompt {self.id!r} counts {sorted(both)[0]!r} as both answers; give each word "
+                "to one"
+            )
 
     @property
     def full(self) -> str:
@@ -106,14 +112,16 @@ class Prompt:
         return self.yes + self.no
 
     def meant(self, order: int, alternatives: int = 2) -> tuple[Prompt, int]:
-        """The wording with which an answer is read, and whether its "yes" means that the pattern was seen.
+        """The wording with which an answer is read, and whether its "yes" means that the pattern
+        was seen.
 
         Parameters
         ----------
         order : int
             Place of the pattern among the images, or of the right answer among the words.
         alternatives : int
-            With two, "yes" stands for the first; with more, each word of the wording is an answer of its own.
+            With two, "yes" stands for the first; with more, each word of the wording is an answer
+            of its own.
 
         Returns
         -------
@@ -140,7 +148,10 @@ class Prompt:
         dict
             One entry a field.
         """
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Prompt:
@@ -165,8 +176,11 @@ class Prompt:
         return cls(**values)
 
 
-#: What `load_prompts` takes: a set's name, a file's path, or a list of these, of questions and of prompts.
-Source: TypeAlias = str | Path | Prompt | Mapping[str, Any] | Sequence[str | Path | Prompt | Mapping[str, Any]]
+#: What `load_prompts` takes: a set's name, a file's path, or a list of these, of questions and of
+#: prompts.
+Source: TypeAlias = (
+    str | Path | Prompt | Mapping[str, Any] | Sequence[str | Path | Prompt | Mapping[str, Any]]
+)
 
 
 def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple[Prompt, ...]:
@@ -175,8 +189,8 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
     Parameters
     ----------
     source : str, Path, Prompt, mapping, or a sequence of these
-        The name of a set (`prompt_sets` lists them), the path of a ``.toml`` file, a prompt or its fields. In a list,
-        text that is not one plain word is a question, asked as it stands.
+        The name of a set (`prompt_sets` lists them), the path of a ``.toml`` file, a prompt or its
+        fields. In a list, text that is not one plain word is a question, asked as it stands.
     suffix : str, optional
         Put behind every text in place of the set's own suffix; "" for none.
 
@@ -201,15 +215,21 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
     """
     listed = [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
     prompts = [
-        prompt for item in listed for prompt in _prompts_of(item, alone=len(listed) == 1 and listed[0] is source)
+        prompt
+        for item in listed
+        for prompt in _prompts_of(item, alone=len(listed) == 1 and listed[0] is source)
     ]
     if not prompts:
         raise InputError("there is no prompt to ask with; give at least one")
     ids = [prompt.id for prompt in prompts]
     for name in ids:
         if ids.count(name) > 1:
-            raise InputError(f"two prompts have the id {name!r}; results could not tell them apart: rename one")
-    return tuple(prompts if suffix is None else (replace(prompt, suffix=suffix) for prompt in prompts))
+            raise InputError(
+                f"two prompts have the id {name!r}; results could not tell them apart: rename one"
+            )
+    return tuple(
+        prompts if suffix is None else (replace(prompt, suffix=suffix) for prompt in prompts)
+    )
 
 
 def prompt_sets() -> dict[str, str]:
@@ -231,7 +251,9 @@ def _prompts_of(item: Any, *, alone: bool) -> list[Prompt]:
     if isinstance(item, Path) or (isinstance(item, str) and item.endswith(".toml")):
         return _read(Path(item))
     if not isinstance(item, str):
-        raise InputError(f"{item!r} is no prompt; give a set's name, a .toml file, a question or a Prompt")
+        raise InputError(
+            f"{item!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
+        )
     if alone or _NAME.fullmatch(item):
         sets = _catalogue()
         if item not in sets:
@@ -242,7 +264,9 @@ def _prompts_of(item: Any, *, alone: bool) -> list[Prompt]:
 
 @cache
 def _catalogue() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files("psyprobe.experiment") / "prompts.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (files("psyprobe.experiment") / "prompts.toml").read_text(encoding="utf-8")
+    )
 
 
 def _read(path: Path) -> list[Prompt]:
@@ -261,13 +285,21 @@ def _set_of(table: Mapping[str, Any]) -> list[Prompt]:
             raise unknown_name("key of a set of prompts", str(key), known)
     listed = table.get("prompts")
     if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
-        raise InputError("a set of prompts lacks 'prompts'; give prompts = [{ id = ..., text = ... }, ...]")
+        raise InputError(
+            "a set of prompts lacks 'prompts'; give prompts = [{ id = ..., text = ... }, ...]"
+        )
     shared = {name: table[name] for name in common if name in table}
     return [Prompt.from_dict(shared | dict(entry)) for entry in listed]
 
 
 def _words(prompt: str, name: str, words: Any) -> tuple[str, ...]:
-    listed = (words,) if isinstance(words, str) else tuple(words) if isinstance(words, list | tuple) else ()
+    listed = (
+        (words,)
+        if isinstance(words, str)
+        else tuple(words)
+        if isinstance(words, list | tuple)
+        else ()
+    )
     if not listed or not all(isinstance(word, str) and word.strip() for word in listed):
         raise InputError(f"{name} of prompt {prompt!r} is {words!r}; give at least one word")
     return listed

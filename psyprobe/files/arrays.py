@@ -1,4 +1,6 @@
-"""Arrays from files that anybody may have cut, changed or made up: read, or refused with one line."""
+"""Arrays from files that anybody may have cut, changed or made up: read, or refused with one
+line.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +53,17 @@ def read_mat(path: str | Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with Path(path).open("rb") as file:
             if b"MATLAB 7.3" in file.read(32):
-                raise InputError("it is of version 7.3, which is HDF5; save it in MATLAB with '-v7'")
+                raise InputError(
+                    "it is of version 7.3, which is HDF5; save it in MATLAB with '-v7'"
+                )
         held = loadmat(str(path), squeeze_me=True)
     except Exception as error:  # scipy's errors of a damaged file are of many kinds
         raise _unread(path, error) from None
-    return {name: each for name, each in held.items() if isinstance(each, np.ndarray) and each.dtype.kind in "uif"}
+    return {
+        name: each
+        for name, each in held.items()
+        if isinstance(each, np.ndarray) and each.dtype.kind in "uif"
+    }
 
 
 def check_unpacked(path: str | Path, most: int) -> None:
@@ -74,7 +82,9 @@ def read_tiff(path: str | Path) -> npt.NDArray[Any]:
         with tifffile.TiffFile(path) as file:
             claimed = file.series[0].size
             if claimed > 3 * MOST_PIXELS:
-                raise InputError(f"it claims {claimed:,} values, and {3 * MOST_PIXELS:,} are allowed")
+                raise InputError(
+                    f"it claims {claimed:,} values, and {3 * MOST_PIXELS:,} are allowed"
+                )
             return np.asarray(file.asarray())
     except Exception as error:
         raise _unread(path, error) from None
@@ -83,4 +93,7 @@ def read_tiff(path: str | Path) -> npt.NDArray[Any]:
 def _unread(path: str | Path, error: Exception) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError(f"there is no file {str(path)!r}")
-    return InputError(f"{path} cannot be read, it may be damaged: {getattr(error, 'strerror', None) or error!s:.120}")
+    return InputError(
+        f"{path} cannot be read, it may be damaged: "
+        f"{getattr(error, 'strerror', None) or error!s:.120}"
+    )

@@ -13,15 +13,19 @@ from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
 
 #: Of a picture's longer side, and of a curve, px; and what axes take besides.
-_SIDE, _CURVE = 168, (220, 140)
-_LEFT, _BELOW, _ABOVE = 44, 34, 18
+_SIDE = 168
+_CURVE = (220, 140)
+_LEFT = 44
+_BELOW = 34
+_ABOVE = 18
 #: Readable on a light page and on a dark one.
 _INK = "#808080"
 _TEXT = f'fill="{_INK}" font-size="11" font-family="sans-serif" text-anchor="middle"'
 
 
 def inert(value: Any) -> str:
-    r"""Text that stands in a page as it is: no tag, no quote and no control character in it does anything.
+    r"""Text that stands in a page as it is: no tag, no quote and no control character in it does
+    anything.
 
     Examples
     --------
@@ -85,10 +89,12 @@ def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
     """
     height, width = codes.shape[:2]
     scale = _SIDE / max(height, width)
-    high, wide = height * scale, width * scale
+    high = height * scale
+    wide = width * scale
     data = base64.b64encode(encode_png(codes)).decode()
     image = (
-        f'<image x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" preserveAspectRatio="none" '
+        f'<image x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" '
+        'preserveAspectRatio="none" '
         f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
     )
     spans = (-degrees[1] / 2, degrees[1] / 2), (-degrees[0] / 2, degrees[0] / 2)
@@ -98,9 +104,11 @@ def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
 def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
     """A line through points, in a frame from 0 to the largest value of each axis."""
     wide, high = _CURVE
-    right, top = float(np.max(x)), float(np.max(y))
+    right = float(np.max(x))
+    top = float(np.max(y))
     points = " ".join(
-        f"{_LEFT + wide * a / right:.1f},{_ABOVE + high * (1 - b / top):.1f}" for a, b in zip(x, y, strict=True)
+        f"{_LEFT + wide * a / right:.1f},{_ABOVE + high * (1 - b / top):.1f}"
+        for a, b in zip(x, y, strict=True)
     )
     line = f'<polyline points="{points}" fill="none" stroke="#3b82c4" stroke-width="2"/>'
     return _framed(line, _CURVE, ((0.0, right), (0.0, top)), labels, title)
@@ -117,19 +125,30 @@ def _framed(
     wide, high = size
     parts = [
         content,
-        f'<rect x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" fill="none" stroke="{_INK}"/>',
+        f'<rect x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" fill="none" '
+        f'stroke="{_INK}"/>',
         f'<text x="{_LEFT + wide / 2:.1f}" y="12" {_TEXT}>{inert(title)}</text>',
     ]
     bottom = _ABOVE + high
     for share in (0, 0.5, 1):
         x, y = (low + share * (top - low) for low, top in spans)
-        parts.append(f'<text x="{_LEFT + share * wide:.1f}" y="{bottom + 14:.1f}" {_TEXT}>{x:.3g}</text>')
-        parts.append(f'<text x="{_LEFT - 16}" y="{bottom - share * high + 4:.1f}" {_TEXT}>{y:.3g}</text>')
-    parts.append(f'<text x="{_LEFT + wide / 2:.1f}" y="{bottom + 28:.1f}" {_TEXT}>{inert(labels[0])}</text>')
+        parts.append(
+            f'<text x="{_LEFT + share * wide:.1f}" y="{bottom + 14:.1f}" {_TEXT}>{x:.3g}</text>'
+        )
+        parts.append(
+            f'<text x="{_LEFT - 16}" y="{bottom - share * high + 4:.1f}" {_TEXT}>{y:.3g}</text>'
+        )
+    parts.append(
+        f'<text x="{_LEFT + wide / 2:.1f}" y="{bottom + 28:.1f}" {_TEXT}>{inert(labels[0])}</text>'
+    )
     middle = f"{_ABOVE + high / 2:.1f}"
-    parts.append(f'<text x="10" y="{middle}" transform="rotate(-90 10 {middle})" {_TEXT}>{inert(labels[1])}</text>')
+    parts.append(
+        f'<text x="10" y="{middle}" transform="rotate(-90 10 {middle})" '
+        f"{_TEXT}>{inert(labels[1])}</text>"
+    )
     name = inert(f"{title}: {labels[1]} over {labels[0]}".removeprefix(": "))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{name}" width="{_LEFT + wide + 14:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{name}" '
+        f'width="{_LEFT + wide + 14:.0f}" '
         f'height="{bottom + _BELOW:.0f}">{"".join(parts)}</svg>'
     )

@@ -1,7 +1,7 @@
 """Results of long computations, kept for the next process by the digest of all that goes into them.
 
-What is kept saves time, and nothing rests on it: where the folder cannot be used, or a file in it is damaged, the
-result is computed again.
+What is kept saves time, and nothing rests on it: where the folder cannot be used, or a file in it
+is damaged, the result is computed again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from psyprobe.files.output import make_folder, write_whole
 VARIABLE = "PSYPROBE_CACHE"
 
 #: Files in the folder, and results in memory; beyond, the oldest go.
-_MOST_FILES, _MOST_IN_MEMORY = 1000, 32
+_MOST_FILES = 1000
+_MOST_IN_MEMORY = 32
 #: What this process computed or read, by name.
 _IN_MEMORY: dict[str, dict[str, Any]] = {}
 
 
 def kept(given: str, code: Path, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """What a computation gives, or gave before to the same input, the same code and the same numpy and scipy.
+    """What a computation gives, or gave before to the same input, the same code and the same numpy
+    and scipy.
 
     Parameters
     ----------
@@ -67,7 +69,9 @@ def kept(given: str, code: Path, compute: Callable[[], Mapping[str, Any]]) -> di
 
 
 def cache_folder() -> Path | None:
-    """Where results are kept: the folder that `PSYPROBE_CACHE` names, else ``~/.cache/psyprobe``; None for nowhere."""
+    """Where results are kept: the folder that `PSYPROBE_CACHE` names, else ``~/.cache/psyprobe``;
+    None for nowhere.
+    """
     if (named := os.environ.get(VARIABLE)) is not None:
         return Path(named) if named else None
     try:
@@ -98,5 +102,7 @@ def _write(path: Path, values: Mapping[str, Any]) -> None:
     with contextlib.suppress(PsyprobeError, OSError):
         make_folder(path.parent)
         write_whole(path, lambda partial: np.savez_compressed(partial, **values))
-        for old in sorted(path.parent.glob("*.npz"), key=lambda each: each.stat().st_mtime)[:-_MOST_FILES]:
+        for old in sorted(path.parent.glob("*.npz"), key=lambda each: each.stat().st_mtime)[
+            :-_MOST_FILES
+        ]:
             old.unlink(missing_ok=True)

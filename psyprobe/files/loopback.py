@@ -44,9 +44,9 @@ class LoopbackServer:
 
     Notes
     -----
-    The address holds a random token, and only requests for this machine by name are answered, so no other page in the
-    same browser can read or decide anything. The page loads nothing from elsewhere, and is isolated from all others,
-    which gives its clocks steps of 5 µs.
+    The address holds a random token, and only requests for this machine by name are answered, so no
+    other page in the same browser can read or decide anything. The page loads nothing from
+    elsewhere, and is isolated from all others, which gives its clocks steps of 5 µs.
     """
 
     def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
@@ -55,19 +55,29 @@ class LoopbackServer:
             self._socket = socket.create_server((_HOST, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise PsyprobeError(f"port {port} cannot be used: {reason}; give another --port, or 0") from error
-        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this socket is TCP.
+            raise PsyprobeError(
+                f"port {port} cannot be used: {reason}; give another --port, or 0"
+            ) from error
+        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this
+        # socket is TCP.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
         # No log: the address is a secret, and a terminal no place for what others send.
         self._server = uvicorn.Server(
             uvicorn.Config(
-                _app(routes, token), lifespan="off", ws="none", log_config=None, access_log=False, server_header=False
+                _app(routes, token),
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
             )
         )
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), daemon=True
+        )
         self._thread.start()
         return self
 
@@ -78,10 +88,17 @@ class LoopbackServer:
 
 
 def page_response(page: str) -> Response:
-    """A page that loads nothing from elsewhere; "NONCE" in it stands where its own scripts and styles are named."""
+    """A page that loads nothing from elsewhere; "NONCE" in it stands where its own scripts and
+    styles are named.
+    """
     nonce = secrets.token_urlsafe(16)
-    own = f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
-    return HTMLResponse(page.replace("NONCE", nonce), headers={"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"})
+    own = (
+        f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src "
+        f"'nonce-{nonce}'"
+    )
+    return HTMLResponse(
+        page.replace("NONCE", nonce), headers={"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"}
+    )
 
 
 async def posted(request: Request) -> dict[str, Any] | Response:
@@ -104,7 +121,9 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
         host = request.headers.get("Host", "")
         path = request.url.path
         known = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
-        ours = known and host.rpartition(":")[0] in (_HOST, "localhost") and len(path) <= _LONGEST_PATH
+        ours = (
+            known and host.rpartition(":")[0] in (_HOST, "localhost") and len(path) <= _LONGEST_PATH
+        )
         # A browser names the origin of whatever it posts.
         ours &= request.headers.get("Origin", f"http://{host}") == f"http://{host}"
         response = await call_next(request) if ours else JSONResponse({}, 404)

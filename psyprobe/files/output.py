@@ -1,4 +1,6 @@
-"""What is kept: files that are whole or not there, JSON, digests of values, and versions of software."""
+"""What is kept: files that are whole or not there, JSON, digests of values, and versions of
+software.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +52,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         finally:
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise PsyprobeError(f"{path} cannot be written: {error.strerror or error}; give another path") from error
+        raise PsyprobeError(
+            f"{path} cannot be written: {error.strerror or error}; give another path"
+        ) from error
     except ValueError as error:
         if "null byte" not in str(error):
             raise
-        raise InputError(f"{path} cannot be written: its name holds a NUL; give another path") from None
+        raise InputError(
+            f"{path} cannot be written: its name holds a NUL; give another path"
+        ) from None
 
 
 @cache
 def _machine() -> str:
-    """What tells processes of one number on two machines apart, where both write into one folder."""
+    """What tells processes of one number on two machines apart, where both write into one
+    folder.
+    """
     # Loaded here: ``psyprobe --help`` goes through this module.
     import socket
 
@@ -67,7 +75,8 @@ def _machine() -> str:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what processes of this machine that were killed left half-written in a folder; looked for once a process.
+    """Remove what processes of this machine that were killed left half-written in a folder; looked
+    for once a process.
 
     Parameters
     ----------
@@ -83,7 +92,11 @@ def remove_left(folder: Path) -> None:
             for path in folder.iterdir():
                 left = _PARTIAL.search(path.name)
                 # Our own number is that of a dead one here: we have written nothing yet.
-                if left and left[2] == _machine() and (int(left[1]) == os.getpid() or not _runs(int(left[1]))):
+                if (
+                    left
+                    and left[2] == _machine()
+                    and (int(left[1]) == os.getpid() or not _runs(int(left[1])))
+                ):
                     path.unlink(missing_ok=True)
 
 
@@ -127,19 +140,34 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
 
 
 def json_text(value: Any) -> str:
-    """JSON as it stands in files, sorted and indented: the same bytes for the same value, and never NaN."""
-    return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value) + "\n"
+    """JSON as it stands in files, sorted and indented: the same bytes for the same value, and never
+    NaN.
+    """
+    return (
+        json.dumps(
+            value,
+            indent=2,
+            sort_keys=True,
+            allow_nan=False,
+            ensure_ascii=False,
+            default=plain_value,
+        )
+        + "\n"
+    )
 
 
 def plain_value(value: Any) -> Any:
-    """A numpy scalar as Python's own, for ``json.dumps(default=)``; anything else is a TypeError."""
+    """A numpy scalar as Python's own, for ``json.dumps(default=)``; anything else is a
+    TypeError.
+    """
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
 def digest(value: Any) -> str:
-    """SHA-256, hexadecimal, of the canonical JSON of a value without NaN and infinity; no order of keys matters.
+    """SHA-256, hexadecimal, of the canonical JSON of a value without NaN and infinity; no order of
+    keys matters.
 
     Examples
     --------
@@ -150,7 +178,8 @@ def digest(value: Any) -> str:
 
 
 def digest_of_names(names: Sequence[str]) -> str:
-    """As `digest`, of a list of digests, which JSON tells as they are: a run has one for each image.
+    """As `digest`, of a list of digests, which JSON tells as they are: a run has one for each
+    image.
 
     Examples
     --------
@@ -162,7 +191,9 @@ def digest_of_names(names: Sequence[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON can hold."""
+    """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON
+    can hold.
+    """
     if type(value) in (str, float, int, bool):
         return value
     if isinstance(value, list | tuple):
@@ -179,7 +210,8 @@ def software_versions() -> dict[str, str]:
 
 @cache
 def _versions() -> Mapping[str, str]:
-    # Read once, since each package's own file is searched for; and loaded here: ``psyprobe --help`` goes through this.
+    # Read once, since each package's own file is searched for; and loaded here: ``psyprobe --help``
+    # goes through this.
     import platform
     from importlib.metadata import version
 
@@ -206,7 +238,11 @@ def _key(name: str) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(name)} = {_toml(each)}' for name, each in value.items())} }}" if value else "{}"
+        return (
+            f"{{ {', '.join(f'{_key(name)} = {_toml(each)}' for name, each in value.items())} }}"
+            if value
+            else "{}"
+        )
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):

@@ -18,7 +18,9 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:  # a path with NUL is a ValueError
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
 def read_text(path: str | Path) -> str:
@@ -28,7 +30,9 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError:
         raise InputError(f"{path} cannot be read: it is not UTF-8") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
@@ -58,7 +62,9 @@ def _parsed(parse: Any, text: str | bytes, wrong: str) -> Any:
     except RecursionError:
         raise InputError(f"{wrong}: it is nested too deeply") from None
     except ValueError:  # Python's own limit of digits, or text in another encoding
-        raise InputError(f"{wrong}: a number has too many digits, or the text is not UTF-8") from None
+        raise InputError(
+            f"{wrong}: a number has too many digits, or the text is not UTF-8"
+        ) from None
     _check(found, wrong)
     return found
 
@@ -66,9 +72,16 @@ def _parsed(parse: Any, text: str | bytes, wrong: str) -> Any:
 def _check(value: Any, wrong: str, depth: int = 0) -> None:
     """Refuse what would end in an error anywhere further on."""
     if depth > _DEEPEST:
-        raise InputError(f"{wrong}: it is nested too deeply; {_DEEPEST} lists within each other are allowed")
+        raise InputError(
+            f"{wrong}: it is nested too deeply; {_DEEPEST} lists within each other are allowed"
+        )
     if isinstance(value, int) and value.bit_length() > 1023:
-        raise InputError(f"{wrong}: a whole number has {value.bit_length()} bits; numbers up to 1e307 are allowed")
-    entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        raise InputError(
+            f"{wrong}: a whole number has {value.bit_length()} bits; numbers up to 1e307 are "
+            "allowed"
+        )
+    entries = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
     for entry in entries:
         _check(entry, wrong, depth + 1)

@@ -10,8 +10,8 @@ from types import ModuleType
 def run_file(path: Path, name: str) -> ModuleType:
     """Run a Python file as a module of that name.
 
-    What the file says now is compiled. Python's import would use the byte code kept beside it, also after the file was
-    changed within a second to a text of the same length.
+    What the file says now is compiled. Python's import would use the byte code kept beside it, also
+    after the file was changed within a second to a text of the same length.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""What a command is told and what it prints: results on standard output, remarks and progress on standard error.
+"""What a command is told and what it prints: results on standard output, remarks and progress on
+standard error.
 
 Tables are laid out for the terminal, a page or a paper. None of it can steer a terminal.
 """
@@ -23,7 +24,8 @@ LAYOUTS = ("text", "markdown", "latex")
 
 
 def printable(text: str) -> str:
-    r"""Text with everything but line breaks and visible characters escaped: names come out of files and servers.
+    r"""Text with everything but line breaks and visible characters escaped: names come out of files
+    and servers.
 
     Parameters
     ----------
@@ -35,7 +37,9 @@ def printable(text: str) -> str:
     >>> print(printable("red \x1b[31m"))
     red \x1b[31m
     """
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def printable_line(text: str) -> str:
@@ -50,7 +54,8 @@ def printable_line(text: str) -> str:
 
 
 def harmless(cell: Any) -> Any:
-    r"""A cell of a table that people open in a spreadsheet: text that would run as a formula becomes text for good.
+    r"""A cell of a table that people open in a spreadsheet: text that would run as a formula
+    becomes text for good.
 
     Numbers stay as they are, and so does text that is one.
 
@@ -114,9 +119,13 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
 
 @contextmanager
 def told_to_end() -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C and SIGTERM set, in a shell's background too, where Ctrl-C is ignored otherwise."""
+    """Give an event that Ctrl-C and SIGTERM set, in a shell's background too, where Ctrl-C is
+    ignored otherwise.
+    """
     told = threading.Event()
-    earlier = {each: signal.signal(each, lambda *_: told.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    earlier = {
+        each: signal.signal(each, lambda *_: told.set()) for each in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield told
     finally:
@@ -137,7 +146,8 @@ def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iter
     unit : str
         What is counted.
     """
-    # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is loaded for it.
+    # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is
+    # loaded for it.
     shown = sys.stderr.isatty() or _in_notebook() if progress is None else progress
     if shown:
         from tqdm.auto import tqdm
@@ -148,13 +158,16 @@ def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iter
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this; that its package was imported, as by some library, tells nothing."""
+    """Whether a kernel runs this; that its package was imported, as by some library, tells
+    nothing.
+    """
     shell = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules else None
     return shell is not None
 
 
 def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()) -> str:
-    """A table with its first row as headings and its first column to the left, and lines under it; printable.
+    """A table with its first row as headings and its first column to the left, and lines under it;
+    printable.
 
     Parameters
     ----------
@@ -175,13 +188,20 @@ def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = (
     if layout not in LAYOUTS:
         raise unknown_name("table format", layout, LAYOUTS)
     cells = [[printable_line(cell) for cell in row] for row in rows]
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[layout](cells, [printable(line) for line in lines])
+    return {"text": _text, "markdown": _markdown, "latex": _latex}[layout](
+        cells, [printable(line) for line in lines]
+    )
 
 
 def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     laid = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        ).rstrip()
         for row in rows
     ]
     rule = "-" * max(map(len, laid))
@@ -192,12 +212,19 @@ def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
 def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     table = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
     escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table]
-    return "\n".join(["| " + " | ".join(row) + " |" for row in escaped] + [""] * bool(lines) + list(lines))
+    return "\n".join(
+        ["| " + " | ".join(row) + " |" for row in escaped] + [""] * bool(lines) + list(lines)
+    )
 
 
 def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
-    escapes = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"})
-    headings = [rows[0][0].translate(escapes), *(c.translate(escapes).replace(r"r\_s", "$r_s$") for c in rows[0][1:])]
+    escapes = str.maketrans(
+        {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+    )
+    headings = [
+        rows[0][0].translate(escapes),
+        *(c.translate(escapes).replace(r"r\_s", "$r_s$") for c in rows[0][1:]),
+    ]
     body = [" & ".join(headings) + r" \\"]
     body += [" & ".join(cell.translate(escapes) for cell in row) + r" \\" for row in rows[1:]]
     start = rf"\begin{{tabular}}{{l{'r' * (len(rows[0]) - 1)}}}"

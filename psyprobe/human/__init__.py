@@ -1,4 +1,6 @@
-"""What people see: models of human contrast sensitivity and how well they fit the data; measured thresholds."""
+"""What people see: models of human contrast sensitivity and how well they fit the data; measured
+thresholds.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,35 @@ from psyprobe.human.reference import Reference, human_names, list_human, load_re
 from psyprobe.human.signature import ContrastSensitivity
 
 __all__ = [
-    "CSF_MODELS", "CastleMechanisms", "Conditions", "ContrastSensitivity", "CsfEvaluation", "MaskingData",
-    "MatchingData", "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "ela_tcsf",
-    "evaluate_csf", "flicker_thresholds", "human_names", "list_human", "load_reference", "masking_data",
-    "matched_thresholds", "matching_data", "mismatches", "modelfest_csf", "modelfest_gabors", "noise_matched_csf",
-    "observers", "stela_csf", "thresholds", "watson_ahumada_csf", "watson_malo_csf",
-]  # fmt: skip
+    "CSF_MODELS",
+    "CastleMechanisms",
+    "Conditions",
+    "ContrastSensitivity",
+    "CsfEvaluation",
+    "MaskingData",
+    "MatchingData",
+    "ModelFestGabors",
+    "Reference",
+    "barten_csf",
+    "castle_csf",
+    "castle_mechanisms",
+    "csf",
+    "ela_tcsf",
+    "evaluate_csf",
+    "flicker_thresholds",
+    "human_names",
+    "list_human",
+    "load_reference",
+    "masking_data",
+    "matched_thresholds",
+    "matching_data",
+    "mismatches",
+    "modelfest_csf",
+    "modelfest_gabors",
+    "noise_matched_csf",
+    "observers",
+    "stela_csf",
+    "thresholds",
+    "watson_ahumada_csf",
+    "watson_malo_csf",
+]

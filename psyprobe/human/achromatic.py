@@ -1,18 +1,19 @@
-"""Achromatic contrast sensitivity functions: stelaCSF, Barten, Watson-Malo and Watson-Ahumada, each with its limits.
+"""Achromatic contrast sensitivity functions: stelaCSF, Barten, Watson-Malo and Watson-Ahumada, each
+with its limits.
 
 References
 ----------
-Mantiuk, Ashraf, Chapiro (2022). stelaCSF: a unified model of contrast sensitivity as the function of
-spatio-temporal frequency, eccentricity, luminance and area. ACM Transactions on Graphics 41(4):145.
-doi:10.1145/3528223.3530115
-Barten (1999). Contrast sensitivity of the human eye and its effects on image quality. SPIE Press; thesis,
-TU Eindhoven. doi:10.1117/3.353254. Static formula and constants as in Report ITU-R BT.2246.
-Watson, Malo (2002). Video quality measures based on the standard spatial observer. Proc. IEEE International
-Conference on Image Processing 3:41-44. doi:10.1109/ICIP.2002.1038898. The curve's form is Tyler's; the constants
-are those that J. Malo's group uses for its achromatic reference observer.
-Watson, Ahumada (2005). A standard model for foveal detection of spatial contrast. Journal of Vision 5(9):6.
-doi:10.1167/5.9.6. Standard model A. Both filters of Watson are without their oblique effect: the curves are for
-vertical and horizontal stripes.
+Mantiuk, Ashraf, Chapiro (2022). stelaCSF: a unified model of contrast sensitivity as the function
+of spatio-temporal frequency, eccentricity, luminance and area. ACM Transactions on Graphics
+41(4):145. doi:10.1145/3528223.3530115 Barten (1999). Contrast sensitivity of the human eye and its
+effects on image quality. SPIE Press; thesis, TU Eindhoven. doi:10.1117/3.353254. Static formula and
+constants as in Report ITU-R BT.2246. Watson, Malo (2002). Video quality measures based on the
+standard spatial observer. Proc. IEEE International Conference on Image Processing 3:41-44.
+doi:10.1109/ICIP.2002.1038898. The curve's form is Tyler's; the constants are those that J. Malo's
+group uses for its achromatic reference observer. Watson, Ahumada (2005). A standard model for
+foveal detection of spatial contrast. Journal of Vision 5(9):6. doi:10.1167/5.9.6. Standard model A.
+Both filters of Watson are without their oblique effect: the curves are for vertical and horizontal
+stripes.
 
 Examples
 --------
@@ -44,7 +45,11 @@ STELA_LIMITS = Limits(
     "stelaCSF",
     needs=("frequency", "luminance", "area"),
     takes=("temporal_frequency", "eccentricity", "visual_field"),
-    valid={"frequency": (1 / 16, 64.0), "luminance": (0.001, 10_000.0), "eccentricity": (0.0, 120.0)},
+    valid={
+        "frequency": (1 / 16, 64.0),
+        "luminance": (0.001, 10_000.0),
+        "eccentricity": (0.0, 120.0),
+    },
     source="Mantiuk, Ashraf, Chapiro (2022), ACM Transactions on Graphics 41(4):145",
 )
 
@@ -53,8 +58,9 @@ STELA_LIMITS = Limits(
 def stela_csf(**condition: FloatArray) -> FloatArray:
     """Achromatic sensitivity of the human eye by stelaCSF (Mantiuk et al. 2022).
 
-    Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual field is that of
-    castleCSF, so that changing the model does not change the place; the authors' code has 0 (temporal) here.
+    Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual
+    field is that of castleCSF, so that changing the model does not change the place; the authors'
+    code has 0 (temporal) here.
 
     Examples
     --------
@@ -84,11 +90,12 @@ BARTEN_LIMITS = Limits(
 
 @achromatic_csf(BARTEN_LIMITS)
 def barten_csf(frequency: FloatArray, luminance: FloatArray, area: FloatArray) -> FloatArray:
-    """Achromatic sensitivity of the human fovea to a static stimulus by Barten (1999), for a square field.
+    """Achromatic sensitivity of the human fovea to a static stimulus by Barten (1999), for a square
+    field.
 
-    Call and errors as in `castle_csf`; frequency, luminance (which also sets the pupil) and area are needed. The
-    field is the square of the area, sqrt(area) deg wide: for a Gabor pi * sigma**2 is the area of the hard-edged
-    field with as much squared contrast as its envelope.
+    Call and errors as in `castle_csf`; frequency, luminance (which also sets the pupil) and area
+    are needed. The field is the square of the area, sqrt(area) deg wide: for a Gabor pi * sigma**2
+    is the area of the hard-edged field with as much squared contrast as its envelope.
     """
     pupil = 5.0 - 3.0 * np.tanh(0.4 * (np.log10(luminance) + np.log10(area) - math.log10(40.0**2)))
     stiles_crawford = 1.0 - (pupil / 9.7) ** 2 + (pupil / 12.4) ** 4
@@ -115,19 +122,26 @@ WATSON_MALO_LIMITS = Limits(
 def watson_malo_csf(frequency: FloatArray) -> FloatArray:
     """Gain of the Watson-Malo contrast filter, S(f) = g (exp(-f / fm) - l exp(-f**2 / s**2)).
 
-    This is the gain of a filter that comes before spatial summation, and peaks at 201.4 at 3.05 cpd: it is no
-    threshold of any one pattern (Gabors of sigma 0.5 deg peak at 128 in the ModelFest data).
+    This is the gain of a filter that comes before spatial summation, and peaks at 201.4 at 3.05
+    cpd: it is no threshold of any one pattern (Gabors of sigma 0.5 deg peak at 128 in the ModelFest
+    data).
 
-    Call and errors as in `castle_csf`; an area is refused, and luminance, where given, must be 10 cd/m² or more: the
-    model is one curve for daylight.
+    Call and errors as in `castle_csf`; an area is refused, and luminance, where given, must be 10
+    cd/m² or more: the model is one curve for daylight.
 
     Examples
     --------
     >>> float(watson_malo_csf(4.0, luminance=100.0).round(1))
     188.8
     """
-    gain, high_cut, low_loss, low_cut = 330.74, 7.28, 0.837, 1.809  # cuts in cpd
-    return np.asarray(gain * (np.exp(-frequency / high_cut) - low_loss * np.exp(-((frequency / low_cut) ** 2))))
+    # cuts in cpd
+    gain = 330.74
+    high_cut = 7.28
+    low_loss = 0.837
+    low_cut = 1.809
+    return np.asarray(
+        gain * (np.exp(-frequency / high_cut) - low_loss * np.exp(-((frequency / low_cut) ** 2)))
+    )
 
 
 _APERTURE = 0.6273  # deg, Gaussian sigma of the fovea's aperture
@@ -148,29 +162,38 @@ WATSON_AHUMADA_LIMITS = Limits(
 
 @achromatic_csf(WATSON_AHUMADA_LIMITS)
 def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) -> FloatArray:
-    """Sensitivity to a foveal Gabor by Watson and Ahumada (2005), or the gain of their contrast filter.
+    """Sensitivity to a foveal Gabor by Watson and Ahumada (2005), or the gain of their contrast
+    filter.
 
-    Given an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency, times the Minkowski
-    sum of its contrast under the fovea's aperture. Without one, the gain of the filter (HPmH) alone, which peaks
-    at 217.3 at 3.45 cpd and is no threshold of any one pattern.
+    Given an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency,
+    times the Minkowski sum of its contrast under the fovea's aperture. Without one, the gain of the
+    filter (HPmH) alone, which peaks at 217.3 at 3.45 cpd and is no threshold of any one pattern.
 
-    Call and errors as in `castle_csf`; frequency * sigma must be at least 0.5 cycles, and luminance, where given,
-    10 cd/m² or more: the model is one curve for daylight (its data were taken at 30 cd/m²).
+    Call and errors as in `castle_csf`; frequency * sigma must be at least 0.5 cycles, and
+    luminance, where given, 10 cd/m² or more: the model is one curve for daylight (its data were
+    taken at 30 cd/m²).
 
     Notes
     -----
-    One gain for the whole Gabor and the mean of ``|cos|**beta`` over its cycles give the sum in closed form. Against
-    the filtered and summed images, this is within 0.7 dB from 0.5 to 10 cpd, and within 0.3 dB there where
-    frequency * sigma is at least 1; small Gabors of higher frequency come out too low (3.5 dB at 24 cpd, half a
-    cycle per sigma).
+    One gain for the whole Gabor and the mean of ``|cos|**beta`` over its cycles give the sum in
+    closed form. Against the filtered and summed images, this is within 0.7 dB from 0.5 to 10 cpd,
+    and within 0.3 dB there where frequency * sigma is at least 1; small Gabors of higher frequency
+    come out too low (3.5 dB at 24 cpd, half a cycle per sigma).
 
     Examples
     --------
     >>> float(watson_ahumada_csf(4.0, luminance=100.0).round(1))
     214.2
     """
-    height, high_cut, exponent, low_cut, low_loss = 373.08, 4.1726, 0.7786, 1.3625, 0.8493  # cuts in cpd
-    gain = height * (_sech((frequency / high_cut) ** exponent) - low_loss * _sech(frequency / low_cut))
+    # cuts in cpd
+    height = 373.08
+    high_cut = 4.1726
+    exponent = 0.7786
+    low_cut = 1.3625
+    low_loss = 0.8493
+    gain = height * (
+        _sech((frequency / high_cut) ** exponent) - low_loss * _sech(frequency / low_cut)
+    )
     return gain if area is None else gain * _summation(frequency, area)
 
 
@@ -185,7 +208,8 @@ def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
     # The tolerance forgives the rounding of an area that was computed as pi * sigma**2.
     if (cycles < _FEWEST_CYCLES * (1 - 1e-6)).any():
         raise InputError(
-            f"a Gabor with {cycles.min():g} cycles per sigma cannot be given to Watson-Ahumada: it must have at least "
+            f"a Gabor with {cycles.min():g} cycles per sigma cannot be given to Watson-Ahumada: "
+            "it must have at least "
             f"{_FEWEST_CYCLES:g}; enlarge area (pi * sigma**2) or frequency, or use castle_csf"
         )
     seen_area = 1.0 / (1.0 / area + 1.0 / (math.pi * _APERTURE**2))

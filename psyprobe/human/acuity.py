@@ -1,15 +1,16 @@
-"""Acuity: the finest stripes that people see, as measured, as fitted, and as castleCSF would have it.
+"""Acuity: the finest stripes that people see, as measured, as fitted, and as castleCSF would have
+it.
 
-castleCSF is no reference here: at the contrasts that were shown it gives 64, 108 and 51 cpd for the achromatic,
-red-green and yellow-violet direction, where 47, 44 and 27 were measured.
+castleCSF is no reference here: at the contrasts that were shown it gives 64, 108 and 51 cpd for the
+achromatic, red-green and yellow-violet direction, where 47, 44 and 27 were measured.
 
 References
 ----------
-Ashraf, Chapiro, Mantiuk (2025). Resolution limit of the eye - how many pixels can we see? Nature Communications
-16:9086. Data and the parameters of the fit: gfxdisp/resolution_limit at 436be05 (MIT, in
-``psyprobe/human/data/resolution_limit/LICENSE``).
-Watson (2018). The field of view, the field of resolution, and the field of contrast sensitivity. Journal of Perceptual
-Imaging 1(1): the form of the fit.
+Ashraf, Chapiro, Mantiuk (2025). Resolution limit of the eye - how many pixels can we see? Nature
+Communications 16:9086. Data and the parameters of the fit: gfxdisp/resolution_limit at 436be05
+(MIT, in ``psyprobe/human/data/resolution_limit/LICENSE``). Watson (2018). The field of view, the
+field of resolution, and the field of contrast sensitivity. Journal of Perceptual Imaging 1(1): the
+form of the fit.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ _FIT = {
     "yellow_violet": (1.77668671, -0.05503703, 0.4629946),
 }
 #: castleCSF is declared up to here, cpd, and looked through up to there.
-DECLARED, _HIGHEST = 64.0, 5000.0
+DECLARED = 64.0
+_HIGHEST = 5000.0
 
 
 def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
-    """Highest visible frequencies as measured: medians of people with the range of the population, or each person's.
+    """Highest visible frequencies as measured: medians of people with the range of the population,
+    or each person's.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Frequencies in cpd, eccentricity in deg, luminance in cd/m², the RMS cone contrast that was shown.
+        Frequencies in cpd, eccentricity in deg, luminance in cd/m², the RMS cone contrast that was
+        shown.
 
     Examples
     --------
@@ -59,17 +63,25 @@ def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with (_FILES / ("observers.csv" if observers else "medians.csv")).open(encoding="utf-8") as file:
+    with (_FILES / ("observers.csv" if observers else "medians.csv")).open(
+        encoding="utf-8"
+    ) as file:
         return pd.read_csv(file, comment="#")
 
 
-def resolution_limit(contrast: Any, direction: Any = "achromatic", eccentricity: Any = 0.0) -> FloatArray:
-    """Highest visible frequency, cpd, by the authors' fit: 1 / the finest period, at an RMS cone contrast."""
+def resolution_limit(
+    contrast: Any, direction: Any = "achromatic", eccentricity: Any = 0.0
+) -> FloatArray:
+    """Highest visible frequency, cpd, by the authors' fit: 1 / the finest period, at an RMS cone
+    contrast.
+    """
     if direction not in _FIT:
         raise unknown_name("direction of a resolution limit", str(direction), _FIT)
     c, falling, outwards = _FIT[direction]
     log_s = -np.log10(np.asarray(contrast, dtype=np.float64))
-    return np.asarray((log_s - c) / (falling * (1 + outwards * np.asarray(eccentricity, dtype=np.float64))))
+    return np.asarray(
+        (log_s - c) / (falling * (1 + outwards * np.asarray(eccentricity, dtype=np.float64)))
+    )
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
-"""castleCSF: contrast sensitivity over colour, area, spatio-temporal frequency, luminance and eccentricity.
+"""castleCSF: contrast sensitivity over colour, area, spatio-temporal frequency, luminance and
+eccentricity.
 
-Written from the paper and checked against the values that its authors' code (v0.2.4, its constants too) returns. Its
-mechanisms are a sustained and a transient achromatic channel, added, which stelaCSF has too, and two chromatic ones.
+Written from the paper and checked against the values that its authors' code (v0.2.4, its constants
+too) returns. Its mechanisms are a sustained and a transient achromatic channel, added, which
+stelaCSF has too, and two chromatic ones.
 
 References
 ----------
 Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF: a contrast sensitivity function of color, area,
-spatiotemporal frequency, luminance and eccentricity. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
-Rovamo, Luntinen, Näsänen (1993). Modelling the dependence of contrast sensitivity on grating area and spatial
-frequency. Vision Research 33:2773-2788.
+spatiotemporal frequency, luminance and eccentricity. Journal of Vision 24(4):5.
+doi:10.1167/jov.24.4.5 Rovamo, Luntinen, Näsänen (1993). Modelling the dependence of contrast
+sensitivity on grating area and spatial frequency. Vision Research 33:2773-2788.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ DIRECTIONS: Mapping[str, tuple[float, float, float]] = {
     "yellow_violet": (0.0, 0.0, 1.0),
 }
 
-#: The direction that the authors' code takes when none is given; nearly, but not exactly, achromatic.
+#: The direction that the authors' code takes when none is given; nearly, but not exactly,
+#: achromatic.
 DEFAULT_DIRECTION = (0.6855, 0.2951, 0.0194)
 
 #: LMS of the background per cd/m² when only its luminance is given (daylight, D65).
@@ -46,7 +49,9 @@ _LN10 = math.log(10.0)
 
 @dataclass(frozen=True)
 class Condition:
-    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast against each other."""
+    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast
+    against each other.
+    """
 
     frequency: FloatArray
     luminance: FloatArray
@@ -58,7 +63,12 @@ class Condition:
     @classmethod
     def read(cls, dtype: np.dtype[Any], *values: npt.ArrayLike) -> Condition:
         """From what a caller gives, in the order of the fields, each checked."""
-        return cls(*(QUANTITIES[each.name].read(value, dtype) for each, value in zip(fields(cls), values, strict=True)))
+        return cls(
+            *(
+                QUANTITIES[each.name].read(value, dtype)
+                for each, value in zip(fields(cls), values, strict=True)
+            )
+        )
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the fields, by their names."""
@@ -66,25 +76,37 @@ class Condition:
 
 
 def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
-    """A response that grows with luminance up to `maximum`: maximum * (1 + knee / luminance)**-exponent."""
+    """A response that grows with luminance up to `maximum`: maximum * (1 + knee /
+    luminance)**-exponent.
+    """
     return np.asarray(maximum * np.exp(-exponent * np.log1p(knee / luminance)))
 
 
-def log10_saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+def log10_saturating(
+    luminance: FloatArray, maximum: float, knee: float, exponent: float
+) -> FloatArray:
     """The decimal logarithm of `saturating`, which stays finite where `saturating` underflows."""
     return np.asarray(math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance))
 
 
 def fading(luminance: FloatArray, knee: float, exponent: float) -> FloatArray:
-    """A response that is 1 in dim light and fades in bright: 1 - (1 + knee / luminance)**-exponent."""
-    # knee / luminance lies near the rounding of 1, so 1 + knee / luminance would lose it: all of it in float32.
+    """A response that is 1 in dim light and fades in bright: 1 - (1 + knee /
+    luminance)**-exponent.
+    """
+    # knee / luminance lies near the rounding of 1, so 1 + knee / luminance would lose it: all of it
+    # in float32.
     return np.asarray(-np.expm1(-exponent * np.log1p(knee / luminance)))
 
 
 def log_parabola(
-    log_frequency: FloatArray, log_peak: FloatArray | float, bandwidth: float, truncation: float = 0.0
+    log_frequency: FloatArray,
+    log_peak: FloatArray | float,
+    bandwidth: float,
+    truncation: float = 0.0,
 ) -> FloatArray:
-    """A parabola in log10 frequency with peak 1, which below its peak never falls under 1 - truncation."""
+    """A parabola in log10 frequency with peak 1, which below its peak never falls under 1 -
+    truncation.
+    """
     distance = log_frequency - log_peak
     parabola = np.exp(distance * distance * (-_LN10 / 2.0**bandwidth))
     return np.asarray(np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola))
@@ -93,38 +115,49 @@ def log_parabola(
 def area_summation(
     frequency: FloatArray, area: FloatArray, critical_area: float, critical_frequency: float
 ) -> FloatArray:
-    """Summation over area: grows as sqrt(area), saturates at a critical area that shrinks with frequency.
+    """Summation over area: grows as sqrt(area), saturates at a critical area that shrinks with
+    frequency.
 
-    With Ac = critical_area / (1 + (f / critical_frequency)**2), this is f * sqrt(Ac / (1 + Ac / area)).
+    With Ac = critical_area / (1 + (f / critical_frequency)**2), this is f * sqrt(Ac / (1 + Ac /
+    area)).
     """
     scale = 1.0 / (critical_area * critical_frequency**2)
-    return np.asarray(frequency / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency))
+    return np.asarray(
+        frequency / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency)
+    )
 
 
 def eccentricity_loss(condition: Condition, rates: tuple[float, float, float, float]) -> FloatArray:
     """The factor, at most 1, by which sensitivity falls away from the fovea.
 
-    `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and the same two
-    per cpd.
+    `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and
+    the same two per cpd.
     """
     k0, k0n, k1, k1n = rates
-    # In degrees first: 1 - |v - 180| / 90 would lose, to rounding, the little that is left of nasal near 90 deg.
+    # In degrees first: 1 - |v - 180| / 90 would lose, to rounding, the little that is left of nasal
+    # near 90 deg.
     nasal = np.maximum(0.0, 90.0 - np.abs(condition.visual_field - 180.0)) / 90.0
     constant = (1.0 - nasal) * k0 + nasal * k0n
     slope = (1.0 - nasal) * k1 + nasal * k1n
-    return np.asarray(np.exp(-_LN10 * condition.eccentricity * (constant + slope * condition.frequency)))
+    return np.asarray(
+        np.exp(-_LN10 * condition.eccentricity * (constant + slope * condition.frequency))
+    )
 
 
 @dataclass(frozen=True)
 class SpatialChannel:
-    """The constants of one channel's dependence on spatial frequency and area, in the papers' units."""
+    """The constants of one channel's dependence on spatial frequency and area, in the papers'
+    units.
+    """
 
     bandwidth: float  # log2 of the parabola's scale in squared log10 units
     truncation: float  # how far the parabola may fall below its peak on the low-frequency side
     critical_area: float  # deg²
     critical_frequency: float  # cpd
 
-    def shape(self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition) -> FloatArray:
+    def shape(
+        self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition
+    ) -> FloatArray:
         """Sensitivity over frequency and area, for a peak sensitivity of 1."""
         parabola = log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
         return parabola * area_summation(
@@ -138,30 +171,41 @@ class AchromaticMechanism:
 
     sustained: SpatialChannel
     transient: SpatialChannel
-    #: Peak sensitivity (maximum, knee cd/m², exponent) in dim light, and its fading (knee, exponent) in bright.
+    #: Peak sensitivity (maximum, knee cd/m², exponent) in dim light, and its fading (knee,
+    #: exponent) in bright.
     sustained_sensitivity: tuple[float, float, float, float, float]
     sustained_peak: tuple[float, float, float]  # maximum cpd, knee cd/m², exponent
     transient_sensitivity: tuple[float, float]  # (exponent, factor) of factor * luminance**exponent
     transient_peak: float  # cpd
     sustained_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
-    transient_tuning: tuple[float, float]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
-    transient_centre: tuple[float, float]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
+    transient_tuning: tuple[
+        float, float
+    ]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
+    transient_centre: tuple[
+        float, float
+    ]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
     eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
-        """Response of the sustained and of the transient channel to the temporal frequency, 0 to 1."""
+        """Response of the sustained and of the transient channel to the temporal frequency, 0 to
+        1.
+        """
         frequency = condition.temporal_frequency
         decay, scale = self.sustained_decay
         sustained = np.exp(np.power(frequency, decay) / -scale)
 
         exponent, scale = self.transient_tuning
         slope, intercept = self.transient_centre
-        # In float64 always: the power is infinitely steep where the centre crosses 0 Hz (castleCSF: 0.0113 cd/m²).
+        # In float64 always: the power is infinitely steep where the centre crosses 0 Hz (castleCSF:
+        # 0.0113 cd/m²).
         centre = slope * np.log10(condition.luminance, dtype=np.float64) + intercept
         tuned = np.power(np.abs(centre), exponent).astype(frequency.dtype)
         position = np.power(frequency, exponent)
-        # Below 0 Hz the authors' code takes the complex principal power; this is the modulus of the difference.
-        turn = np.where(centre < 0, 2.0 - 2.0 * math.cos(math.pi * exponent), 0.0).astype(frequency.dtype)
+        # Below 0 Hz the authors' code takes the complex principal power; this is the modulus of the
+        # difference.
+        turn = np.where(centre < 0, 2.0 - 2.0 * math.cos(math.pi * exponent), 0.0).astype(
+            frequency.dtype
+        )
         distance = (position - tuned) ** 2 + turn * position * tuned
         return sustained, np.exp(distance / -scale)
 
@@ -181,13 +225,17 @@ class AchromaticMechanism:
         log_frequency = np.log10(condition.frequency)
         log_peak = log10_saturating(luminance, *self.sustained_peak)
         total = sustained_gain * self.sustained.shape(log_frequency, log_peak, condition)
-        total = total + transient_gain * self.transient.shape(log_frequency, math.log10(self.transient_peak), condition)
+        total = total + transient_gain * self.transient.shape(
+            log_frequency, math.log10(self.transient_peak), condition
+        )
         return total * eccentricity_loss(condition, self.eccentricity)
 
 
 @dataclass(frozen=True)
 class ChromaticMechanism:
-    """The constants of a chromatic mechanism, one sustained, low-pass channel, under the names of the paper."""
+    """The constants of a chromatic mechanism, one sustained, low-pass channel, under the names of
+    the paper.
+    """
 
     peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
     peak_frequency: float  # cpd; sensitivity is flat below it
@@ -204,20 +252,28 @@ class ChromaticMechanism:
 
     def sensitivity(self, condition: Condition) -> FloatArray:
         """Sensitivity in the mechanism's own contrast units."""
-        gain = self.temporal_response(condition) * saturating(condition.luminance, *self.peak_sensitivity)
+        gain = self.temporal_response(condition) * saturating(
+            condition.luminance, *self.peak_sensitivity
+        )
         log_frequency = np.log10(condition.frequency)
         low_pass = log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
-        summation = area_summation(condition.frequency, condition.area, self.critical_area, self.critical_frequency)
+        summation = area_summation(
+            condition.frequency, condition.area, self.critical_area, self.critical_frequency
+        )
         return gain * (low_pass * summation) * eccentricity_loss(condition, self.eccentricity)
 
 
-_CONSTANTS = tomllib.loads((files("psyprobe.human") / "mechanisms.toml").read_text(encoding="utf-8"))
+_CONSTANTS = tomllib.loads(
+    (files("psyprobe.human") / "mechanisms.toml").read_text(encoding="utf-8")
+)
 
 
 def achromatic_mechanism(model: str) -> AchromaticMechanism:
     """The achromatic mechanism of "castle" or "stela"."""
     constants = dict(_CONSTANTS[f"{model}_achromatic"])
-    sustained, transient = (SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient"))
+    sustained, transient = (
+        SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient")
+    )
     return AchromaticMechanism(sustained, transient, **constants)
 
 
@@ -228,7 +284,8 @@ YELLOW_VIOLET = ChromaticMechanism(**_CONSTANTS["castle_yellow_violet"])
 #: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
 _LMS_TO_MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
 
-#: A disc is seen by the Gabor of this area (deg²) that sees it best, among these frequencies (cpd) ...
+#: A disc is seen by the Gabor of this area (deg²) that sees it best, among these frequencies (cpd)
+#: ...
 _DISC_AREA = 2.42437
 _DISC_FREQUENCIES = np.geomspace(0.125, 16.0, 64)
 #: ... and its sensitivity grows with the radius (deg) to this power.
@@ -239,8 +296,19 @@ _DISC_BLOCK = 512
 LIMITS = Limits(
     "castleCSF",
     needs=("frequency", "luminance", "area"),
-    takes=("direction", "background", "disc_radius", "temporal_frequency", "eccentricity", "visual_field"),
-    valid={"frequency": (1 / 16, 64.0), "luminance": (0.001, 10_000.0), "eccentricity": (0.0, 120.0)},
+    takes=(
+        "direction",
+        "background",
+        "disc_radius",
+        "temporal_frequency",
+        "eccentricity",
+        "visual_field",
+    ),
+    valid={
+        "frequency": (1 / 16, 64.0),
+        "luminance": (0.001, 10_000.0),
+        "eccentricity": (0.0, 120.0),
+    },
     source="Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5",
 )
 
@@ -249,8 +317,9 @@ LIMITS = Limits(
 class CastleMechanisms:
     """What the three mechanisms of castleCSF do with a stimulus, each in its own contrast units.
 
-    Sensitivity of each mechanism is 1 / (its response to the modulation at threshold, over the L+M of the background);
-    the others are responses of each temporal channel to the temporal frequency, 0 to 1.
+    Sensitivity of each mechanism is 1 / (its response to the modulation at threshold, over the L+M
+    of the background); the others are responses of each temporal channel to the temporal frequency,
+    0 to 1.
     """
 
     #: Sensitivities.
@@ -278,25 +347,27 @@ def castle_csf(
 ) -> FloatArray:
     """Sensitivity of the human eye by castleCSF (Ashraf et al. 2024).
 
-    Sensitivity is 1 / contrast at threshold, where contrast is the length of the cone contrast vector (peak
-    modulation over background, cone by cone) divided by sqrt(3). For an achromatic grating that is its Michelson
-    contrast.
+    Sensitivity is 1 / contrast at threshold, where contrast is the length of the cone contrast
+    vector (peak modulation over background, cone by cone) divided by sqrt(3). For an achromatic
+    grating that is its Michelson contrast.
 
     Parameters
     ----------
     frequency : array_like of float, optional
         Spatial frequency of a Gabor or grating, cpd, > 0. Left out for a disc.
     luminance : array_like of float, optional
-        Adapting luminance, cd/m², > 0, on a daylight background: LMS = luminance * (0.6991, 0.3009, 0.0198).
+        Adapting luminance, cd/m², > 0, on a daylight background: LMS = luminance * (0.6991, 0.3009,
+        0.0198).
     background : array_like of float, shape (..., 3), optional
-        LMS of the background instead, all > 0, CIE 2006 cones scaled so that L + M is luminance in cd/m².
+        LMS of the background instead, all > 0, CIE 2006 cones scaled so that L + M is luminance in
+        cd/m².
     direction : str or array_like of float, shape (..., 3), optional
-        Colour direction of the modulation: "achromatic", "red_green", "yellow_violet", or an LMS vector, whose
-        length and sign do not matter. If left out, the authors' default (0.6855, 0.2951, 0.0194), which is nearly
-        achromatic but not the same as "achromatic" (see Notes).
+        Colour direction of the modulation: "achromatic", "red_green", "yellow_violet", or an LMS
+        vector, whose length and sign do not matter. If left out, the authors' default (0.6855,
+        0.2951, 0.0194), which is nearly achromatic but not the same as "achromatic" (see Notes).
     area : array_like of float, optional
-        Area of a Gabor or grating, deg², > 0: pi * sigma**2 of the Gaussian envelope, or the true area of a
-        hard aperture.
+        Area of a Gabor or grating, deg², > 0: pi * sigma**2 of the Gaussian envelope, or the true
+        area of a hard aperture.
     disc_radius : array_like of float, optional
         Radius of a sharp-edged uniform disc, deg, > 0, instead of frequency and area.
     temporal_frequency : array_like of float
@@ -304,34 +375,36 @@ def castle_csf(
     eccentricity : array_like of float
         Degrees of visual angle from the fovea, >= 0.
     visual_field : array_like of float
-        Polar angle in the visual field of a right eye, deg, 0 to 360: 0 temporal, 90 superior, 180 nasal,
-        270 inferior. Without effect at eccentricity 0.
+        Polar angle in the visual field of a right eye, deg, 0 to 360: 0 temporal, 90 superior, 180
+        nasal, 270 inferior. Without effect at eccentricity 0.
 
     Returns
     -------
     ndarray or scalar
-        Sensitivity, >= 0, in the shape to which all arguments (without the LMS axis) broadcast; 0 where it is too
-        small for the number type. float32 if all arrays given are float32, else float64.
+        Sensitivity, >= 0, in the shape to which all arguments (without the LMS axis) broadcast; 0
+        where it is too small for the number type. float32 if all arrays given are float32, else
+        float64.
 
     Raises
     ------
     InputError
-        If a value is out of range or not finite; if both or neither of luminance and background, or of area and
-        disc_radius, are given; if a disc has a frequency or a Gabor has none; if shapes do not broadcast.
+        If a value is out of range or not finite; if both or neither of luminance and background, or
+        of area and disc_radius, are given; if a disc has a frequency or a Gabor has none; if shapes
+        do not broadcast.
     UnknownNameError
         If there is no direction of that name.
 
     Notes
     -----
-    The authors declare the model valid for 1/16 to 64 cpd, 0.001 to 10000 cd/m² and up to 120 deg of
-    eccentricity; beyond, the formulas are evaluated all the same. Data exist for 0.06 to 32 cpd, 0 to 55.7 Hz,
-    0.003 to 981 deg² and up to 50 deg on the superior and nasal side only.
+    The authors declare the model valid for 1/16 to 64 cpd, 0.001 to 10000 cd/m² and up to 120 deg
+    of eccentricity; beyond, the formulas are evaluated all the same. Data exist for 0.06 to 32 cpd,
+    0 to 55.7 Hz, 0.003 to 981 deg² and up to 50 deg on the superior and nasal side only.
 
-    "achromatic" isolates the achromatic mechanism. The authors' default direction also drives the chromatic
-    mechanisms a little; the sensitivities differ by about 0.2 %.
+    "achromatic" isolates the achromatic mechanism. The authors' default direction also drives the
+    chromatic mechanisms a little; the sensitivities differ by about 0.2 %.
 
-    Near 0.0113 cd/m² static sensitivity has a narrow bump, at 2 cpd a factor of two: it belongs to the published
-    model, whose transient filter is centred on 0 Hz there.
+    Near 0.0113 cd/m² static sensitivity has a narrow bump, at 2 cpd a factor of two: it belongs to
+    the published model, whose transient filter is centred on 0 Hz there.
 
     Examples
     --------
@@ -347,25 +420,46 @@ def castle_csf(
     _exactly_one(luminance=luminance, background=background)
     _exactly_one(area=area, disc_radius=disc_radius)
     if disc_radius is None and frequency is None:
-        raise InputError("a Gabor of some area needs a frequency (cpd) too; for a uniform disc give disc_radius")
+        raise InputError(
+            "a Gabor of some area needs a frequency (cpd) too; for a uniform disc give disc_radius"
+        )
     if disc_radius is not None and frequency is not None:
         raise InputError(
-            "both frequency and disc_radius are given, but a disc has no frequency: leave it out, or give area "
+            "both frequency and disc_radius are given, but a disc has no frequency: leave it "
+            "out, or give area "
             "instead of disc_radius"
         )
     dtype = signature.floating_dtype(
-        frequency, luminance, background, direction, area, disc_radius, temporal_frequency, eccentricity, visual_field
+        frequency,
+        luminance,
+        background,
+        direction,
+        area,
+        disc_radius,
+        temporal_frequency,
+        eccentricity,
+        visual_field,
     )
     light, surround = _read_background(luminance, background, dtype)
     modulation = _read_direction(direction, dtype)
-    gabor = (_DISC_FREQUENCIES if frequency is None else frequency, light, _DISC_AREA if area is None else area)
+    gabor = (
+        _DISC_FREQUENCIES if frequency is None else frequency,
+        light,
+        _DISC_AREA if area is None else area,
+    )
     condition = Condition.read(dtype, *gabor, temporal_frequency, eccentricity, visual_field)
-    shapes = condition.shapes() | {"background": surround.shape[:-1], "direction": modulation.shape[:-1]}
-    # What underflows is too faint to matter and becomes 0; what overflows ends as a division by infinity.
+    shapes = condition.shapes() | {
+        "background": surround.shape[:-1],
+        "direction": modulation.shape[:-1],
+    }
+    # What underflows is too faint to matter and becomes 0; what overflows ends as a division by
+    # infinity.
     with np.errstate(under="ignore", over="ignore"):
         if disc_radius is None:
             signature.common_shape(shapes)
-            sensitivity = _pooled_sensitivity(condition, _mechanism_weights(modulation, surround, dtype))
+            sensitivity = _pooled_sensitivity(
+                condition, _mechanism_weights(modulation, surround, dtype)
+            )
         else:
             radius = QUANTITIES["disc_radius"].read(disc_radius, dtype)
             shape = signature.common_shape(shapes | {"frequency": (), "disc_radius": radius.shape})
@@ -386,8 +480,8 @@ def castle_mechanisms(
 ) -> CastleMechanisms:
     """Sensitivity of the three mechanisms of castleCSF one by one, and their temporal responses.
 
-    Parameters, errors and reference as in `castle_csf`; each field of the answer has the shape to which the arguments
-    it depends on broadcast.
+    Parameters, errors and reference as in `castle_csf`; each field of the answer has the shape to
+    which the arguments it depends on broadcast.
 
     Examples
     --------
@@ -414,16 +508,22 @@ def castle_mechanisms(
 
 
 def castle_shares(
-    frequency: npt.ArrayLike, *, background: npt.ArrayLike, direction: npt.ArrayLike, area: npt.ArrayLike
+    frequency: npt.ArrayLike,
+    *,
+    background: npt.ArrayLike,
+    direction: npt.ArrayLike,
+    area: npt.ArrayLike,
 ) -> FloatArray:
-    """By how much each mechanism of castleCSF is responsible for seeing a static, foveal Gabor or grating.
+    """By how much each mechanism of castleCSF is responsible for seeing a static, foveal Gabor or
+    grating.
 
     Parameters and errors as in `castle_csf`.
 
     Returns
     -------
     ndarray, shape (..., 3)
-        Shares of the pooled response, squared: of the achromatic, the red-green and the yellow-violet mechanism.
+        Shares of the pooled response, squared: of the achromatic, the red-green and the
+        yellow-violet mechanism.
 
     Examples
     --------
@@ -434,8 +534,15 @@ def castle_shares(
     light, surround = _read_background(None, background, dtype)
     condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
     weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
-    mechanisms: tuple[AchromaticMechanism | ChromaticMechanism, ...] = (ACHROMATIC, RED_GREEN, YELLOW_VIOLET)
-    driven = [(weight * each.sensitivity(condition)) ** 2 for weight, each in zip(weights, mechanisms, strict=True)]
+    mechanisms: tuple[AchromaticMechanism | ChromaticMechanism, ...] = (
+        ACHROMATIC,
+        RED_GREEN,
+        YELLOW_VIOLET,
+    )
+    driven = [
+        (weight * each.sensitivity(condition)) ** 2
+        for weight, each in zip(weights, mechanisms, strict=True)
+    ]
     together = np.stack(np.broadcast_arrays(*driven), axis=-1)
     return np.asarray(together / together.sum(axis=-1, keepdims=True))
 
@@ -445,7 +552,9 @@ def _exactly_one(**alternatives: Any) -> None:
     if one is None and other is None:
         raise InputError(f"neither {first} nor {second} is given; give one of them")
     if one is not None and other is not None:
-        raise InputError(f"both {first} and {second} are given, and they could contradict; give one of them")
+        raise InputError(
+            f"both {first} and {second} are given, and they could contradict; give one of them"
+        )
 
 
 def _read_background(
@@ -459,7 +568,8 @@ def _read_background(
     if not (lms > 0).all():
         worst = lms.min(axis=tuple(range(lms.ndim - 1)))
         raise InputError(
-            f"background has a cone at {worst.min():g}, but L, M and S must all be above 0, since contrast is taken "
+            f"background has a cone at {worst.min():g}, but L, M and S must all be above 0, "
+            "since contrast is taken "
             "over each; give the LMS of a light that reaches every cone"
         )
     return lms[..., 0] + lms[..., 1], lms
@@ -474,14 +584,20 @@ def _read_direction(direction: npt.ArrayLike | None, dtype: np.dtype[Any]) -> Fl
         return np.asarray(DIRECTIONS[direction])
     lms = signature.read_lms("direction", direction, dtype)
     if not lms.any(axis=-1).all():
-        raise InputError("direction is (0, 0, 0), which points nowhere; give an LMS vector with a cone that changes")
+        raise InputError(
+            "direction is (0, 0, 0), which points nowhere; give an LMS vector with a cone that "
+            "changes"
+        )
     return lms
 
 
-def _mechanism_weights(direction: FloatArray, background: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, ...]:
+def _mechanism_weights(
+    direction: FloatArray, background: FloatArray, dtype: np.dtype[Any]
+) -> tuple[FloatArray, ...]:
     """By how much a modulation of unit cone contrast drives each mechanism.
 
-    In float64 and free of scale, because mechanism responses are differences of cones that may nearly cancel.
+    In float64 and free of scale, because mechanism responses are differences of cones that may
+    nearly cancel.
     """
     modulation = direction.astype(np.float64)
     modulation = modulation / np.abs(modulation).max(axis=-1, keepdims=True)
@@ -496,26 +612,37 @@ def _mechanism_weights(direction: FloatArray, background: FloatArray, dtype: np.
 def _pooled_sensitivity(condition: Condition, weights: tuple[FloatArray, ...]) -> FloatArray:
     achromatic, red_green, yellow_violet = weights
     chromatic = np.hypot(
-        red_green * RED_GREEN.sensitivity(condition), yellow_violet * YELLOW_VIOLET.sensitivity(condition)
+        red_green * RED_GREEN.sensitivity(condition),
+        yellow_violet * YELLOW_VIOLET.sensitivity(condition),
     )
     return np.hypot(achromatic * ACHROMATIC.sensitivity(condition), chromatic)
 
 
-def _best_gabor(condition: Condition, weights: tuple[FloatArray, ...], shape: tuple[int, ...]) -> FloatArray:
-    """The highest sensitivity over the condition's frequencies, in blocks small enough for the cache."""
+def _best_gabor(
+    condition: Condition, weights: tuple[FloatArray, ...], shape: tuple[int, ...]
+) -> FloatArray:
+    """The highest sensitivity over the condition's frequencies, in blocks small enough for the
+    cache.
+    """
 
     def column(value: FloatArray) -> FloatArray:
         # What is the same for all discs stays single, and so does all that is computed from it.
-        return value.reshape(1, 1) if value.size == 1 else np.broadcast_to(value, shape).reshape(-1, 1)
+        return (
+            value.reshape(1, 1) if value.size == 1 else np.broadcast_to(value, shape).reshape(-1, 1)
+        )
 
     def block(value: FloatArray, start: int) -> FloatArray:
         return value if value.shape[0] == 1 else value[start : start + _DISC_BLOCK]
 
-    columns = {name: column(value) for name, value in vars(condition).items() if name != "frequency"}
+    columns = {
+        name: column(value) for name, value in vars(condition).items() if name != "frequency"
+    }
     weight_columns = [column(weight) for weight in weights]
     best = np.empty(math.prod(shape), condition.luminance.dtype)
     for start in range(0, best.size, _DISC_BLOCK):
-        part = Condition(condition.frequency, **{name: block(value, start) for name, value in columns.items()})
+        part = Condition(
+            condition.frequency, **{name: block(value, start) for name, value in columns.items()}
+        )
         pooled = _pooled_sensitivity(part, tuple(block(weight, start) for weight in weight_columns))
         best[start : start + _DISC_BLOCK] = pooled.max(axis=-1)
     return best.reshape(shape)

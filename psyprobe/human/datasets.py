@@ -1,9 +1,11 @@
-"""Thresholds of contrast that people were measured to have, of 18 studies: their means, and one person's each.
+"""Thresholds of contrast that people were measured to have, of 18 studies: their means, and one
+person's each.
 
 References
 ----------
-Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
-Tables: folder `data` of the repository gfxdisp/castleCSF (MIT licence, in ``psyprobe/human/data/castlecsf/LICENSE``).
+Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5.
+doi:10.1167/jov.24.4.5 Tables: folder `data` of the repository gfxdisp/castleCSF (MIT licence, in
+``psyprobe/human/data/castlecsf/LICENSE``).
 """
 
 from __future__ import annotations
@@ -24,15 +26,25 @@ LICENCE = "MIT, Copyright (c) 2023 Graphics and Displays group, University of Ca
 _COMPILED = "as compiled by Ashraf et al. (2024), Journal of Vision 24(4):5, doi:10.1167/jov.24.4.5"
 #: Of the columns that have one.
 _UNITS = {
-    "luminance": "cd/m²", "L": "cd/m²", "M": "cd/m²", "S": "cd/m²", "frequency": "cpd", "temporal_frequency": "Hz",
-    "sigma": "deg", "area": "deg²", "eccentricity": "deg", "visual_field": "deg", "orientation": "deg",
+    "luminance": "cd/m²",
+    "L": "cd/m²",
+    "M": "cd/m²",
+    "S": "cd/m²",
+    "frequency": "cpd",
+    "temporal_frequency": "Hz",
+    "sigma": "deg",
+    "area": "deg²",
+    "eccentricity": "deg",
+    "visual_field": "deg",
+    "orientation": "deg",
     "age_years": "years",
-}  # fmt: skip
+}
 
 
 @cache
 def datasets() -> Mapping[str, Mapping[str, str]]:
-    """What is known of each data set, by its name: study, year, doi, protocol, criterion, persons, ranges.
+    """What is known of each data set, by its name: study, year, doi, protocol, criterion, persons,
+    ranges.
 
     Examples
     --------
@@ -40,7 +52,10 @@ def datasets() -> Mapping[str, Mapping[str, str]]:
     ('16', '1.12..30')
     """
     with (_FILES / "datasets.csv").open(encoding="utf-8") as file:
-        return {row["dataset"]: row for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+        return {
+            row["dataset"]: row
+            for row in csv.DictReader(line for line in file if not line.startswith("#"))
+        }
 
 
 def citation(dataset: str) -> str:
@@ -67,10 +82,21 @@ def summary(dataset: str) -> str:
     """
     study = datasets()[dataset]
     count = int(study["persons"])
-    people = f"and those of {count} {'person' if count == 1 else 'people'}" if count else "no single people"
-    shown = [study["stimulus"], _range(study["frequency"], "cpd"), _range(study["luminance"], "cd/m²")]
+    people = (
+        f"and those of {count} {'person' if count == 1 else 'people'}"
+        if count
+        else "no single people"
+    )
+    shown = [
+        study["stimulus"],
+        _range(study["frequency"], "cpd"),
+        _range(study["luminance"], "cd/m²"),
+    ]
     shown.append(_range(study["temporal_frequency"], "Hz"))
-    return f"{study['rows_mean']} mean thresholds, {people}: {', '.join(each for each in shown if each)}"
+    return (
+        f"{study['rows_mean']} mean thresholds, {people}: "
+        f"{', '.join(each for each in shown if each)}"
+    )
 
 
 def thresholds(dataset: str | None = None) -> pd.DataFrame:
@@ -84,15 +110,17 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        `dataset`; `n`, how many thresholds are averaged; `stimulus` ("gabor", "grating" with a hard edge, or "disk");
-        `colour`, the mechanism that castleCSF holds responsible, and `colour_share`, its share; `dL`, `dM`, `dS`, the
-        direction of the modulation, length 1; `L`, `M`, `S`, the background, with L + M its luminance to the model;
-        `luminance` as the study states it (cd/m²); `frequency` (cpd; 0 of a disk), `temporal_frequency` (Hz),
-        `sigma` (deg; radius of a disk), `area` (deg²; pi sigma² of a Gabor), `eccentricity`, `visual_field`,
-        `orientation` (deg); `log10_threshold`, its variance where the study gives it, and `sensitivity`,
-        1 / threshold, in RMS cone contrast at the peak of the modulation; `peak_cone_contrast`, the largest of the
-        three, which is above 1 where a threshold is extrapolated. ``attrs`` has the `units` by column, the
-        `citations` by data set and the `licence`.
+        `dataset`; `n`, how many thresholds are averaged; `stimulus` ("gabor", "grating" with a hard
+        edge, or "disk"); `colour`, the mechanism that castleCSF holds responsible, and
+        `colour_share`, its share; `dL`, `dM`, `dS`, the direction of the modulation, length 1; `L`,
+        `M`, `S`, the background, with L + M its luminance to the model; `luminance` as the study
+        states it (cd/m²); `frequency` (cpd; 0 of a disk), `temporal_frequency` (Hz), `sigma` (deg;
+        radius of a disk), `area` (deg²; pi sigma² of a Gabor), `eccentricity`, `visual_field`,
+        `orientation` (deg); `log10_threshold`, its variance where the study gives it, and
+        `sensitivity`, 1 / threshold, in RMS cone contrast at the peak of the modulation;
+        `peak_cone_contrast`, the largest of the three, which is above 1 where a threshold is
+        extrapolated. ``attrs`` has the `units` by column, the `citations` by data set and the
+        `licence`.
 
     Raises
     ------
@@ -101,8 +129,8 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
 
     Notes
     -----
-    `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. How long a stimulus was
-    shown is not in the tables.
+    `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. How long
+    a stimulus was shown is not in the tables.
 
     Examples
     --------
@@ -130,8 +158,8 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        As `thresholds` gives it, with `observer`, who is anonymous, and `age_years` (NaN where unknown) in place of
-        `n`. A person may have been measured more than once at a condition.
+        As `thresholds` gives it, with `observer`, who is anonymous, and `age_years` (NaN where
+        unknown) in place of `n`. A person may have been measured more than once at a condition.
 
     Raises
     ------
@@ -155,10 +183,14 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
     known = [name for name, study in datasets().items() if study["persons"] != "0"]
     if dataset is not None and dataset not in known:
         if dataset in datasets():
-            raise InputError(f"{dataset} was published as means of people only; take thresholds({dataset!r})")
+            raise InputError(
+                f"{dataset} was published as means of people only; take thresholds({dataset!r})"
+            )
         raise unknown_name("human data set", dataset, known)
     names = known if dataset is None else [dataset]
-    return _told(pd.concat([_read(f"observers/{name}.csv") for name in names], ignore_index=True), names)
+    return _told(
+        pd.concat([_read(f"observers/{name}.csv") for name in names], ignore_index=True), names
+    )
 
 
 def _read(name: str) -> pd.DataFrame:
@@ -166,7 +198,9 @@ def _read(name: str) -> pd.DataFrame:
     import pandas as pd
 
     with (_FILES / name).open(encoding="utf-8") as file:
-        table = pd.read_csv(file, comment="#", dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float))
+        table = pd.read_csv(
+            file, comment="#", dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float)
+        )
     column = "log10_threshold_variance"
     return table.assign(**{column: table[column].where(table[column] > 0)})
 

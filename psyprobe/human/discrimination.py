@@ -1,24 +1,27 @@
-"""What people tell apart: thresholds of increments on pedestals and behind masks, of orientation and of frequency.
+"""What people tell apart: thresholds of increments on pedestals and behind masks, of orientation
+and of frequency.
 
-Each is a function of a stimulus' parameters and gives 1 / threshold, as a page names it under ``human.model``.
+Each is a function of a stimulus' parameters and gives 1 / threshold, as a page names it under
+``human.model``.
 
 References
 ----------
-Legge, Foley (1980). Contrast masking in human vision. JOSA 70(12), 1458-1471. Constants as given in the field, without
-the spatial pooling.
-Foley (1994). JOSA A 11(6), 1710-1719. Form of the model; constants fitted here to the 30 digitised thresholds, which
-they reach to 0.040 log10 RMS. It is a smooth reference and not Foley's own fit.
-Meese, Summers, Holmes, Wallis (2007). Journal of Vision 7(4):7. Observer RJS, 7 cpd; constants of psychoCRFdemo by
-S. Proulx (farivarlab/psychoCRFdemo at 05dbf92, CC BY 4.0).
-Bird, Henning, Wichmann (2002). JOSA A 19(7), 1267-1273: from 2 to 16 cpd the curves coincide, once both axes are in
-units of the detection threshold.
-Heeley, Buchanan-Smith (1990), Vision Research 30:1429; Westheimer et al. (1999), Vision Research 39:1631; Burbeck,
-Regan (1983), JOSA 73:1691; Greenlee (1992), Vision Research 32:275: single values, from which two curves are made here.
+Legge, Foley (1980). Contrast masking in human vision. JOSA 70(12), 1458-1471. Constants as given in
+the field, without the spatial pooling. Foley (1994). JOSA A 11(6), 1710-1719. Form of the model;
+constants fitted here to the 30 digitised thresholds, which they reach to 0.040 log10 RMS. It is a
+smooth reference and not Foley's own fit. Meese, Summers, Holmes, Wallis (2007). Journal of Vision
+7(4):7. Observer RJS, 7 cpd; constants of psychoCRFdemo by S. Proulx (farivarlab/psychoCRFdemo at
+05dbf92, CC BY 4.0). Bird, Henning, Wichmann (2002). JOSA A 19(7), 1267-1273: from 2 to 16 cpd the
+curves coincide, once both axes are in units of the detection threshold. Heeley, Buchanan-Smith
+(1990), Vision Research 30:1429; Westheimer et al. (1999), Vision Research 39:1631; Burbeck, Regan
+(1983), JOSA 73:1691; Greenlee (1992), Vision Research 32:275: single values, from which two curves
+are made here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,17 +34,21 @@ from psyprobe.human.castle import castle_csf
 #: A contrast has a place in the light up to here.
 _MOST = 1.0
 #: Halvings of the log contrast between `_LEAST` and `_MOST`: more than float64 can tell apart.
-_LEAST, _HALVINGS = 1e-7, 60
+_LEAST = 1e-7
+_HALVINGS = 60
 #: By orientation of a mask, deg: its weight in the divisor of Foley's model.
 _FOLEY_WEIGHTS = {45.0: 37.78, 90.0: 21.80}
-#: Of orientation at contrast 1, deg; and how fast it falls, so that it is 5.5 times that at contrast 0.03.
-_ORIENTATION, _FALL = 0.6, 0.1617
+#: Of orientation at contrast 1, deg; and how fast it falls, so that it is 5.5 times that at
+#: contrast 0.03.
+_ORIENTATION = 0.6
+_FALL = 0.1617
 #: Weber fraction, the middle of what studies found.
 _FREQUENCY = 0.05
 
 
 def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
-    """Response of Legge and Foley's (1980) transducer to a contrast of 0 to 1; a step of 1 is at threshold.
+    """Response of Legge and Foley's (1980) transducer to a contrast of 0 to 1; a step of 1 is at
+    threshold.
 
     Examples
     --------
@@ -53,7 +60,8 @@ def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
 
 
 def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) -> FloatArray:
-    """Response of observer RJS (Meese et al. 2007) on a mask at right angles; a step of 0.436 is at threshold.
+    """Response of observer RJS (Meese et al. 2007) on a mask at right angles; a step of 0.436 is at
+    threshold.
 
     Examples
     --------
@@ -67,26 +75,33 @@ def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) 
 def foley_response(
     contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0, mask_orientation: float = 0.0
 ) -> FloatArray:
-    """Response of a model of Foley's (1994) form to a target on a mask; a step of 1 above the mask's is at threshold.
+    """Response of a model of Foley's (1994) form to a target on a mask; a step of 1 above the
+    mask's is at threshold.
 
     Examples
     --------
     >>> float((foley_response(0.05, 0.1, 90.0) - foley_response(0.0, 0.1, 90.0)).round(3))
     1.103
     """
-    c, m = np.asarray(contrast, dtype=np.float64), np.asarray(mask_contrast, dtype=np.float64)
+    c = np.asarray(contrast, dtype=np.float64)
+    m = np.asarray(mask_contrast, dtype=np.float64)
     if mask_orientation == 0:
-        drive, divisor = c + 1.171 * m, (34.21 * (c + 1.171 * m)) ** 1.750
+        drive = c + 1.171 * m
+        divisor = (34.21 * (c + 1.171 * m)) ** 1.750
     elif mask_orientation in _FOLEY_WEIGHTS:
-        drive, divisor = c, (34.21 * c) ** 1.750 + (_FOLEY_WEIGHTS[mask_orientation] * m) ** 1.750
+        drive = c
+        divisor = (34.21 * c) ** 1.750 + (_FOLEY_WEIGHTS[mask_orientation] * m) ** 1.750
     else:
         raise InputError(
-            f"mask_orientation is {mask_orientation:g} deg; Foley (1994) measured masks of 0, 45 and 90 deg"
+            f"mask_orientation is {mask_orientation:g} deg; Foley (1994) measured masks of 0, "
+            "45 and 90 deg"
         )
     return np.asarray((53.93 * drive) ** 2.126 / (divisor + 1))
 
 
-def increment(response: Callable[[FloatArray], FloatArray], step: float, shape: tuple[int, ...]) -> FloatArray:
+def increment(
+    response: Callable[[FloatArray], FloatArray], step: float, shape: tuple[int, ...]
+) -> FloatArray:
     """Smallest increments at which a response that rises has risen by a step.
 
     Parameters
@@ -109,12 +124,14 @@ def increment(response: Callable[[FloatArray], FloatArray], step: float, shape: 
     array([0.01])
     """
     aim = response(np.zeros(shape)) + step
-    low, high = np.full(shape, np.log(_LEAST)), np.full(shape, np.log(_MOST))
+    low = np.full(shape, np.log(_LEAST))
+    high = np.full(shape, np.log(_MOST))
     reached = response(np.exp(high)) >= aim
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         above = response(np.exp(middle)) >= aim
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        low = np.where(above, low, middle)
+        high = np.where(above, middle, high)
     return np.where(reached, np.exp(high), np.nan)
 
 
@@ -125,46 +142,69 @@ def legge_foley1980(contrast: Any) -> FloatArray:
 
 
 def meese2007_rjs(contrast: Any, mask_contrast: Any = 0.0) -> FloatArray:
-    """1 / increment threshold of observer RJS (Meese et al. 2007) on a pedestal, 7 cpd, and a mask at right angles."""
+    """1 / increment threshold of observer RJS (Meese et al. 2007) on a pedestal, 7 cpd, and a mask
+    at right angles.
+    """
     pedestal, mask = np.broadcast_arrays(np.asarray(contrast, dtype=np.float64), mask_contrast)
     return 1 / increment(lambda by: meese_response(pedestal + by, mask), 0.436, pedestal.shape)
 
 
 def foley1994_fit(mask_contrast: Any, mask_orientation: Any = 0.0) -> FloatArray:
     """1 / threshold of a target on a mask of 0, 45 or 90 deg by a model of Foley's (1994) form."""
-    mask, turned = np.broadcast_arrays(np.asarray(mask_contrast, dtype=np.float64), mask_orientation)
+    mask, turned = np.broadcast_arrays(
+        np.asarray(mask_contrast, dtype=np.float64), mask_orientation
+    )
     found = np.empty(mask.shape)
     for angle in np.unique(turned):
         here = turned == angle
-        own, at = mask[here], float(angle)
-        found[here] = 1 / increment(lambda by, own=own, at=at: foley_response(by, own, at), 1.0, own.shape)  # type: ignore[misc]
+        own = mask[here]
+        at = float(angle)
+        response = partial(foley_response, mask_contrast=own, mask_orientation=at)
+        found[here] = 1 / increment(response, 1.0, own.shape)
     return found
 
 
-def dipper(contrast: Any, frequency: Any, luminance: Any, area: Any, direction: Any = "achromatic") -> FloatArray:
-    """1 / increment threshold on a pedestal: Legge and Foley's dipper, both axes in units of castleCSF's threshold."""
+def dipper(
+    contrast: Any, frequency: Any, luminance: Any, area: Any, direction: Any = "achromatic"
+) -> FloatArray:
+    """1 / increment threshold on a pedestal: Legge and Foley's dipper, both axes in units of
+    castleCSF's threshold.
+    """
     own = 1 / legge_foley1980(np.zeros(()))
     sensitivity = castle_csf(frequency, luminance=luminance, area=area, direction=direction)
     return np.asarray(legge_foley1980(np.asarray(contrast) * sensitivity * own) * own * sensitivity)
 
 
 def orientation_jnd_constructed(contrast: Any) -> FloatArray:
-    """1 / just noticeable turn (1/deg), constructed from single studies: 0.6 deg, 5.5 times that at contrast 0.03."""
+    """1 / just noticeable turn (1/deg), constructed from single studies: 0.6 deg, 5.5 times that at
+    contrast 0.03.
+    """
     jnd = _ORIENTATION * (1 + _FALL / np.asarray(contrast, dtype=np.float64)) / (1 + _FALL)
     return np.asarray(1 / jnd)
 
 
 def frequency_jnd_constructed() -> FloatArray:
-    """1 / just noticeable Weber fraction of frequency, constructed from single studies: 0.05 at any contrast."""
+    """1 / just noticeable Weber fraction of frequency, constructed from single studies: 0.05 at any
+    contrast.
+    """
     return np.asarray(1 / _FREQUENCY)
 
 
 #: By the name under which a page has them, with their source.
 MODELS: Mapping[str, tuple[Callable[..., FloatArray], str]] = {
     "legge_foley1980": (legge_foley1980, "Legge, Foley (1980), JOSA 70:1458"),
-    "meese2007_rjs": (meese2007_rjs, "Meese et al. (2007), J. Vision 7(4):7; constants of psychoCRFdemo, CC BY 4.0"),
+    "meese2007_rjs": (
+        meese2007_rjs,
+        "Meese et al. (2007), J. Vision 7(4):7; constants of psychoCRFdemo, CC BY 4.0",
+    ),
     "foley1994_fit": (foley1994_fit, "fitted to Foley (1994), JOSA A 11:1710"),
     "dipper": (dipper, "Legge, Foley (1980), scaled after Bird et al. (2002), JOSA A 19:1267"),
-    "orientation_jnd_constructed": (orientation_jnd_constructed, "constructed from Heeley 1990; Westheimer 1999"),
-    "frequency_jnd_constructed": (frequency_jnd_constructed, "constructed from Burbeck 1983; Greenlee 1992"),
+    "orientation_jnd_constructed": (
+        orientation_jnd_constructed,
+        "constructed from Heeley 1990; Westheimer 1999",
+    ),
+    "frequency_jnd_constructed": (
+        frequency_jnd_constructed,
+        "constructed from Burbeck 1983; Greenlee 1992",
+    ),
 }

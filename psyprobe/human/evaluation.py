@@ -1,8 +1,10 @@
-"""How well a contrast sensitivity function fits human data: the error in dB that the castleCSF paper reports.
+"""How well a contrast sensitivity function fits human data: the error in dB that the castleCSF
+paper reports.
 
 References
 ----------
-Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
+Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5.
+doi:10.1167/jov.24.4.5
 """
 
 from __future__ import annotations
@@ -24,9 +26,22 @@ if TYPE_CHECKING:
 
 #: Columns that `evaluate_csf` reads.
 COLUMNS = (
-    "dataset", "stimulus", "frequency", "sigma", "area", "temporal_frequency", "eccentricity", "visual_field",
-    "sensitivity", "L", "M", "S", "dL", "dM", "dS",
-)  # fmt: skip
+    "dataset",
+    "stimulus",
+    "frequency",
+    "sigma",
+    "area",
+    "temporal_frequency",
+    "eccentricity",
+    "visual_field",
+    "sensitivity",
+    "L",
+    "M",
+    "S",
+    "dL",
+    "dM",
+    "dS",
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,9 @@ class DatasetScore:
 
 @dataclass(frozen=True)
 class CsfEvaluation:
-    """Error of a model on the thresholds of several studies, as in `DatasetScore`, each study with its own gain."""
+    """Error of a model on the thresholds of several studies, as in `DatasetScore`, each study with
+    its own gain.
+    """
 
     #: Thresholds.
     n: int
@@ -66,12 +83,14 @@ def evaluate_csf(
     table : pandas.DataFrame, or mapping of str to array_like
         As `thresholds` gives it; of its columns `COLUMNS` are read.
     model : ContrastSensitivity
-        Called with everything that a row says: background, direction, area or disc_radius, and the rest.
+        Called with everything that a row says: background, direction, area or disc_radius, and the
+        rest.
 
     Notes
     -----
-    The castleCSF paper reports 3.59 dB over 18 studies, with gains fitted jointly and some points left out. All
-    2295 rows, with the model given the LMS background, give 4.291 dB raw and 3.548 dB adjusted.
+    The castleCSF paper reports 3.59 dB over 18 studies, with gains fitted jointly and some points
+    left out. All 2295 rows, with the model given the LMS background, give 4.291 dB raw and 3.548 dB
+    adjusted.
 
     Examples
     --------
@@ -83,14 +102,17 @@ def evaluate_csf(
     missing = [name for name in COLUMNS if name not in table]
     if missing:
         raise InputError(
-            f"the table has no column {', '.join(missing)}; give the columns of psyprobe.human.thresholds()"
+            f"the table has no column {', '.join(missing)}; give the columns of "
+            "psyprobe.human.thresholds()"
         )
     columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
     measured = _positive("measured", columns["sensitivity"])
     predicted = _positive("predicted", predicted_sensitivity(columns, model))
     error = 20.0 * np.log10(predicted / measured)
     datasets = columns["dataset"]
-    scores = {str(name): _score(error[datasets == name]) for name in dict.fromkeys(datasets.tolist())}
+    scores = {
+        str(name): _score(error[datasets == name]) for name in dict.fromkeys(datasets.tolist())
+    }
     adjusted = sum(score.n * score.adjusted_rmse_db**2 for score in scores.values()) / error.size
     return CsfEvaluation(error.size, _rms(error), float(np.sqrt(adjusted)), scores)
 
@@ -109,13 +131,20 @@ def predicted_sensitivity(
     columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
     disks = columns["stimulus"] == "disk"
     predicted = np.empty(disks.shape)
-    inputs = {name: columns[name] for name in ("temporal_frequency", "eccentricity", "visual_field")}
+    inputs = {
+        name: columns[name] for name in ("temporal_frequency", "eccentricity", "visual_field")
+    }
     inputs["background"] = np.stack([columns["L"], columns["M"], columns["S"]], axis=-1)
     inputs["direction"] = np.stack([columns["dL"], columns["dM"], columns["dS"]], axis=-1)
     sharp = {"disc_radius": columns["sigma"]}
-    for rows, size in ((disks, sharp), (~disks, {name: columns[name] for name in ("frequency", "area")})):
+    for rows, size in (
+        (disks, sharp),
+        (~disks, {name: columns[name] for name in ("frequency", "area")}),
+    ):
         if rows.any():
-            predicted[rows] = model(**{name: values[rows] for name, values in (size | inputs).items()})
+            predicted[rows] = model(
+                **{name: values[rows] for name, values in (size | inputs).items()}
+            )
     return predicted
 
 
@@ -131,11 +160,14 @@ def _rms(error: FloatArray) -> float:
 def _positive(kind: str, sensitivity: npt.NDArray[Any]) -> FloatArray:
     usable = np.isfinite(sensitivity) & (sensitivity > 0)
     if usable.size == 0:
-        raise InputError("the table has no rows, so there is no error to compute; give at least one threshold")
+        raise InputError(
+            "the table has no rows, so there is no error to compute; give at least one threshold"
+        )
     if not usable.all():
         row = int(np.argmin(usable))
         raise InputError(
-            f"the {kind} sensitivity of row {row} is {sensitivity[row]:g}, but an error in dB needs it above 0; "
+            f"the {kind} sensitivity of row {row} is {sensitivity[row]:g}, but an error in dB "
+            "needs it above 0; "
             "leave such rows out"
         )
     return sensitivity.astype(np.float64)

@@ -1,11 +1,12 @@
-"""Sensitivity of people to flicker: what eight studies measured, and elaTCSF, which is fitted to them.
+"""Sensitivity of people to flicker: what eight studies measured, and elaTCSF, which is fitted to
+them.
 
 References
 ----------
-Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024). elaTCSF: A temporal contrast sensitivity function for flicker detection
-and modeling variable refresh rate flicker. SIGGRAPH Asia 2024. doi:10.1145/3680528.3687586
-Table: ``flicker_detection_datasets.csv`` of the repository gfxdisp/elaTCSF (MIT licence, in
-``psyprobe/human/data/flicker/LICENSE``).
+Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024). elaTCSF: A temporal contrast sensitivity function for
+flicker detection and modeling variable refresh rate flicker. SIGGRAPH Asia 2024.
+doi:10.1145/3680528.3687586 Table: ``flicker_detection_datasets.csv`` of the repository
+gfxdisp/elaTCSF (MIT licence, in ``psyprobe/human/data/flicker/LICENSE``).
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
 LICENCE = "MIT, Copyright (c) 2024 Graphics and Displays group, University of Cambridge"
 SOURCE = "Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024), SIGGRAPH Asia 2024"
 _UNITS = {
-    "temporal_frequency": "Hz", "luminance": "cd/m²", "frequency": "cpd", "radius": "deg", "area": "deg²",
+    "temporal_frequency": "Hz",
+    "luminance": "cd/m²",
+    "frequency": "cpd",
+    "radius": "deg",
+    "area": "deg²",
     "eccentricity": "deg",
-}  # fmt: skip
+}
 #: In the table what stands for an unbounded field, deg.
 _UNBOUNDED = 99999.0
 
@@ -37,12 +42,18 @@ ELA_LIMITS = Limits(
     takes=("temporal_frequency", "eccentricity"),
     source=SOURCE,
 )
-#: Gain, the share of the transient part, and its slowness against the sustained one; time constant, s.
-_GAIN, _SHARE, _SLOWER, _TAU = 154.133, 0.721095, 2.12547, 0.00292069
+#: Gain, the share of the transient part, and its slowness against the sustained one; time constant,
+#: s.
+_GAIN = 154.133
+_SHARE = 0.721095
+_SLOWER = 2.12547
+_TAU = 0.00292069
 #: Stages of the two low-pass filters.
 _STAGES = (15, 16)
-#: Probability summation over area: its exponent, and the area of which a flicker has the sensitivity of a point, deg².
-_SUMMATION, _POINT = 3.80022, 6.52801
+#: Probability summation over area: its exponent, and the area of which a flicker has the
+#: sensitivity of a point, deg².
+_SUMMATION = 3.80022
+_POINT = 6.52801
 #: Dimmer light makes the formula's scale of frequencies 0 or negative, cd/m².
 _DIMMEST = 0.002
 #: Nodes of the integral over rings about the fovea, on each of two stretches.
@@ -51,13 +62,16 @@ _NODES = 96
 
 @achromatic_csf(ELA_LIMITS)
 def ela_tcsf(
-    luminance: FloatArray, disc_radius: FloatArray, temporal_frequency: FloatArray, eccentricity: FloatArray
+    luminance: FloatArray,
+    disc_radius: FloatArray,
+    temporal_frequency: FloatArray,
+    eccentricity: FloatArray,
 ) -> FloatArray:
     """Sensitivity to discs that flicker, by elaTCSF (Cai et al. 2024).
 
-    Call and errors as in `castle_csf`; it knows no spatial frequency. Needed are the luminance and ``disc_radius``;
-    ``eccentricity`` is that of the centre of the disc. Sensitivities at the points of the disc, each at its own
-    eccentricity, are summed up.
+    Call and errors as in `castle_csf`; it knows no spatial frequency. Needed are the luminance and
+    ``disc_radius``; ``eccentricity`` is that of the centre of the disc. Sensitivities at the points
+    of the disc, each at its own eccentricity, are summed up.
 
     Examples
     --------
@@ -66,18 +80,22 @@ def ela_tcsf(
     """
     if (luminance < _DIMMEST).any():
         raise InputError(
-            f"luminance is {luminance.min():g} cd/m², and elaTCSF has none below {_DIMMEST:g} cd/m²; give more light"
+            f"luminance is {luminance.min():g} cd/m², and elaTCSF has none below {_DIMMEST:g} "
+            "cd/m²; give more light"
         )
     arrays = np.broadcast_arrays(luminance, disc_radius, temporal_frequency, eccentricity)
-    light, radius, frequency, centre = (each.astype(np.float64)[..., None] for each in arrays)
+    light, radius, frequency, centre = (array.astype(np.float64)[..., None] for array in arrays)
     position, weight = np.polynomial.legendre.leggauss(_NODES)
-    # Rings that lie whole in the disc, and those that it cuts, whose arcs end steeply at both of its sides.
+    # Rings that lie whole in the disc, and those that it cuts, whose arcs end steeply at both of
+    # its sides.
     inner = np.maximum(radius - centre, 0.0)
     ring = inner * (position + 1) / 2
     total = _summed(frequency, ring, light, 2 * np.pi * ring, weight * inner / 2)
-    nearest, farthest = np.abs(centre - radius), centre + radius
+    nearest = np.abs(centre - radius)
+    farthest = centre + radius
     angle = np.pi * (position + 1) / 2
-    middle, half = (farthest + nearest) / 2, (farthest - nearest) / 2
+    middle = (farthest + nearest) / 2
+    half = (farthest - nearest) / 2
     ring = middle - half * np.cos(angle)
     with np.errstate(divide="ignore", invalid="ignore"):
         cosine = (ring**2 + centre**2 - radius**2) / (2 * ring * centre)
@@ -94,13 +112,21 @@ def _summed(
 
 def _at_point(frequency: FloatArray, eccentricity: FloatArray, luminance: FloatArray) -> FloatArray:
     """Sensitivity of a point at some eccentricity, deg."""
-    seen = ((frequency + 2) / (1 + 0.0341811 * eccentricity) - 2) / (0.6678 + 0.222269 * np.log10(luminance))
+    seen = ((frequency + 2) / (1 + 0.0341811 * eccentricity) - 2) / (
+        0.6678 + 0.222269 * np.log10(luminance)
+    )
     turned = 2j * np.pi * seen * _TAU
     sustained, transient = (
-        (1 + slowness * turned) ** -stages for slowness, stages in zip((1.0, _SLOWER), _STAGES, strict=True)
+        (1 + slowness * turned) ** -stages
+        for slowness, stages in zip((1.0, _SLOWER), _STAGES, strict=True)
     )
     response = _GAIN * np.abs(sustained - _SHARE * transient)
-    return response * 10 ** (-0.0330933 * eccentricity) * 1.76801 * (1 + 1.62402 / luminance) ** -0.533781
+    return (
+        response
+        * 10 ** (-0.0330933 * eccentricity)
+        * 1.76801
+        * (1 + 1.62402 / luminance) ** -0.533781
+    )
 
 
 def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
@@ -114,10 +140,10 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        `dataset`, `stimulus` ("disk", "smoothed-edge disk" or "gabor"), `temporal_frequency` (Hz), `luminance` (cd/m²),
-        `frequency` (cpd, 0 of a disc), `radius` (deg, infinite of an unbounded field), `area` (deg²),
-        `eccentricity` (deg) and `sensitivity`, 1 / Michelson contrast at threshold. ``attrs`` has `units`, `citation`
-        and `licence`.
+        `dataset`, `stimulus` ("disk", "smoothed-edge disk" or "gabor"), `temporal_frequency` (Hz),
+        `luminance` (cd/m²), `frequency` (cpd, 0 of a disc), `radius` (deg, infinite of an unbounded
+        field), `area` (deg²), `eccentricity` (deg) and `sensitivity`, 1 / Michelson contrast at
+        threshold. ``attrs`` has `units`, `citation` and `licence`.
 
     Raises
     ------
@@ -126,8 +152,8 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
 
     Notes
     -----
-    In krajancich2021 and hvei_cff2022 frequencies at which flicker vanished were measured; sensitivity is the inverse
-    of the contrast that was shown.
+    In krajancich2021 and hvei_cff2022 frequencies at which flicker vanished were measured;
+    sensitivity is the inverse of the contrast that was shown.
 
     Examples
     --------
@@ -137,12 +163,18 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with (files("psyprobe.human") / "data" / "flicker" / "thresholds.csv").open(encoding="utf-8") as file:
+    with (files("psyprobe.human") / "data" / "flicker" / "thresholds.csv").open(
+        encoding="utf-8"
+    ) as file:
         table = pd.read_csv(file, comment="#")
-    renamed = {name: name.removesuffix(end) for name in table for end in _ENDS if name.endswith(end)}
+    renamed = {
+        name: name.removesuffix(end) for name in table for end in _ENDS if name.endswith(end)
+    }
     table = table.rename(columns=renamed)
     unbounded = table["radius"] == _UNBOUNDED
-    table = table.assign(**{name: table[name].mask(unbounded, np.inf) for name in ("radius", "area")})
+    table = table.assign(
+        **{name: table[name].mask(unbounded, np.inf) for name in ("radius", "area")}
+    )
     names = sorted(table["dataset"].unique())
     if dataset is not None:
         if dataset not in names:

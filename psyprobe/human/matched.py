@@ -1,8 +1,10 @@
-"""Human sensitivity to noise in an annulus of frequency: what a contrast filter makes of all its components.
+"""Human sensitivity to noise in an annulus of frequency: what a contrast filter makes of all its
+components.
 
-A standard observer's CSF is the gain of a filter at one frequency and, if the oblique effect is left out, of one
-orientation. Noise has components over a band and of all orientations; what the filter leaves of it is the root mean
-square of the gains, since its components have equal amplitudes and random phases.
+A standard observer's CSF is the gain of a filter at one frequency and, if the oblique effect is
+left out, of one orientation. Noise has components over a band and of all orientations; what the
+filter leaves of it is the root mean square of the gains, since its components have equal amplitudes
+and random phases.
 
 References
 ----------
@@ -24,13 +26,15 @@ from psyprobe.errors import InputError
 from psyprobe.human.models import csf
 
 
-def _oblique(onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray) -> FloatArray:
+def _oblique(
+    onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray
+) -> FloatArray:
     # 4 fx² fy² / f⁴ is the square of the sine of twice the angle.
     return np.asarray(1 - (1 - np.exp(-np.maximum(radius - onset, 0.0) / scale)) * sine_of_twice**2)
 
 
-#: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice the
-#: angle, which falls from an onset on and over a scale in cpd.
+#: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice
+#: the angle, which falls from an onset on and over a scale in cpd.
 OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "watson_malo_csf": partial(_oblique, 0.0, 6.664),
     "watson_ahumada_csf": partial(_oblique, 3.481, 13.57),
@@ -48,7 +52,8 @@ def noise_matched_csf(
     size: int = 256,
     **conditions: Any,
 ) -> FloatArray:
-    """Human sensitivity to contrast sqrt(2) SD / mean of annulus noise: RMS of the 2-D CSF over its components.
+    """Human sensitivity to contrast sqrt(2) SD / mean of annulus noise: RMS of the 2-D CSF over its
+    components.
 
     Parameters
     ----------
@@ -57,8 +62,8 @@ def noise_matched_csf(
     model : str or callable
         A name that `psyprobe.human.csf` takes, or a function of frequency (cpd) and `conditions`.
     oblique : bool
-        Whether gain falls towards the diagonals: for noise of all orientations it does. Only the Watson-Malo and the
-        Watson-Ahumada model have it.
+        Whether gain falls towards the diagonals: for noise of all orientations it does. Only the
+        Watson-Malo and the Watson-Ahumada model have it.
     low, high : float
         Edges of the annulus as multiples of the frequency; components on an edge are outside.
     ppd : float
@@ -71,7 +76,8 @@ def noise_matched_csf(
     Raises
     ------
     InputError
-        If the image holds no frequency of the band, or `oblique` is asked of a model without that effect.
+        If the image holds no frequency of the band, or `oblique` is asked of a model without that
+        effect.
 
     Examples
     --------
@@ -83,9 +89,13 @@ def noise_matched_csf(
     sensitivity = csf(model) if isinstance(model, str) else model
     name = model if isinstance(model, str) else getattr(model, "__name__", "this function")
     if oblique and name not in OBLIQUE_EFFECTS:
-        raise InputError(f"{name} has no oblique effect; pass oblique=False, or use {' or '.join(OBLIQUE_EFFECTS)}")
+        raise InputError(
+            f"{name} has no oblique effect; pass oblique=False, or use "
+            f"{' or '.join(OBLIQUE_EFFECTS)}"
+        )
     cycles = np.fft.fftfreq(size, 1 / ppd)
-    x, y = cycles[None, :], cycles[:, None]
+    x = cycles[None, :]
+    y = cycles[:, None]
     radius = np.sqrt(x**2 + y**2)
     asked = np.asarray(frequency, dtype=np.float64)
     result = np.empty(asked.shape)
@@ -94,7 +104,8 @@ def noise_matched_csf(
         inside = (radius > low * nominal) & (radius < high * nominal)
         if not inside.any():
             raise InputError(
-                f"an annulus about {nominal:g} cpd holds no frequency of an image of {size} px at {ppd:g} pixels per "
+                f"an annulus about {nominal:g} cpd holds no frequency of an image of {size} px "
+                f"at {ppd:g} pixels per "
                 "degree; enlarge the image, or leave the frequency out"
             )
         radii, repeats = np.unique(radius[inside], return_inverse=True)

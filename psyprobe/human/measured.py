@@ -1,17 +1,17 @@
-"""What was measured: thresholds of people on masks and of ModelFest's Gabors, contrasts that look equal, own tables.
+"""What was measured: thresholds of people on masks and of ModelFest's Gabors, contrasts that look
+equal, own tables.
 
 Tables are comma-separated, with their source in lines that begin with #.
 
 References
 ----------
-Foley (1994). Human luminance pattern-vision mechanisms: masking experiments require a new model. JOSA A 11(6),
-1710-1719.
-Gegenfurtner, Kiper (1992). Contrast detection in luminance and chromatic noise. JOSA A 9(11), 1880-1888.
-Georgeson, Sullivan (1975). Contrast constancy: deblurring in human vision by spatial frequency channels.
-J. Physiol. 252(3), 627-656.
-Carney et al. (1999). Development of an image/threshold database for designing and testing human vision models.
-Proc. SPIE 3644, 542-551.
-Watson, Ahumada (2005). A standard model for foveal detection of spatial contrast. Journal of Vision 5(9):6.
+Foley (1994). Human luminance pattern-vision mechanisms: masking experiments require a new model.
+JOSA A 11(6), 1710-1719. Gegenfurtner, Kiper (1992). Contrast detection in luminance and chromatic
+noise. JOSA A 9(11), 1880-1888. Georgeson, Sullivan (1975). Contrast constancy: deblurring in human
+vision by spatial frequency channels. J. Physiol. 252(3), 627-656. Carney et al. (1999). Development
+of an image/threshold database for designing and testing human vision models. Proc. SPIE 3644,
+542-551. Watson, Ahumada (2005). A standard model for foveal detection of spatial contrast. Journal
+of Vision 5(9):6.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ from psyprobe.errors import InputError, unknown_name
 
 _FILES = files("psyprobe.human")
 #: What is measured of people, by name; the file says what its keys are.
-STUDIES: Mapping[str, Mapping[str, Any]] = tomllib.loads((_FILES / "studies.toml").read_text(encoding="utf-8"))
-#: What a table of thresholds may give, as `_value` reads it; other columns say where people were measured.
+STUDIES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    (_FILES / "studies.toml").read_text(encoding="utf-8")
+)
+#: What a table of thresholds may give, as `_value` reads it; other columns say where people were
+#: measured.
 MEASURES = ("sensitivity", "threshold", "contrast")
 #: Quantities above 0.
 _POSITIVE = (*MEASURES[:2], "frequency", "luminance", "area", "radius")
@@ -82,8 +85,8 @@ def masking_data(name: str) -> MaskingData:
     Parameters
     ----------
     name : {"foley1994", "gegenfurtner_kiper1992"}
-        "foley1994": a Gabor of 2 cpd on a full-field grating of the same frequency, orientation and phase.
-        "gegenfurtner_kiper1992": a Gabor of 1.2 cpd on static luminance noise.
+        "foley1994": a Gabor of 2 cpd on a full-field grating of the same frequency, orientation and
+        phase. "gegenfurtner_kiper1992": a Gabor of 1.2 cpd on static luminance noise.
 
     Raises
     ------
@@ -134,12 +137,13 @@ class MatchingData:
 def matching_data() -> MatchingData:
     """Human contrast matches of Georgeson and Sullivan (1975), averaged over observers.
 
-    8 reference contrasts at 5 cpd, 9 test frequencies; as digitised from a published figure by Cai et al. (2025).
+    8 reference contrasts at 5 cpd, 9 test frequencies; as digitised from a published figure by Cai
+    et al. (2025).
 
     Notes
     -----
-    At 5 cpd, where test and reference are the same, the digitised matches differ from the reference contrast by up
-    to 0.06 log10 units, so no observer reaches an error of 0.
+    At 5 cpd, where test and reference are the same, the digitised matches differ from the reference
+    contrast by up to 0.06 log10 units, so no observer reaches an error of 0.
 
     Examples
     --------
@@ -168,7 +172,8 @@ class ModelFestGabors:
     frequency: FloatArray
     #: Standard deviation of the Gaussian, deg: 0.5 for the first ten, then half a cycle.
     radius: FloatArray
-    #: Mean over observers of log10 Michelson contrast at 84 % correct (of two intervals, or equivalent).
+    #: Mean over observers of log10 Michelson contrast at 84 % correct (of two intervals, or
+    #: equivalent).
     log10_threshold: FloatArray
     #: Standard deviation between observers.
     log10_sd: FloatArray
@@ -200,7 +205,8 @@ def modelfest_gabors() -> ModelFestGabors:
 def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, from 1.12 to 30 cpd.
 
-    Between its ten frequencies it is interpolated in a straight line between logarithms; beyond, it is refused.
+    Between its ten frequencies it is interpolated in a straight line between logarithms; beyond, it
+    is refused.
 
     Parameters
     ----------
@@ -224,51 +230,70 @@ def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     inside = (asked >= measured[0]) & (asked <= measured[-1])
     if not inside.all():
         raise InputError(
-            f"frequency is {asked[~inside].ravel()[0]:g} cpd; ModelFest measured {measured[0]:g} to {measured[-1]:g} "
+            f"frequency is {asked[~inside].ravel()[0]:g} cpd; ModelFest measured "
+            f"{measured[0]:g} to {measured[-1]:g} "
             "cpd with Gabors of one size: leave it out, or use a model such as castle_csf"
         )
-    sensitivity: FloatArray = 10.0 ** -np.interp(np.log(asked), np.log(measured), data.log10_threshold[series])
+    sensitivity: FloatArray = 10.0 ** -np.interp(
+        np.log(asked), np.log(measured), data.log10_threshold[series]
+    )
     return sensitivity
 
 
 def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]:
-    """A table of one's own, with a column for each level and ``sensitivity``, ``threshold`` or ``contrast``.
+    """A table of one's own, with a column for each level and ``sensitivity``, ``threshold`` or
+    ``contrast``.
 
-    Where there are several of these three, the first in this order is what was measured, and ``contrast`` is a level
-    (of a pedestal). ``observer`` may name who was measured and ``direction`` the one colour direction. Lines that
-    begin with # are passed over. Observers are averaged geometrically, each condition over those who did it.
+    Where there are several of these three, the first in this order is what was measured, and
+    ``contrast`` is a level (of a pedestal). ``observer`` may name who was measured and
+    ``direction`` the one colour direction. Lines that begin with # are passed over. Observers are
+    averaged geometrically, each condition over those who did it.
 
     Returns
     -------
     tuple of dict, array and str
-        Where people were measured: a column each, with one row a condition; 1 / threshold there; and the colour
-        direction, if there is a column of it.
+        Where people were measured: a column each, with one row a condition; 1 / threshold there;
+        and the colour direction, if there is a column of it.
     """
     header, rows = _read_rows(path)
     given = [name for name in MEASURES if name in header]
     if not given:
-        raise InputError(f"{path.name} has no column {' or '.join(MEASURES)}; its columns are {', '.join(header)}")
+        raise InputError(
+            f"{path.name} has no column {' or '.join(MEASURES)}; its columns are "
+            f"{', '.join(header)}"
+        )
     if "sensitivity" in given and "threshold" in given:
         raise InputError(f"{path.name} has the columns sensitivity and threshold; give one of them")
     measure = given[0]
     levels = [name for name in header if name not in (measure, "observer", "direction")]
     if not levels:
-        raise InputError(f"{path.name} has no column for a level, such as frequency; say where people were measured")
+        raise InputError(
+            f"{path.name} has no column for a level, such as frequency; say where people were "
+            "measured"
+        )
     directions = sorted({row["direction"] for _, row in rows} if "direction" in header else ())
     if len(directions) > 1:
-        raise InputError(f"{path.name} holds the directions {', '.join(directions)}; give each a file of its own")
+        raise InputError(
+            f"{path.name} holds the directions {', '.join(directions)}; give each a file of its own"
+        )
     found: dict[tuple[float, ...], dict[str, tuple[int, float]]] = {}
     for line, row in rows:
-        condition = tuple(_number(path, line, name, row[name], name in _POSITIVE) for name in levels)
+        condition = tuple(
+            _number(path, line, name, row[name], name in _POSITIVE) for name in levels
+        )
         value = _number(path, line, measure, row[measure], True)
         people = found.setdefault(condition, {})
         observer = row.get("observer", "")
         if observer in people:
             who = f" of observer {observer!r}" if observer else ""
-            raise InputError(f"{path.name} has the same condition{who} in lines {people[observer][0]} and {line}")
+            raise InputError(
+                f"{path.name} has the same condition{who} in lines {people[observer][0]} and {line}"
+            )
         people[observer] = line, value if measure == "sensitivity" else 1 / value
     columns = np.array(list(found), dtype=np.float64).T
-    sensitivity = np.array([_mean([value for _, value in people.values()]) for people in found.values()])
+    sensitivity = np.array(
+        [_mean([value for _, value in people.values()]) for people in found.values()]
+    )
     return dict(zip(levels, columns, strict=True)), sensitivity, directions[0] if directions else ""
 
 
@@ -276,25 +301,43 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
     """Names of the columns, and each row with the number of its line."""
     if not path.is_file():
         raise InputError(
-            f"there is no file {path.name!r} in {path.parent}; human.data is a study of the catalogue or a file"
+            f"there is no file {path.name!r} in {path.parent}; human.data is a study of the "
+            "catalogue or a file"
         )
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-        kept = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-        cells = [[cell.strip() for cell in row] for row in csv.reader((line for _, line in kept), strict=True)]
+        kept = [
+            (n, line)
+            for n, line in enumerate(lines, 1)
+            if line.strip() and not line.startswith("#")
+        ]
+        cells = [
+            [cell.strip() for cell in row]
+            for row in csv.reader((line for _, line in kept), strict=True)
+        ]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise InputError(f"{path.name} is no comma-separated text in UTF-8: {problem}") from None
     if len(cells) < 2:
-        raise InputError(f"{path.name} has no rows; give a line of column names, and a line for each threshold")
+        raise InputError(
+            f"{path.name} has no rows; give a line of column names, and a line for each threshold"
+        )
     header = cells[0]
     if len(set(header)) < len(header) or "" in header:
-        raise InputError(f"{path.name} has the columns {', '.join(header)}; name each, each by another name")
+        raise InputError(
+            f"{path.name} has the columns {', '.join(header)}; name each, each by another name"
+        )
     if len(cells) != len(kept):
         raise InputError(f"{path.name} has a cell over several lines; keep each row in one")
     for (line, _), row in zip(kept, cells, strict=True):
         if len(row) != len(header):
-            raise InputError(f"{path.name}, line {line} has {len(row)} cells, and there are {len(header)} columns")
-    return header, [(n, dict(zip(header, row, strict=True))) for (n, _), row in zip(kept[1:], cells[1:], strict=True)]
+            raise InputError(
+                f"{path.name}, line {line} has {len(row)} cells, and there are {len(header)} "
+                "columns"
+            )
+    return header, [
+        (n, dict(zip(header, row, strict=True)))
+        for (n, _), row in zip(kept[1:], cells[1:], strict=True)
+    ]
 
 
 def _number(path: Path, line: int, column: str, text: str, positive: bool) -> float:
@@ -304,9 +347,13 @@ def _number(path: Path, line: int, column: str, text: str, positive: bool) -> fl
         value = math.nan
     if not math.isfinite(value) or (positive and value <= 0):
         wanted = "a number above 0" if positive else "a finite number"
-        raise InputError(f"{path.name}, line {line}: {column} is {text!r}; give {wanted}, or leave the row out")
+        raise InputError(
+            f"{path.name}, line {line}: {column} is {text!r}; give {wanted}, or leave the row out"
+        )
     return value
 
 
 def _mean(values: list[float]) -> float:
-    return values[0] if len(values) == 1 else math.exp(math.fsum(map(math.log, values)) / len(values))
+    return (
+        values[0] if len(values) == 1 else math.exp(math.fsum(map(math.log, values)) / len(values))
+    )

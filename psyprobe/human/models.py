@@ -113,7 +113,9 @@ def csf_limits(model: ContrastSensitivity) -> Limits:
 
 
 def csf_names() -> tuple[str, ...]:
-    """Names of all models, those of installed packages (entry points ``psyprobe.human``) included."""
+    """Names of all models, those of installed packages (entry points ``psyprobe.human``)
+    included.
+    """
     ours = (*CSF_MODELS, *_discrimination())
     return (*ours, *(point.name for point in _points() if point.name not in ours))
 
@@ -126,14 +128,21 @@ def list_csf() -> list[HumanRow]:
     >>> list_csf()[0].name, list_csf()[0].source
     ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
     """
-    ours = [HumanRow(name, _first_line(model), limits.source) for name, (model, limits) in _OURS.items()]
-    ours += [HumanRow(name, _first_line(own.function), own.limits.source) for name, own in _discrimination().items()]
+    ours = [
+        HumanRow(name, _first_line(model), limits.source) for name, (model, limits) in _OURS.items()
+    ]
+    ours += [
+        HumanRow(name, _first_line(own.function), own.limits.source)
+        for name, own in _discrimination().items()
+    ]
     return ours + [_row(point) for point in _points()]
 
 
 @cache
 def _discrimination() -> Mapping[str, OwnCsf]:
-    """Of what people tell apart and of how fine they see, which is no matter of most runs: it loads on use."""
+    """Of what people tell apart and of how fine they see, which is no matter of most runs: it loads
+    on use.
+    """
     from psyprobe.human.acuity import resolution_limit
     from psyprobe.human.discrimination import MODELS
 
@@ -153,12 +162,19 @@ def _load(point: EntryPoint) -> OwnCsf:
             raise TypeError("it is not a function")
         return own_csf(point.name, function, _source(point))
     except (Exception, SystemExit) as problem:
-        raise InputError(f"{point.name} of {_source(point)} cannot be loaded: {own_failure(problem)}") from problem
+        raise InputError(
+            f"{point.name} of {_source(point)} cannot be loaded: {own_failure(problem)}"
+        ) from problem
 
 
 def _row(point: EntryPoint) -> HumanRow:
     if point.name in CSF_MODELS or point.name in _discrimination():
-        return HumanRow(point.name, "broken", _source(point), "the name is taken by a model of psyprobe; rename it")
+        return HumanRow(
+            point.name,
+            "broken",
+            _source(point),
+            "the name is taken by a model of psyprobe; rename it",
+        )
     try:
         return HumanRow(point.name, _first_line(_load(point).function), _source(point))
     except InputError as problem:
@@ -175,7 +191,8 @@ def _first_line(model: object) -> str:
 
 @dataclass(frozen=True)
 class OwnCsf:
-    """A function under the shared call: it gets those keywords that it takes, and may take others of its own.
+    """A function under the shared call: it gets those keywords that it takes, and may take others
+    of its own.
 
     What goes wrong in the function is an `InputError` that names its file and the line.
     """
@@ -189,10 +206,14 @@ class OwnCsf:
         try:
             values = self.function(**given)
         except Exception as problem:
-            raise InputError(f"{self.limits.name} fails at {own_failure(problem, self.file)}") from problem
+            raise InputError(
+                f"{self.limits.name} fails at {own_failure(problem, self.file)}"
+            ) from problem
         found = np.asarray(values)
         if found.dtype.kind not in "iuf":
-            raise InputError(f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers")
+            raise InputError(
+                f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers"
+            )
         sensitivity: FloatArray = found.astype(np.float64)[()]
         return sensitivity
 
@@ -214,11 +235,20 @@ def own_csf(name: str, function: Callable[..., Any], source: str) -> OwnCsf:
     parameters = inspect.signature(function).parameters.values()
     for each in parameters:
         if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL, each.POSITIONAL_ONLY):
-            raise InputError(f"{name} takes {str(each)!r}; give its inputs names, such as frequency and luminance")
-    needs = tuple(each.name for each in parameters if each.default is each.empty)
-    takes = tuple(each.name for each in parameters if each.default is not each.empty)
+            raise InputError(
+                f"{name} takes {str(each)!r}; give its inputs names, such as frequency and "
+                "luminance"
+            )
+    needs = tuple(
+        parameter.name for parameter in parameters if parameter.default is parameter.empty
+    )
+    takes = tuple(
+        parameter.name for parameter in parameters if parameter.default is not parameter.empty
+    )
     code = getattr(function, "__code__", None)
-    return OwnCsf(function, Limits(name, needs, takes, source=source), code.co_filename if code else "")
+    return OwnCsf(
+        function, Limits(name, needs, takes, source=source), code.co_filename if code else ""
+    )
 
 
 def load_own_csf(place: str, folder: Path) -> OwnCsf:
@@ -234,13 +264,21 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
     file, _, name = place.rpartition(":")
     path = folder / file
     if not path.is_file():
-        raise InputError(f"there is no file {file!r} in {folder}; write human.model as FILE.py:FUNCTION")
+        raise InputError(
+            f"there is no file {file!r} in {folder}; write human.model as FILE.py:FUNCTION"
+        )
     try:
         module = run_file(path, f"psyprobe_human_{path.stem}")
     except (Exception, SystemExit) as problem:
-        raise InputError(f"{place} cannot be loaded: {own_failure(problem, str(path))}") from problem
+        raise InputError(
+            f"{place} cannot be loaded: {own_failure(problem, str(path))}"
+        ) from problem
     function = getattr(module, name, None)
     if not callable(function):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        own = [
+            key
+            for key, value in vars(module).items()
+            if getattr(value, "__module__", "") == module.__name__
+        ]
         raise unknown_name(f"function in {file}", name, own)
     return own_csf(place, function, str(path))

@@ -1,7 +1,8 @@
-"""Which measured thresholds belong on the figure of an experiment: those of its conditions, and those moved there.
+"""Which measured thresholds belong on the figure of an experiment: those of its conditions, and
+those moved there.
 
-Hardly anybody measured just what an experiment shows. A threshold of other conditions is moved by the ratio of
-castleCSF's sensitivities there and here, as far as that ratio can be trusted.
+Hardly anybody measured just what an experiment shows. A threshold of other conditions is moved by
+the ratio of castleCSF's sensitivities there and here, as far as that ratio can be trusted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from psyprobe.human.datasets import observers, thresholds
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Colours whose studies meant one mechanism, though their stimuli drive others too: (data set, colour_id) by mechanism.
+#: Colours whose studies meant one mechanism, though their stimuli drive others too: (data set,
+#: colour_id) by mechanism.
 _MEANT = {
     "achromatic": {("colorfest", 2), ("hdr_csf", 9)},
     "red_green": {("colorfest", 3), ("hdr_csf", 10), ("kim2013", 17)},
@@ -29,13 +31,18 @@ _MEANT = {
 }
 _MECHANISMS = tuple(_MEANT)
 #: Least share of the mechanism, where it was meant and where not.
-_LEAST_MEANT, _LEAST = 0.5, 0.8
+_LEAST_MEANT = 0.5
+_LEAST = 0.8
 #: Factors by which luminance and area may differ at most; octaves by which frequency may.
-_LUMINANCE, _AREA, _OCTAVES = 10.0, 200.0, 0.5
+_LUMINANCE = 10.0
+_AREA = 200.0
+_OCTAVES = 0.5
 #: The same of what was measured directly; of frequency, a relative difference.
-_SAME, _SAME_FREQUENCY = 2.0, 0.05
+_SAME = 2.0
+_SAME_FREQUENCY = 0.05
 #: Log10 of the largest factor of a move, and of a long one.
-_MOVE, _LONG_MOVE = 0.5, 0.75
+_MOVE = 0.5
+_LONG_MOVE = 0.75
 #: What makes a condition of a person; repeats of one are averaged.
 _CONDITION = ["dataset", "observer", "colour_id", "frequency", "luminance", "area"]
 #: Of the tables' rounding, which must not decide.
@@ -61,9 +68,11 @@ class Conditions:
     luminance: float | None = None
     #: deg²; of a Gabor pi sigma².
     area: float | None = None
-    #: Whether it is noise, which no study measured: thresholds of Gabors are then moved to another stimulus.
+    #: Whether it is noise, which no study measured: thresholds of Gabors are then moved to another
+    #: stimulus.
     noise: bool = False
-    #: Sensitivity in the contrast of the experiment over that in peak contrast: sqrt(2) for RMS contrast.
+    #: Sensitivity in the contrast of the experiment over that in peak contrast: sqrt(2) for RMS
+    #: contrast.
     gain: float = 1.0
 
 
@@ -78,19 +87,21 @@ def matched_thresholds(shown: Conditions) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each mean of a study (`observer` "mean") and for each person at a condition, repeats averaged in log:
-        `x`, the value of the level at which it was measured, never moved; `sensitivity` as measured, and
-        `sensitivity_transported`, times castleCSF here over castleCSF there; `log10_ratio` of the two; `match`:
-        "direct" (luminance and area within a factor of 2, frequency within 5 %), "transported" (moved by a factor of
-        3.2 at most) or "long" (5.6); `dataset`, `observer`, `n` thresholds; `frequency` (cpd), `luminance` (L + M,
-        cd/m²), `area` (deg²), `colour_id`, `colour_share` and `peak_cone_contrast` of what was measured;
-        `castle`, castleCSF's sensitivity there.
+        A row for each mean of a study (`observer` "mean") and for each person at a condition,
+        repeats averaged in log: `x`, the value of the level at which it was measured, never moved;
+        `sensitivity` as measured, and `sensitivity_transported`, times castleCSF here over
+        castleCSF there; `log10_ratio` of the two; `match`: "direct" (luminance and area within a
+        factor of 2, frequency within 5 %), "transported" (moved by a factor of 3.2 at most) or
+        "long" (5.6); `dataset`, `observer`, `n` thresholds; `frequency` (cpd), `luminance` (L + M,
+        cd/m²), `area` (deg²), `colour_id`, `colour_share` and `peak_cone_contrast` of what was
+        measured; `castle`, castleCSF's sensitivity there.
 
     Notes
     -----
-    Taken are static, foveal Gabors and gratings that the experiment's mechanism sees (by castleCSF a share of 0.8, or
-    0.5 where the study meant that colour), within a factor of 10 in luminance, of 200 in area and half an octave in
-    frequency. castleCSF was fitted to these thresholds, so that moved ones are not independent of it.
+    Taken are static, foveal Gabors and gratings that the experiment's mechanism sees (by castleCSF
+    a share of 0.8, or 0.5 where the study meant that colour), within a factor of 10 in luminance,
+    of 200 in area and half an octave in frequency. castleCSF was fitted to these thresholds, so
+    that moved ones are not independent of it.
 
     Examples
     --------
@@ -101,25 +112,36 @@ def matched_thresholds(shown: Conditions) -> pd.DataFrame:
     """
     rows = _candidates()
     share = rows[f"share_{shown.direction}"]
-    meant = [pair in _MEANT[shown.direction] for pair in zip(rows["dataset"], rows["colour_id"], strict=True)]
+    meant = [
+        pair in _MEANT[shown.direction]
+        for pair in zip(rows["dataset"], rows["colour_id"], strict=True)
+    ]
     low, high = shown.span
     fits = (share >= _LEAST - _SLACK) | ((share >= _LEAST_MEANT - _SLACK) & np.array(meant))
     fits &= (rows[shown.level] >= low * (1 - _SLACK)) & (rows[shown.level] <= high * (1 + _SLACK))
     fixed = {"luminance": _LUMINANCE, "area": _AREA, "frequency": 2**_OCTAVES}
     apart = {
-        name: np.abs(np.log(rows[name] / getattr(shown, name))) for name in fixed if getattr(shown, name) is not None
+        name: np.abs(np.log(rows[name] / getattr(shown, name)))
+        for name in fixed
+        if getattr(shown, name) is not None
     }
     for name, distance in apart.items():
         fits &= distance <= math.log(fixed[name]) + _SLACK
     found = rows[fits].copy()
     here = {name: found[name] if name == shown.level else getattr(shown, name) for name in fixed}
     ratio = castle_csf(direction=shown.direction, **here) / found["castle"]
-    near = {"luminance": math.log(_SAME), "area": math.log(_SAME), "frequency": math.log(1 + _SAME_FREQUENCY)}
+    near = {
+        "luminance": math.log(_SAME),
+        "area": math.log(_SAME),
+        "frequency": math.log(1 + _SAME_FREQUENCY),
+    }
     direct = (share[fits] >= _LEAST - _SLACK) & (not shown.noise)
     for name, distance in apart.items():
         direct &= distance[fits] <= near[name] + _SLACK
     size = np.abs(np.log10(ratio))
-    match = np.select([direct, size <= _MOVE, size <= _LONG_MOVE], ["direct", "transported", "long"], "")
+    match = np.select(
+        [direct, size <= _MOVE, size <= _LONG_MOVE], ["direct", "transported", "long"], ""
+    )
     found = found.assign(
         x=found[shown.level],
         sensitivity_transported=found["sensitivity"] * ratio * shown.gain,
@@ -127,7 +149,16 @@ def matched_thresholds(shown: Conditions) -> pd.DataFrame:
         match=match,
     )
     found = found[found["match"] != ""].sort_values(["dataset", "observer", "x"], kind="stable")
-    columns = ["x", "sensitivity", "sensitivity_transported", "log10_ratio", "match", "dataset", "observer", "n"]
+    columns = [
+        "x",
+        "sensitivity",
+        "sensitivity_transported",
+        "log10_ratio",
+        "match",
+        "dataset",
+        "observer",
+        "n",
+    ]
     columns += [*fixed, "colour_id", "colour_share", "peak_cone_contrast", "castle"]
     return found[columns].reset_index(drop=True)
 
@@ -139,7 +170,8 @@ class MeasuredPoints:
     dataset: str
     #: Single people in it; 0 where only means were published.
     persons: int
-    #: Values of the level, rising, shape (K,); a value may stand twice, as measured directly and as moved.
+    #: Values of the level, rising, shape (K,); a value may stand twice, as measured directly and as
+    #: moved.
     x: FloatArray
     #: Geometric mean over people, in the contrast of the experiment.
     sensitivity: FloatArray
@@ -150,13 +182,14 @@ class MeasuredPoints:
     n: FloatArray
     #: Whether measured under the conditions of the experiment.
     direct: npt.NDArray[np.bool_]
-    #: Smallest and largest factor by which the others were moved; None where none was, or as in yellow-violet none may
-    #: be.
+    #: Smallest and largest factor by which the others were moved; None where none was, or as in
+    #: yellow-violet none may be.
     moved: tuple[float, float] | None
 
 
 def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
-    """Measured thresholds as a figure shows them: means over the people of each data set, most people first.
+    """Measured thresholds as a figure shows them: means over the people of each data set, most
+    people first.
 
     Parameters
     ----------
@@ -165,9 +198,9 @@ def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
 
     Notes
     -----
-    Of a data set with single people the means are over them, and else the published ones. Extrapolated thresholds, of
-    more than cone contrast 1, are left out. In yellow-violet, where castleCSF's ratio makes data sets disagree more,
-    nothing is moved: all stands as measured.
+    Of a data set with single people the means are over them, and else the published ones.
+    Extrapolated thresholds, of more than cone contrast 1, are left out. In yellow-violet, where
+    castleCSF's ratio makes data sets disagree more, nothing is moved: all stands as measured.
 
     Examples
     --------
@@ -216,7 +249,8 @@ def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
 
 
 def mean_of_people(shown: Conditions, dataset: str) -> list[tuple[float, float]]:
-    """Values of the level and log10 sensitivity there: of a data set the mean over people, where measured so the first.
+    """Values of the level and log10 sensitivity there: of a data set the mean over people, where
+    measured so the first.
 
     Examples
     --------
@@ -224,7 +258,7 @@ def mean_of_people(shown: Conditions, dataset: str) -> list[tuple[float, float]]
     >>> len(found), found[3][0], round(10 ** found[3][1], 1)
     (9, 4.0, 259.1)
     """
-    of_all = {one.dataset: one for one in figure_points(shown)}
+    of_all = {point.dataset: point for point in figure_points(shown)}
     if dataset not in of_all:
         return []
     one = of_all[dataset]
@@ -236,17 +270,28 @@ def mean_of_people(shown: Conditions, dataset: str) -> list[tuple[float, float]]
 
 @cache
 def _candidates() -> pd.DataFrame:
-    """Static, foveal Gabors and gratings: the means of all studies, and each person's mean at each condition."""
+    """Static, foveal Gabors and gratings: the means of all studies, and each person's mean at each
+    condition.
+    """
     import pandas as pd
 
-    means, single = (_foveal(table) for table in (thresholds().assign(observer="mean"), observers().assign(n=1)))
-    first = {name: "first" for name in single.columns if name not in (*_CONDITION, "n", "log10_threshold")}
+    means, single = (
+        _foveal(table) for table in (thresholds().assign(observer="mean"), observers().assign(n=1))
+    )
+    first = {
+        name: "first"
+        for name in single.columns
+        if name not in (*_CONDITION, "n", "log10_threshold")
+    }
     people = single.groupby(_CONDITION, as_index=False, sort=False).agg(
         first | {"n": "sum", "log10_threshold": "mean", "peak_cone_contrast": "max"}
     )
     rows = pd.concat([means, people], ignore_index=True)
     rows["sensitivity"] = 10.0 ** -rows["log10_threshold"]
-    own = {"background": rows[["L", "M", "S"]].to_numpy(), "direction": rows[["dL", "dM", "dS"]].to_numpy()}
+    own = {
+        "background": rows[["L", "M", "S"]].to_numpy(),
+        "direction": rows[["dL", "dM", "dS"]].to_numpy(),
+    }
     asked = {"frequency": rows["frequency"].to_numpy(), "area": rows["area"].to_numpy(), **own}
     rows["castle"] = castle_csf(**asked)
     shares = castle_shares(**asked)
@@ -254,5 +299,9 @@ def _candidates() -> pd.DataFrame:
 
 
 def _foveal(table: pd.DataFrame) -> pd.DataFrame:
-    kept = (table["temporal_frequency"] == 0) & (table["eccentricity"] == 0) & (table["stimulus"] != "disk")
+    kept = (
+        (table["temporal_frequency"] == 0)
+        & (table["eccentricity"] == 0)
+        & (table["stimulus"] != "disk")
+    )
     return table[kept].assign(luminance=table["L"] + table["M"])

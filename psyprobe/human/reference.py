@@ -1,7 +1,9 @@
-"""The people that an experiment compares with: a model of their contrast sensitivity, or what was measured.
+"""The people that an experiment compares with: a model of their contrast sensitivity, or what was
+measured.
 
-`load_reference` reads the table ``[human]`` of an experiment page; what it gives answers one question, what people's
-sensitivity is at some levels, and `mismatches` tells where the stimulus is not what these people saw.
+`load_reference` reads the table ``[human]`` of an experiment page; what it gives answers one
+question, what people's sensitivity is at some levels, and `mismatches` tells where the stimulus is
+not what these people saw.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from psyprobe.human.datasets import LICENCE, citation, datasets, summary
 from psyprobe.human.flicker import LICENCE as FLICKER
 from psyprobe.human.flicker import SOURCE as FLICKER_SOURCE
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
-from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
+from psyprobe.human.models import (
+    HumanRow,
+    OwnCsf,
+    csf,
+    csf_limits,
+    csf_names,
+    list_csf,
+    load_own_csf,
+)
 from psyprobe.human.points import LEVELS, Conditions, mean_of_people
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
 
@@ -32,7 +42,14 @@ _ORIENTATION_TOLERANCE = 1.0
 #: Relative difference within which a condition is one at which people were measured.
 _SAME = 1e-9
 #: Of conditions that are no input of a model.
-_UNITS = {"radius": "deg", "orientation": "deg", "mask_orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
+_UNITS = {
+    "radius": "deg",
+    "orientation": "deg",
+    "mask_orientation": "deg",
+    "phase": "deg",
+    "x": "deg",
+    "y": "deg",
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +62,11 @@ class ModelReference:
     limits: Limits
     #: What the page fixes.
     conditions: Mapping[str, Any]
-    #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold.
+    #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the
+    #: threshold.
     rms: bool
-    #: (from, to, n): the model is read from n log-spaced points of the level by linear interpolation.
+    #: (from, to, n): the model is read from n log-spaced points of the level by linear
+    #: interpolation.
     table: tuple[float, float, int] | None
     #: SHA-256 of a file of one's own; empty for the catalogue.
     digest: str = ""
@@ -68,24 +87,41 @@ class ModelReference:
         Raises
         ------
         InputError
-            There is no threshold at some condition, an input is missing, or one's own function fails.
+            There is no threshold at some condition, an input is missing, or one's own function
+            fails.
         """
-        levels = {name: np.asarray(inputs[name], dtype=np.float64) for name in _levels(inputs, self.inputs)}
+        levels = {
+            name: np.asarray(inputs[name], dtype=np.float64)
+            for name in _levels(inputs, self.inputs)
+        }
         for name in levels:
             if name in self.conditions:
-                raise InputError(f"human.{name} is given, but {name} is what [levels] varies; leave it out")
+                raise InputError(
+                    f"human.{name} is given, but {name} is what [levels] varies; leave it out"
+                )
         known = _askable(self.model, self.limits)
-        asked = {name: value for name, value in {**inputs, **self.conditions}.items() if name in known}
+        asked = {
+            name: value for name, value in {**inputs, **self.conditions}.items() if name in known
+        }
         needs = set(self.limits.needs)
-        if asked.get("frequency") is None and "disc_radius" in known and inputs.get("radius") is not None:
+        if (
+            asked.get("frequency") is None
+            and "disc_radius" in known
+            and inputs.get("radius") is not None
+        ):
             # What has no frequency is a disc.
             asked = {"disc_radius": inputs["radius"]} | asked
             asked.pop("area", None)
             needs -= {"frequency", "area"}
         for name in self.limits.needs:
             if name in needs and asked.get(name) is None:
-                raise InputError(f"the stimulus does not tell the human model its {name}; give it as human.{name}")
-        sensitivity = self._ask(asked, levels) if self.table is None else self._interpolate(asked, levels)
+                raise InputError(
+                    f"the stimulus does not tell the human model its {name}; give it as "
+                    f"human.{name}"
+                )
+        sensitivity = (
+            self._ask(asked, levels) if self.table is None else self._interpolate(asked, levels)
+        )
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
     def _ask(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
@@ -94,26 +130,39 @@ class ModelReference:
         try:
             sensitivity = np.broadcast_to(values, shape)
         except ValueError:
-            raise InputError(f"{self.name} gives shape {values.shape} for {shape}; give a value a condition") from None
+            raise InputError(
+                f"{self.name} gives shape {values.shape} for {shape}; give a value a condition"
+            ) from None
         bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
         if bad.any():
-            at = [_quantity(name, np.broadcast_to(level, shape)[bad][0]) for name, level in levels.items()]
+            at = [
+                _quantity(name, np.broadcast_to(level, shape)[bad][0])
+                for name, level in levels.items()
+            ]
             raise InputError(
-                f"the human model {self.name} has no threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity "
+                f"the human model {self.name} has no "
+                f"threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity "
                 f"there is {sensitivity[bad][0]:g}); leave this level out"
             )
         return sensitivity
 
-    def _interpolate(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
+    def _interpolate(
+        self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]
+    ) -> FloatArray:
         assert self.table is not None
         known = [name for name in levels if name in self.inputs]
         if len(known) != 1:
-            raise InputError(f"human.table goes with one level of {self.name}, and [levels] has {len(known)} of them")
-        name, x = known[0], levels[known[0]]
+            raise InputError(
+                f"human.table goes with one level of {self.name}, and [levels] has {len(known)} "
+                "of them"
+            )
+        name = known[0]
+        x = levels[known[0]]
         table = np.geomspace(*self.table)
         if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
             raise InputError(
-                f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels reach from "
+                f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels "
+                "reach from "
                 f"{x.min():g} to {x.max():g}; widen the table"
             )
         return np.interp(x, table, self._ask({**asked, name: table}, {name: table}))
@@ -144,7 +193,10 @@ class DataReference:
     def sensitivity(self, **inputs: Any) -> FloatArray:
         """As in `ModelReference`, at measured conditions only."""
         if self.matches:
-            raise InputError(f'{self.name} holds matched contrasts and no thresholds; it goes with probe = "matching"')
+            raise InputError(
+                f"{self.name} holds matched contrasts and no thresholds; it goes with probe = "
+                '"matching"'
+            )
         asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
         shape = common_shape({name: value.shape for name, value in asked.items()})
         flat = {name: np.broadcast_to(value, shape).reshape(-1, 1) for name, value in asked.items()}
@@ -179,14 +231,20 @@ class DataReference:
         for name in levels:
             if name not in self.measured:
                 known = ", ".join(self.measured)
-                raise InputError(f"human.data = {self.name!r} goes with levels of {known}, and [levels] varies {name}")
+                raise InputError(
+                    f"human.data = {self.name!r} goes with levels of {known}, and [levels] "
+                    f"varies {name}"
+                )
         inside = np.ones(len(self.values), dtype=bool)
         for name, level in levels.items():
-            column, low, high = self.measured[name], np.min(level), np.max(level)
+            column = self.measured[name]
+            low = np.min(level)
+            high = np.max(level)
             inside &= (column >= low * (1 - _SAME)) & (column <= high * (1 + _SAME))
             if not inside.any():
                 raise InputError(
-                    f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, and levels.{name} "
+                    f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, "
+                    f"and levels.{name} "
                     f"reaches from {low:.4g} to {high:.4g}; widen the levels"
                 )
         others = {name: parameters[name] for name in self._asked(parameters) if name not in levels}
@@ -200,17 +258,25 @@ class DataReference:
         return {name: self.measured[name][order] for name in levels}, self.values[order]
 
     def _asked(self, inputs: Mapping[str, Any]) -> list[str]:
-        """Columns that tell rows apart; what is the same in all rows is left to `mismatches`, unless it is a level."""
+        """Columns that tell rows apart; what is the same in all rows is left to `mismatches`,
+        unless it is a level.
+        """
         return [
             name
             for name in self.measured
-            if inputs.get(name) is not None and (name not in self.conditions or name in _levels(inputs, self.inputs))
+            if inputs.get(name) is not None
+            and (name not in self.conditions or name in _levels(inputs, self.inputs))
         ]
 
     def _not_one(self, at: str, asked: Mapping[str, Any], count: int) -> str:
         if count:
-            others = [name for name in self.measured if name not in asked and name not in self.conditions]
-            return f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at which {' and '.join(others)}"
+            others = [
+                name for name in self.measured if name not in asked and name not in self.conditions
+            ]
+            return (
+                f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at "
+                f"which {' and '.join(others)}"
+            )
         known = "; ".join(f"{name} {_listed(self.measured[name])}" for name in asked)
         return f"{self.name} has no threshold at {at}; people were measured at {known}"
 
@@ -227,10 +293,14 @@ class MatchedReference(DataReference):
     def within(
         self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """As in `DataReference`: means over people, measured so or moved to the stimulus by castleCSF's ratio."""
+        """As in `DataReference`: means over people, measured so or moved to the stimulus by
+        castleCSF's ratio.
+        """
         (level, values), *more = levels.items()
         if more or level not in LEVELS:
-            raise InputError(f"human.data = {self.name!r} goes with one level of {', '.join(LEVELS)}")
+            raise InputError(
+                f"human.data = {self.name!r} goes with one level of {', '.join(LEVELS)}"
+            )
         known = human_inputs(parameters) | dict(self.fixed)
         others = {name: known.get(name) for name in LEVELS if name != level}
         for name, value in others.items():
@@ -238,14 +308,18 @@ class MatchedReference(DataReference):
                 raise InputError(f"the stimulus does not tell its {name}; give it as human.{name}")
         direction = known["direction"]
         if direction not in DIRECTIONS:
-            raise InputError(f"human.data = {self.name!r} goes with a colour direction of {', '.join(DIRECTIONS)}")
+            raise InputError(
+                f"human.data = {self.name!r} goes with a colour direction of "
+                f"{', '.join(DIRECTIONS)}"
+            )
         span = float(np.min(values)), float(np.max(values))
         gain = math.sqrt(2) if self.rms else 1.0
         shown = Conditions(level, span, direction, **cast(Any, others), noise=self.rms, gain=gain)
         found = mean_of_people(shown, self.name)
         if len(found) < 2:
             raise InputError(
-                f"{self.name} has {len(found)} thresholds near {level} {_range(level, np.array(span))} of this "
+                f"{self.name} has {len(found)} thresholds near {level} "
+                f"{_range(level, np.array(span))} of this "
                 f"stimulus; psyprobe.human.thresholds({self.name!r}) shows what it has"
             )
         at, log_s = (np.array(each) for each in zip(*found, strict=True))
@@ -259,7 +333,9 @@ class MatchedReference(DataReference):
         at, seen = self.within({level: values}, fixed)
         near = np.abs(np.log(values.ravel()[:, None] / at[level]))
         if (near.min(axis=1) > _SAME).any():
-            raise InputError(f"{self.name} has no threshold at some {level}; people were at {_listed(at[level])}")
+            raise InputError(
+                f"{self.name} has no threshold at some {level}; people were at {_listed(at[level])}"
+            )
         return np.asarray(seen[near.argmin(axis=1)].reshape(values.shape))
 
 
@@ -273,10 +349,10 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     Parameters
     ----------
     entry : mapping
-        The table ``[human]``: ``model`` (a name, or "FILE.py:FUNCTION") with ``contrast`` ("peak" or "rms"), ``table``
-        (from, to, n) and fixed inputs of the model; or ``data`` (a name, or "FILE.csv" with what was fixed in the
-        measurement). Of a data set of `thresholds` those are taken that belong to the stimulus, as
-        `matched_thresholds` says.
+        The table ``[human]``: ``model`` (a name, or "FILE.py:FUNCTION") with ``contrast`` ("peak"
+        or "rms"), ``table`` (from, to, n) and fixed inputs of the model; or ``data`` (a name, or
+        "FILE.csv" with what was fixed in the measurement). Of a data set of `thresholds` those are
+        taken that belong to the stimulus, as `matched_thresholds` says.
     folder : Path
         Of the page; its files are looked for there.
 
@@ -313,7 +389,8 @@ def human_names() -> tuple[str, ...]:
 
 
 def list_human() -> list[HumanRow]:
-    """Models, those of installed packages included, measured data, and the data sets of `thresholds`.
+    """Models, those of installed packages included, measured data, and the data sets of
+    `thresholds`.
 
     What is broken says why in its row.
 
@@ -326,15 +403,20 @@ def list_human() -> list[HumanRow]:
     """
     studies = [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
     tables = [HumanRow(name, summary(name), citation(name), licence=LICENCE) for name in datasets()]
-    flicker = HumanRow("flicker", "532 sensitivities to flicker: flicker_thresholds()", FLICKER_SOURCE, licence=FLICKER)
+    flicker = HumanRow(
+        "flicker",
+        "532 sensitivities to flicker: flicker_thresholds()",
+        FLICKER_SOURCE,
+        licence=FLICKER,
+    )
     return [*list_csf(), *studies, *tables, flicker]
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions of a human reference from the parameters of a stimulus, its levels among them.
 
-    Area and radius are told by each other: that of a Gabor is pi * radius**2 * aspect, as castleCSF has it. What is
-    not said to have a colour is achromatic.
+    Area and radius are told by each other: that of a Gabor is pi * radius**2 * aspect, as castleCSF
+    has it. What is not said to have a colour is achromatic.
 
     Examples
     --------
@@ -351,7 +433,8 @@ def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> list[str]:
-    """One line for each condition in which the stimulus is not what people saw, or beyond what a model declares.
+    """One line for each condition in which the stimulus is not what people saw, or beyond what a
+    model declares.
 
     Parameters
     ----------
@@ -362,7 +445,8 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
 
     Notes
     -----
-    Numbers differ from 1 % on, orientations from 1 deg; colour directions if they are not parallel to 1 %.
+    Numbers differ from 1 % on, orientations from 1 deg; colour directions if they are not parallel
+    to 1 %.
 
     Examples
     --------
@@ -372,9 +456,14 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
     asked = human_inputs(stimulus_parameters)
     if "direction" not in stimulus_parameters:
         del asked["direction"]
-    said = "the human model is asked" if isinstance(reference, ModelReference) else "people were measured"
+    said = (
+        "the human model is asked"
+        if isinstance(reference, ModelReference)
+        else "people were measured"
+    )
     lines = [
-        f"{reference.name}: {said} at {_quantity(name, fixed)}, the stimulus has {_range(name, asked[name])}"
+        f"{reference.name}: {said} at {_quantity(name, fixed)}, the stimulus has "
+        f"{_range(name, asked[name])}"
         for name, fixed in reference.conditions.items()
         if asked.get(name) is not None and _differs(name, fixed, asked[name])
     ]
@@ -383,7 +472,8 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
             value = reference.conditions.get(name, asked.get(name))
             if value is not None and (np.min(value) < low or np.max(value) > high):
                 lines.append(
-                    f"{reference.name}: the model is declared for {name} {low:g} to {_amount(name, high)}, the "
+                    f"{reference.name}: the model is declared for {name} {low:g} to "
+                    f"{_amount(name, high)}, the "
                     f"stimulus has {_range(name, value)}; beyond, it is extrapolated"
                 )
     return lines
@@ -393,11 +483,15 @@ def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
     model: ContrastSensitivity = load_own_csf(name, folder) if ".py" in name else csf(name)
     limits = csf_limits(model)
     digest = file_digest(limits.source) if ".py" in name else ""
-    fixed = {key: value for key, value in entry.items() if key not in ("model", "contrast", "table")}
+    fixed = {
+        key: value for key, value in entry.items() if key not in ("model", "contrast", "table")
+    }
     contrast = _contrast(entry)
     table = _table(entry["table"]) if "table" in entry else None
     known = ("model", "contrast", "table", *_askable(model, limits))
-    return ModelReference(name, model, limits, _fixed(fixed, known), contrast == "rms", table, digest)
+    return ModelReference(
+        name, model, limits, _fixed(fixed, known), contrast == "rms", table, digest
+    )
 
 
 def _contrast(entry: Mapping[str, Any]) -> str:
@@ -424,9 +518,13 @@ def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
     constant |= {key: float(column[0]) for key, column in measured.items() if np.ptp(column) == 0}
     for key in fixed:
         if key in measured:
-            raise InputError(f"human.{key} is given, and so is a column {key} of {name}; leave one out")
+            raise InputError(
+                f"human.{key} is given, and so is a column {key} of {name}; leave one out"
+            )
     known = ("data", "direction", *QUANTITIES, *_UNITS)
-    return DataReference(name, measured, sensitivity, constant | _fixed(fixed, known), file_digest(folder / name))
+    return DataReference(
+        name, measured, sensitivity, constant | _fixed(fixed, known), file_digest(folder / name)
+    )
 
 
 def _askable(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
@@ -440,30 +538,44 @@ def _fixed(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
             raise unknown_name("key in [human]", key, known)
         if key in ("direction", "background") and isinstance(value, str | list | tuple):
             if not isinstance(value, str) and (len(value) != 3 or not all(map(is_number, value))):
-                raise InputError(f"human.{key} is {value!r}; give a name or three numbers (L, M, S)")
-        elif not is_number(value) or (key in ("frequency", "luminance", "area", "radius") and value <= 0):
+                raise InputError(
+                    f"human.{key} is {value!r}; give a name or three numbers (L, M, S)"
+                )
+        elif not is_number(value) or (
+            key in ("frequency", "luminance", "area", "radius") and value <= 0
+        ):
             unit = f" in {_unit(key)}, without the unit" if _unit(key) else ""
             raise InputError(f"human.{key} is {value!r}; give a number{unit}")
-    return {key: tuple(map(float, value)) if isinstance(value, list) else value for key, value in given.items()}
+    return {
+        key: tuple(map(float, value)) if isinstance(value, list) else value
+        for key, value in given.items()
+    }
 
 
 def _table(entry: Any) -> tuple[float, float, int]:
     if not isinstance(entry, Mapping) or set(entry) != {"from", "to", "n"}:
         raise InputError(f"human.table is {entry!r}; give {{ from, to, n }}")
-    low, high, n = entry["from"], entry["to"], entry["n"]
+    low = entry["from"]
+    high = entry["to"]
+    n = entry["n"]
     if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= 10_000:
         raise InputError(f"human.table.n is {n!r}; give a whole number from 2 to 10000")
     if not (is_number(low) and is_number(high) and 0 < low < high):
-        raise InputError(f"human.table goes from {low!r} to {high!r}; give numbers above 0, the second larger")
+        raise InputError(
+            f"human.table goes from {low!r} to {high!r}; give numbers above 0, the second larger"
+        )
     return float(low), float(high), n
 
 
 def _study(name: str) -> DataReference:
     study = STUDIES[name]
-    columns, measure = read_human_table(name)[1], study["measure"]
+    columns = read_human_table(name)[1]
+    measure = study["measure"]
     found = 10.0 ** -columns[measure] if measure == "log10_threshold" else 1 / columns[measure]
     levels = {level: columns[level] for level in study["levels"]}
-    return DataReference(name, levels, found, study["conditions"], matches=measure == "matched_contrast")
+    return DataReference(
+        name, levels, found, study["conditions"], matches=measure == "matched_contrast"
+    )
 
 
 def is_number(value: Any) -> bool:
@@ -472,7 +584,9 @@ def is_number(value: Any) -> bool:
 
 
 def _levels(inputs: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
-    """Names of what varies: arrays; lists too where they are conditions, and not the size of an image."""
+    """Names of what varies: arrays; lists too where they are conditions, and not the size of an
+    image.
+    """
     return [
         name
         for name, value in inputs.items()
@@ -504,7 +618,11 @@ def _range(name: str, value: Any) -> str:
 
 def _listed(column: FloatArray) -> str:
     values = np.unique(column)
-    return ", ".join(f"{v:.4g}" for v in values) if values.size <= 12 else f"{values[0]:.4g} to {values[-1]:.4g}"
+    return (
+        ", ".join(f"{v:.4g}" for v in values)
+        if values.size <= 12
+        else f"{values[0]:.4g} to {values[-1]:.4g}"
+    )
 
 
 def _differs(name: str, fixed: Any, shown: Any) -> bool:
@@ -519,8 +637,11 @@ def _differs(name: str, fixed: Any, shown: Any) -> bool:
 
 
 def _not_parallel(fixed: Any, shown: Any) -> bool:
-    one, other = (DIRECTIONS.get(each, each) if isinstance(each, str) else each for each in (fixed, shown))
+    one, other = (
+        DIRECTIONS.get(each, each) if isinstance(each, str) else each for each in (fixed, shown)
+    )
     if isinstance(one, str) or isinstance(other, str):
         return bool(fixed != shown)
-    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    a = np.asarray(one, dtype=np.float64)
+    b = np.asarray(other, dtype=np.float64)
     return bool(np.linalg.norm(np.cross(a, b)) > TOLERANCE * np.linalg.norm(a) * np.linalg.norm(b))

@@ -1,4 +1,6 @@
-"""The one call that all contrast sensitivity functions share, and the one check of what is asked of them."""
+"""The one call that all contrast sensitivity functions share, and the one check of what is asked of
+them.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ class Quantity:
     remedy: str = ""  # what to do about a value out of range; ends the message
 
     def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-        """The value as an array of `dtype`; `InputError` where one is not a finite real number in the range.
+        """The value as an array of `dtype`; `InputError` where one is not a finite real number in
+        the range.
 
         Examples
         --------
@@ -81,27 +84,47 @@ class Quantity:
 
 
 PHOTOPIC_LUMINANCE = Quantity(
-    "luminance", "cd/m²", low=10.0, remedy="this model is one curve for daylight; for dimmer light use castle_csf"
+    "luminance",
+    "cd/m²",
+    low=10.0,
+    remedy="this model is one curve for daylight; for dimmer light use castle_csf",
 )
 #: What a model can be asked, by name.
 QUANTITIES = {
     each.name: each
     for each in (
-        Quantity("frequency", "cpd", open_low=True, remedy="for a uniform patch give disc_radius and no frequency"),
+        Quantity(
+            "frequency",
+            "cpd",
+            open_low=True,
+            remedy="for a uniform patch give disc_radius and no frequency",
+        ),
         Quantity("luminance", "cd/m²", open_low=True, remedy="give the adapting luminance"),
-        Quantity("area", "deg²", open_low=True, remedy="a Gabor of Gaussian sigma s deg has area pi * s**2"),
+        Quantity(
+            "area",
+            "deg²",
+            open_low=True,
+            remedy="a Gabor of Gaussian sigma s deg has area pi * s**2",
+        ),
         Quantity("disc_radius", "deg", open_low=True, remedy="give the radius of the disc"),
         Quantity("temporal_frequency", "Hz", remedy="0 is a static stimulus"),
         Quantity("eccentricity", "deg", remedy="0 is the fovea; its direction is visual_field"),
-        Quantity("visual_field", "deg", high=360.0, remedy="0 is temporal, 90 superior, 180 nasal, 270 inferior"),
+        Quantity(
+            "visual_field",
+            "deg",
+            high=360.0,
+            remedy="0 is temporal, 90 superior, 180 nasal, 270 inferior",
+        ),
     )
 }
 
 
 def floating_dtype(*values: Any) -> np.dtype[Any]:
-    """The precision in which a function of these values is computed: float32 if every array is, else float64.
+    """The precision in which a function of these values is computed: float32 if every array is,
+    else float64.
 
-    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy; None is passed over.
+    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy; None
+    is passed over.
 
     Examples
     --------
@@ -117,7 +140,8 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
 
 
 def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-    """Cone values as an array with L, M and S on its last axis; `InputError` where they are not that, or not finite.
+    """Cone values as an array with L, M and S on its last axis; `InputError` where they are not
+    that, or not finite.
 
     Examples
     --------
@@ -126,10 +150,14 @@ def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArra
     """
     array = _real(name, value, dtype)
     if array.ndim == 0 or array.shape[-1] != 3:
-        raise InputError(f"{name} has shape {array.shape}, but its last axis must be the three cones (L, M, S)")
+        raise InputError(
+            f"{name} has shape {array.shape}, but its last axis must be the three cones (L, M, S)"
+        )
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)][0]
-        raise InputError(f"{name} holds {bad:g}, but every cone value must be finite; remove such rows first")
+        raise InputError(
+            f"{name} holds {bad:g}, but every cone value must be finite; remove such rows first"
+        )
     return array
 
 
@@ -145,7 +173,9 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise InputError(f"the shapes {listed} do not broadcast; insert axes (x[:, None]) to form a grid") from None
+        raise InputError(
+            f"the shapes {listed} do not broadcast; insert axes (x[:, None]) to form a grid"
+        ) from None
 
 
 def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -154,7 +184,9 @@ def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[
     except ValueError:  # a ragged list
         array = np.asarray(None)
     if array.dtype.kind not in "iuf":
-        raise InputError(f"{name} is {reprlib.repr(value)}, but it must be a real number or an array of them")
+        raise InputError(
+            f"{name} is {reprlib.repr(value)}, but it must be a real number or an array of them"
+        )
     with np.errstate(over="ignore"):  # what overflows float32 is told by the caller, as not finite
         return array.astype(dtype, copy=False)
 
@@ -182,7 +214,8 @@ class Limits:
         return (*self.needs, *self.takes)
 
     def check(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked, by name, once the model is known to have all of it; `InputError` otherwise.
+        """What was asked, by name, once the model is known to have all of it; `InputError`
+        otherwise.
 
         Examples
         --------
@@ -201,7 +234,9 @@ class Limits:
         return {name: asked[name] for name in self.inputs if asked.get(name) is not None}
 
     def _refuse(self, name: str, value: Any) -> None:
-        """Stop a caller who asks for what the model does not have, unless that is the fovea, at rest, in grey."""
+        """Stop a caller who asks for what the model does not have, unless that is the fovea, at
+        rest, in grey.
+        """
         if name == "direction" and isinstance(value, str) and value == "achromatic":
             return
         if name in ("temporal_frequency", "eccentricity", "visual_field"):
@@ -210,9 +245,14 @@ class Limits:
             if name == "visual_field" or not array.any():  # all places meet at eccentricity 0
                 return
             value = f"{array[array > 0][0]:g} {quantity.unit}"
-            raise InputError(f"{name}={value} cannot be given to {self.name}: {_LACKS[name]}; use castle_csf")
+            raise InputError(
+                f"{name}={value} cannot be given to {self.name}: {_LACKS[name]}; use castle_csf"
+            )
         reason = _LACKS.get(name, f"it knows {', '.join(self.inputs)}")
-        raise InputError(f"{name}={value!r} cannot be given to {self.name}: {reason}; leave it out, or use castle_csf")
+        raise InputError(
+            f"{name}={value!r} cannot be given to {self.name}: {reason}; leave it out, or use "
+            "castle_csf"
+        )
 
 
 _LACKS = {
@@ -232,9 +272,9 @@ _CALL = _CALL.replace(parameters=list(_CALL.parameters.values())[1:])  # without
 def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
     """Decorator that gives a formula the shared call.
 
-    The formula gets arrays of one precision by name, those of the limits' inputs that are given; one for daylight gets
-    no luminance. float32 comes out if all arrays given are float32, else float64, in the shape to which all arguments
-    broadcast.
+    The formula gets arrays of one precision by name, those of the limits' inputs that are given;
+    one for daylight gets no luminance. float32 comes out if all arrays given are float32, else
+    float64, in the shape to which all arguments broadcast.
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
@@ -248,7 +288,9 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
             if limits.daylight and "luminance" in given:
                 PHOTOPIC_LUMINANCE.read(given.pop("luminance"), dtype)
             arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in given.items()}
-            shape = common_shape({name: np.shape(value) for name, value in asked.items() if value is not None})
+            shape = common_shape(
+                {name: np.shape(value) for name, value in asked.items() if value is not None}
+            )
             # What underflows ends as no sensitivity, also behind a noise that is infinite.
             with np.errstate(under="ignore", over="ignore", divide="ignore"):
                 values = formula(**arrays)

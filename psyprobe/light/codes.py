@@ -1,9 +1,11 @@
-"""Drive values as whole codes for a framebuffer: rounded or dithered, and packed for displays of high resolution.
+"""Drive values as whole codes for a framebuffer: rounded or dithered, and packed for displays of
+high resolution.
 
 References
 ----------
-Cambridge Research Systems, Bits++ manual: Mono++ has the eight high bits of 14 in red and the six low ones, left
-aligned, in green; Color++ has the high bits of each channel in one pixel and the low ones in the pixel right of it.
+Cambridge Research Systems, Bits++ manual: Mono++ has the eight high bits of 14 in red and the six
+low ones, left aligned, in green; Color++ has the high bits of each channel in one pixel and the low
+ones in the pixel right of it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _PACKED = 2**14 - 1
 Codes = npt.NDArray[np.uint8 | np.uint16]
 
 
-def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int = 0) -> npt.NDArray[np.uint16]:
+def to_codes(
+    drive: FloatArray, bits: int = 8, dither: str = "none", seed: int = 0
+) -> npt.NDArray[np.uint16]:
     """Codes from 0 to ``2**bits - 1`` of drive values.
 
     Parameters
@@ -37,16 +41,18 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
     bits : int
         Of a code.
     dither : {"none", "rpdf", "tpdf"}
-        Round to the nearest code; or ``floor(code + U)`` with U uniform in [0, 1), drawn anew for each value, so that
-        the mean over many is exact; or ``floor(code + U + V - 1/2)`` with two such, so that the noise is exact, too:
-        half a code at every level, where one adds none to a value on a code and half a code between two.
+        Round to the nearest code; or ``floor(code + U)`` with U uniform in [0, 1), drawn anew for
+        each value, so that the mean over many is exact; or ``floor(code + U + V - 1/2)`` with two
+        such, so that the noise is exact, too: half a code at every level, where one adds none to a
+        value on a code and half a code between two.
     seed : int
         Of the dither.
 
     Raises
     ------
     InputError
-        Drive lies outside [0, 1]; or within half a code of its ends, where the noise of "tpdf" has no room.
+        Drive lies outside [0, 1]; or within half a code of its ends, where the noise of "tpdf" has
+        no room.
 
     References
     ----------
@@ -90,8 +96,10 @@ def check_room(steps: FloatArray, bits: int) -> None:
     most = 2**bits - 1
     if not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= most - 0.5):
         raise InputError(
-            f"tpdf dither needs half a code of room, 0.5 to {most - 0.5:g} of {most}, and the image goes from code "
-            f"{steps.min():g} to {steps.max():g}; lower the contrast, or take a display with more range or rpdf dither"
+            f"tpdf dither needs half a code of room, 0.5 to {most - 0.5:g} of {most}, and the "
+            "image goes from code "
+            f"{steps.min():g} to {steps.max():g}; lower the contrast, or take a display with "
+            "more range or rpdf dither"
         )
 
 
@@ -107,7 +115,9 @@ def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
     return wide
 
 
-def pack(drive: FloatArray, packing: str, dither: str = "none", seed: int = 0) -> npt.NDArray[np.uint8]:
+def pack(
+    drive: FloatArray, packing: str, dither: str = "none", seed: int = 0
+) -> npt.NDArray[np.uint8]:
     """An 8-bit RGB image that a Bits++ box, or another of its modes, shows with 14 bits.
 
     Parameters
@@ -132,7 +142,9 @@ def pack(drive: FloatArray, packing: str, dither: str = "none", seed: int = 0) -
     if packing not in PACKINGS:
         raise unknown_name("packing", packing, PACKINGS)
     if values.ndim != 3 or values.shape[-1] != 3:
-        raise InputError(f"drive of shape {values.shape} cannot be packed; give one image, (H, W, 3)")
+        raise InputError(
+            f"drive of shape {values.shape} cannot be packed; give one image, (H, W, 3)"
+        )
     if packing == "mono++":
         if not (values == values[..., :1]).all():
             raise InputError("Mono++ shows grey, and this drive has colour; pack it as color++")
@@ -140,7 +152,9 @@ def pack(drive: FloatArray, packing: str, dither: str = "none", seed: int = 0) -
         return np.stack([codes >> 8, codes & 255, np.zeros_like(codes)], axis=-1).astype(np.uint8)
     codes = to_codes(values, 14, dither, seed) << 2
     height, width, _ = codes.shape
-    return np.stack([codes >> 8, codes & 255], axis=2).reshape(height, 2 * width, 3).astype(np.uint8)
+    return (
+        np.stack([codes >> 8, codes & 255], axis=2).reshape(height, 2 * width, 3).astype(np.uint8)
+    )
 
 
 def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
@@ -153,8 +167,16 @@ def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
     if packing not in PACKINGS:
         raise unknown_name("packing", packing, PACKINGS)
     wide = image.shape[1] if image.ndim == 3 else 0
-    if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8 or (packing == "color++" and wide % 2):
-        raise InputError(f"an image of {image.dtype} of shape {image.shape} is not packed as {packing}: 8-bit RGB is")
+    if (
+        image.ndim != 3
+        or image.shape[-1] != 3
+        or image.dtype != np.uint8
+        or (packing == "color++" and wide % 2)
+    ):
+        raise InputError(
+            f"an image of {image.dtype} of shape {image.shape} is not packed as {packing}: "
+            "8-bit RGB is"
+        )
     codes = image.astype(np.uint16)
     if packing == "mono++":
         return np.asarray((codes[..., 0] << 8 | codes[..., 1]) / (4.0 * _PACKED))

@@ -1,8 +1,9 @@
 """Colour as cones see it: whites, XYZ, LMS, DKL and directions of colour.
 
-Matrices are built from a display's primaries and white and from a *named* cone observer; each inverse is
-computed from its matrix and never pasted, so a grey is neutral to the last bit. Numbers that colour-science has too are
-written out, since loading it takes seconds; tests hold them against its own.
+Matrices are built from a display's primaries and white and from a *named* cone observer; each
+inverse is computed from its matrix and never pasted, so a grey is neutral to the last bit. Numbers
+that colour-science has too are written out, since loading it takes seconds; tests hold them against
+its own.
 
 Transformed quantities (units of the last axis, size 3):
 
@@ -67,14 +68,21 @@ class ConeObserver:
 
 def _cie2006_rows() -> tuple[tuple[float, float, float], ...]:
     xyz_from_lms = np.array(
-        [[1.94735469, -1.41445123, 0.36476327], [0.68990272, 0.34832189, 0.0], [0.0, 0.0, 1.93485343]]
+        [
+            [1.94735469, -1.41445123, 0.36476327],
+            [0.68990272, 0.34832189, 0.0],
+            [0.0, 0.0, 1.93485343],
+        ]
     )
-    # Scale L and M so that their sum is luminance; the scale of S is free and leaves contrasts unchanged.
+    # Scale L and M so that their sum is luminance; the scale of S is free and leaves contrasts
+    # unchanged.
     scale = np.diag([xyz_from_lms[1, 0], xyz_from_lms[1, 1], 1.0])
     return tuple((float(a), float(b), float(c)) for a, b, c in scale @ np.linalg.inv(xyz_from_lms))
 
 
-_PAGE = tomllib.loads(files("psyprobe.light").joinpath("cone_observers.toml").read_text(encoding="utf-8"))
+_PAGE = tomllib.loads(
+    files("psyprobe.light").joinpath("cone_observers.toml").read_text(encoding="utf-8")
+)
 CONE_OBSERVERS = {
     name: ConeObserver(name, tuple(map(tuple, row.get("rows") or _cie2006_rows())), row["source"])
     for name, row in _PAGE.items()
@@ -131,7 +139,9 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
     else:
         x, y = chromaticity("white", white, 2)
     if not (y > 0 and x >= 0 and x + y <= 1):
-        raise InputError(f"chromaticity ({x}, {y}) is not that of a light; x >= 0, y > 0 and x + y <= 1 are")
+        raise InputError(
+            f"chromaticity ({x}, {y}) is not that of a light; x >= 0, y > 0 and x + y <= 1 are"
+        )
     return np.array([x / y, 1.0, (1 - x - y) / y])
 
 
@@ -152,8 +162,11 @@ def chromaticity(name: str, value: Any, n: int) -> tuple[float, ...]:
     return numbers
 
 
-def rgb_to_xyz_matrix(primaries: Sequence[Sequence[float]], white: str | Sequence[float] = "D65") -> FloatArray:
-    """Matrix from linear RGB light to XYZ, such that RGB (1, 1, 1) is the white; columns are the XYZ of the primaries.
+def rgb_to_xyz_matrix(
+    primaries: Sequence[Sequence[float]], white: str | Sequence[float] = "D65"
+) -> FloatArray:
+    """Matrix from linear RGB light to XYZ, such that RGB (1, 1, 1) is the white; columns are the
+    XYZ of the primaries.
 
     Parameters
     ----------
@@ -194,8 +207,8 @@ def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
 def dkl_matrix(background: Array) -> FloatArray:
     """Matrix from a modulation dLMS to DKL coordinates, built from the background it is seen on.
 
-    Rows: L + M; L - (Lb/Mb) M; -(L + M) + ((Lb + Mb)/Sb) S. A modulation along the background (grey on grey)
-    therefore has chromatic coordinates of exactly zero.
+    Rows: L + M; L - (Lb/Mb) M; -(L + M) + ((Lb + Mb)/Sb) S. A modulation along the background (grey
+    on grey) therefore has chromatic coordinates of exactly zero.
 
     Parameters
     ----------
@@ -213,16 +226,18 @@ def dkl_matrix(background: Array) -> FloatArray:
 
 
 def direction_vector(direction: Direction, background: Array) -> FloatArray:
-    """Cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a direction of colour: a vector of length sqrt(3).
+    """Cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a direction of colour: a vector of
+    length sqrt(3).
 
-    Unit contrast is a root mean square cone contrast of 1, the unit of castleCSF: for the achromatic direction it is
-    the Michelson contrast of a sine grating.
+    Unit contrast is a root mean square cone contrast of 1, the unit of castleCSF: for the
+    achromatic direction it is the Michelson contrast of a sine grating.
 
     Parameters
     ----------
     direction : {"achromatic", "red_green", "yellow_violet"} or (dL, dM, dS)
-        Achromatic: all cones by the same contrast. Red-green: L against M at constant L + M, reddish positive.
-        Yellow-violet: S alone, violet positive. A vector is a modulation in LMS; its length is ignored.
+        Achromatic: all cones by the same contrast. Red-green: L against M at constant L + M,
+        reddish positive. Yellow-violet: S alone, violet positive. A vector is a modulation in LMS;
+        its length is ignored.
     background : array_like, shape (3,)
         As in `dkl_matrix`.
 
@@ -257,7 +272,8 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
 
 
 def contrast_along(direction: str, lms: Array) -> FloatArray:
-    """How much of a modulation lies along a direction of colour, and not along the other two of `DIRECTIONS`.
+    """How much of a modulation lies along a direction of colour, and not along the other two of
+    `DIRECTIONS`.
 
     Parameters
     ----------
@@ -289,5 +305,7 @@ def contrast_along(direction: str, lms: Array) -> FloatArray:
 def _background(lms: Array) -> FloatArray:
     background = np.asarray(lms, float)
     if background.shape != (3,) or not np.all(background > 0) or not np.isfinite(background).all():
-        raise InputError(f"background LMS {background.tolist()} is not a light; give three finite numbers > 0")
+        raise InputError(
+            f"background LMS {background.tolist()} is not a light; give three finite numbers > 0"
+        )
     return background

@@ -1,8 +1,10 @@
-"""The display model: physical light to drive values and back, exactly, by the display's transfer function.
+"""The display model: physical light to drive values and back, exactly, by the display's transfer
+function.
 
-Light emitted by channel k at drive V is ``(peak - black) * EOTF(V) + black``, and the screen reflects ambient light on
-top of it: ``L(V) = (peak - black) * EOTF(V) + black + ambient * reflectivity / pi``. *Linear RGB light* is each
-channel's light in cd/m², scaled so that equal channels give a neutral of that luminance.
+Light emitted by channel k at drive V is ``(peak - black) * EOTF(V) + black``, and the screen
+reflects ambient light on top of it: ``L(V) = (peak - black) * EOTF(V) + black + ambient *
+reflectivity / pi``. *Linear RGB light* is each channel's light in cd/m², scaled so that equal
+channels give a neutral of that luminance.
 
 References
 ----------
@@ -26,8 +28,22 @@ from array_api_compat import array_namespace
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
-from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
-from psyprobe.light.transfer import SRGB_JUNCTION, Eotf, checked_eotfs, drive_of_light, light_of_drive, srgb_float32
+from psyprobe.light.colour import (
+    Direction,
+    chromaticity,
+    cone_observer,
+    direction_vector,
+    rgb_to_xyz_matrix,
+    white_xyz,
+)
+from psyprobe.light.transfer import (
+    SRGB_JUNCTION,
+    Eotf,
+    checked_eotfs,
+    drive_of_light,
+    light_of_drive,
+    srgb_float32,
+)
 
 #: A name, or measured (x, y) or (X, Y, Z) of red, green, blue and white.
 Primaries: TypeAlias = str | tuple[tuple[float, ...], ...]
@@ -37,7 +53,9 @@ _BRIGHTEST = 1e10
 
 
 def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Array]]:
-    """Two batches a few images at a time: numpy works through the cache, a GPU takes all at once."""
+    """Two batches a few images at a time: numpy works through the cache, a GPU takes all at
+    once.
+    """
     if not isinstance(pixels, np.ndarray) or pixels.ndim <= axes:
         yield pixels, drive
         return
@@ -47,19 +65,27 @@ def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Arra
 
 
 #: Pixels per degree of what people look at: headsets from near, telephones from afar.
-_FEWEST_PPD, _MOST_PPD = 1.0, 1000.0
+_FEWEST_PPD = 1.0
+_MOST_PPD = 1000.0
 
 #: Primaries of the default.
 SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
 
-#: XYZ in cd/m² of red, green and blue at full drive, of the display that Jorgvt/PerceptualTests draws its stimuli for.
-_PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67), (46.6052, 16.3118, 170.1090))
+#: XYZ in cd/m² of red, green and blue at full drive, of the display that Jorgvt/PerceptualTests
+#: draws its stimuli for.
+_PERCEPTUAL_TESTS_XYZ = (
+    (69.1661, 39.0454, 3.3467),
+    (52.4902, 115.8404, 12.67),
+    (46.6052, 16.3118, 170.1090),
+)
 
 #: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
 _SNAP = {"float64": 1e-12, "float32": 1e-6}
 
-#: Values that are folded and checked at once, and that the arithmetic works on at a time, in the processor's cache.
-_TOGETHER, _BLOCK = 1 << 19, 1 << 15
+#: Values that are folded and checked at once, and that the arithmetic works on at a time, in the
+#: processor's cache.
+_TOGETHER = 1 << 19
+_BLOCK = 1 << 15
 
 
 def _along(axis: int, chosen: slice | int) -> tuple[Any, ...]:
@@ -68,22 +94,33 @@ def _along(axis: int, chosen: slice | int) -> tuple[Any, ...]:
 
 
 def _mirrors_itself(light: FloatArray, axis: int) -> bool:
-    """Whether the second half along an axis is the first one, mirrored: many patterns do that, and few other images."""
+    """Whether the second half along an axis is the first one, mirrored: many patterns do that, and
+    few other images.
+    """
     if light.ndim < -axis or light.shape[axis] < 2:
         return False
     half = light.shape[axis] // 2
-    ends, halves = ((0, -1), (slice(half), slice(None, -half - 1, -1)))
-    return all((light[_along(axis, one)] == light[_along(axis, other)]).all() for one, other in (ends, halves))
+    ends = (0, -1)
+    halves = (slice(half), slice(None, -half - 1, -1))
+    return all(
+        (light[_along(axis, one)] == light[_along(axis, other)]).all()
+        for one, other in (ends, halves)
+    )
 
 
-def _folded(light: Array, drive: Array, axes: Iterable[int]) -> tuple[Array, Array, list[tuple[int, Array]]]:
-    """What of light nothing mirrors, the drive of that, and each axis along which a drive is to be mirrored."""
+def _folded(
+    light: Array, drive: Array, axes: Iterable[int]
+) -> tuple[Array, Array, list[tuple[int, Array]]]:
+    """What of light nothing mirrors, the drive of that, and each axis along which a drive is to be
+    mirrored.
+    """
     folds = []
     for axis in axes if isinstance(light, np.ndarray) else ():
         if _mirrors_itself(light, axis):
             folds.append((axis, drive))
             near = _along(axis, slice(-(-light.shape[axis] // 2)))
-            light, drive = light[near], drive[near]
+            light = light[near]
+            drive = drive[near]
     return light, drive, folds
 
 
@@ -133,22 +170,24 @@ class Display:
     peak : float
         Luminance of full white without reflections, cd/m².
     black : float or (red, green, blue)
-        Luminance at drive 0 without reflections, cd/m²; or, where black is not neutral, linear RGB light.
+        Luminance at drive 0 without reflections, cd/m²; or, where black is not neutral, linear RGB
+        light.
     ambient : float
         Illuminance on the screen, lux.
     reflectivity : float
         Diffuse reflectance of the screen, 0 to 1.
     eotf : "srgb", "linear", float or pairs
-        Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
-        (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated by PCHIP (monotone cubics).
-        Three of these where the guns differ: red, green, blue.
+        Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured
+        table of (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated
+        by PCHIP (monotone cubics). Three of these where the guns differ: red, green, blue.
     primaries : str or 4 x 2, 4 x 3 or 3 x 3 sequence of float
-        Measured CIE 1931 (x, y) or (X, Y, Z) of red, green, blue and white, without the light at drive 0; white may be
-        left out of (X, Y, Z), and is their sum. Or a colour space whose primaries and white the display has: "sRGB";
-        "PerceptualTests", a laboratory CRT; or any name in colour-science's ``RGB_COLOURSPACES``, for example
-        "Display P3" or "ITU-R BT.2020".
+        Measured CIE 1931 (x, y) or (X, Y, Z) of red, green, blue and white, without the light at
+        drive 0; white may be left out of (X, Y, Z), and is their sum. Or a colour space whose
+        primaries and white the display has: "sRGB"; "PerceptualTests", a laboratory CRT; or any
+        name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
     extended : bool
-        Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
+        Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too
+        bright.
 
     Examples
     --------
@@ -179,15 +218,20 @@ class Display:
         object.__setattr__(self, "primaries", _checked_primaries(self.primaries))
         if not self.span > 0:
             raise InputError(
-                f"display peak {self.peak:g} cd/m² is not above its black level of {self.peak - self.span:g} cd/m²"
+                f"display peak {self.peak:g} cd/m² is not above its black level of "
+                f"{self.peak - self.span:g} cd/m²"
             )
         if self.reflectivity > 1:
-            raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
+            raise InputError(
+                f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of "
+                "the light"
+            )
         object.__setattr__(self, "eotf", checked_eotfs(self.eotf))
 
     @classmethod
     def preset(cls, name: str) -> Display:
-        """A display of the catalogue (``display_presets.toml``): "reference_400", "office_lcd", "crt" ...
+        """A display of the catalogue (``display_presets.toml``): "reference_400", "office_lcd",
+        "crt" ...
 
         >>> Display.preset("office_lcd").peak
         200.0
@@ -216,7 +260,11 @@ class Display:
         drive = np.linspace(0, 1, 65)
         light = np.asarray(self.decode(np.stack([drive] * 3, axis=-1)[None]))[0, :, 0]
         axes = ("drive", "luminance (cd/m²)")
-        values = self.to_dict() if isinstance(self.eotf, str | float) else self.to_dict() | {"eotf": "measured"}
+        values = (
+            self.to_dict()
+            if isinstance(self.eotf, str | float)
+            else self.to_dict() | {"eotf": "measured"}
+        )
         return html.beside([html.curve(drive, light, axes), html.fields(values, "Display")])
 
     @property
@@ -232,7 +280,9 @@ class Display:
 
     @cached_property
     def by_gun(self) -> bool:
-        """Whether the guns differ in curve or black; then a grey plane of drive has no one light."""
+        """Whether the guns differ in curve or black; then a grey plane of drive has no one
+        light.
+        """
         return isinstance(self.black, tuple) or _are_three(self.eotf)
 
     @property
@@ -277,7 +327,9 @@ class Display:
         """Matrix from LMS of a named observer to linear RGB light."""
         return self.xyz_to_rgb @ cone_observer(observer).to_xyz
 
-    def light(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Array:
+    def light(
+        self, image: Shown | Array, space: str | None = None, observer: str | None = None
+    ) -> Array:
         """Linear RGB light of an image, cd/m² a channel; one plane ``(..., H, W)`` stands for grey.
 
         Parameters
@@ -291,19 +343,31 @@ class Display:
         if space not in ("xyz", "lms", "rgb"):
             raise unknown_name("space", space, ("luminance", "xyz", "lms", "rgb"))
         if pixels.ndim < 1 or pixels.shape[-1] != 3:
-            raise InputError(f"an image in {space} has a last axis of 3; this one has shape {tuple(pixels.shape)}")
+            raise InputError(
+                f"an image in {space} has a last axis of 3; this one has shape "
+                f"{tuple(pixels.shape)}"
+            )
         if space == "rgb":
             return pixels
         xp = array_namespace(pixels)
         matrix = self.xyz_to_rgb if space == "xyz" else self.lms_to_rgb(observer)
-        # Plane by plane, as stimuli lie in memory: products of rows of three numbers take three times as long.
+        # Plane by plane, as stimuli lie in memory: products of rows of three numbers take three
+        # times as long.
         colour = -min(pixels.ndim, 3)
         planes = xp.moveaxis(pixels, -1, colour)
-        flat = planes.reshape((*planes.shape[:colour], 3, math.prod(planes.shape[colour + 1 :] if colour < -1 else ())))
+        flat = planes.reshape(
+            (
+                *planes.shape[:colour],
+                3,
+                math.prod(planes.shape[colour + 1 :] if colour < -1 else ()),
+            )
+        )
         light = xp.asarray(matrix, dtype=pixels.dtype, device=pixels.device) @ flat
         return xp.moveaxis(light.reshape(planes.shape), colour, -1)
 
-    def gamut(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Gamut:
+    def gamut(
+        self, image: Shown | Array, space: str | None = None, observer: str | None = None
+    ) -> Gamut:
         """How far an image stays inside what this display can show.
 
         Parameters
@@ -322,12 +386,22 @@ class Display:
             return _together(gun.gamut(plane) for gun, plane in planes)
         xp = array_namespace(light)
         tolerance = _SNAP[_dtype_name(light)] * self.peak
-        darkest, brightest = float(xp.min(light)), float(xp.max(light))
+        darkest = float(xp.min(light))
+        brightest = float(xp.max(light))
         if not (math.isfinite(darkest) and math.isfinite(brightest)):
-            raise InputError("the image holds NaN or infinite light; every pixel must be a finite number of cd/m²")
+            raise InputError(
+                "the image holds NaN or infinite light; every pixel must be a finite number of "
+                "cd/m²"
+            )
         # Counting costs two passes over the image; most images are inside and need none.
-        below = int(xp.sum(light < self.floor - tolerance)) if darkest < self.floor - tolerance else 0
-        above = int(xp.sum(light > self.ceiling + tolerance)) if brightest > self.ceiling + tolerance else 0
+        below = (
+            int(xp.sum(light < self.floor - tolerance)) if darkest < self.floor - tolerance else 0
+        )
+        above = (
+            int(xp.sum(light > self.ceiling + tolerance))
+            if brightest > self.ceiling + tolerance
+            else 0
+        )
         margin = min(darkest - self.floor, self.ceiling - brightest) / self.span
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
 
@@ -352,7 +426,9 @@ class Display:
         """
         light = np.asarray(self.light(pixels, space, observer))
         if self.by_gun and space != "luminance":
-            each = (gun.holds(light[..., k], "luminance", observer) for k, gun in enumerate(self.guns))
+            each = (
+                gun.holds(light[..., k], "luminance", observer) for k, gun in enumerate(self.guns)
+            )
             return np.asarray(np.logical_and.reduce([*each]))
         tolerance = _SNAP[_dtype_name(light)] * self.peak
         inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
@@ -372,28 +448,32 @@ class Display:
         Parameters
         ----------
         image : Stimulus or array_like
-            A stimulus, or pixels: luminance (..., H, W) in cd/m², or (..., H, W, 3) in the given space.
+            A stimulus, or pixels: luminance (..., H, W) in cd/m², or (..., H, W, 3) in the given
+            space.
         space : {"luminance", "xyz", "lms", "rgb"}, optional
-            What the pixels of a bare array are; "luminance" by default. "rgb" is linear RGB light in cd/m².
+            What the pixels of a bare array are; "luminance" by default. "rgb" is linear RGB light
+            in cd/m².
         observer : str, optional
             Cone observer of LMS pixels; a stimulus knows its own.
         clip : bool
             Show the nearest possible light where the image leaves the gamut, instead of raising.
             `gamut` counts what was clipped.
         dtype : {"float32", "float64"}
-            Precision of the drive values. They are computed in that of the pixels: of float64 pixels, drive in float32
-            is rounded once; of float32 pixels it is right to 2e-7.
+            Precision of the drive values. They are computed in that of the pixels: of float64
+            pixels, drive in float32 is rounded once; of float32 pixels it is right to 2e-7.
 
         Returns
         -------
         array, shape (..., H, W, 3)
-            Drive in [0, 1] (above 1 only on an extended-range display). A grey image comes as a read-only view whose
-            three channels share one plane of memory, unless guns differ; copy it to write to it.
+            Drive in [0, 1] (above 1 only on an extended-range display). A grey image comes as a
+            read-only view whose three channels share one plane of memory, unless guns differ; copy
+            it to write to it.
 
         Raises
         ------
         GamutError
-            If some light is below the display's floor or above its ceiling: by how much, where, and what would fit.
+            If some light is below the display's floor or above its ceiling: by how much, where, and
+            what would fit.
 
         Examples
         --------
@@ -412,7 +492,10 @@ class Display:
             if inside.outside and not clip:
                 raise GamutError(self._refusal(inside, image))
             planes = zip(self.guns, _planes(light, pixels, space), strict=True)
-            return xp.stack([gun.encode(plane, clip=True, dtype=dtype)[..., 0] for gun, plane in planes], axis=-1)
+            return xp.stack(
+                [gun.encode(plane, clip=True, dtype=dtype)[..., 0] for gun, plane in planes],
+                axis=-1,
+            )
         # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
         drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
         for some, out in _a_few(pixels, drive, 2 if space == "luminance" else 3):
@@ -433,7 +516,8 @@ class Display:
     def decode(self, drive: Array) -> Array:
         """Linear RGB light that drive values in [0, 1] make, cd/m² a channel, reflections included.
 
-        Computed value by value in the precision given; the array may have any shape, but (..., 3) where guns differ.
+        Computed value by value in the precision given; the array may have any shape, but (..., 3)
+        where guns differ.
 
         >>> float(Display(peak=100, black=1).decode(0.0))
         1.0
@@ -443,7 +527,8 @@ class Display:
         if self.by_gun:
             if values.ndim == 0 or values.shape[-1] != 3:
                 raise InputError(
-                    f"drive of shape {tuple(values.shape)} is grey, and the guns of this display differ; give red, "
+                    f"drive of shape {tuple(values.shape)} is grey, and the guns of this "
+                    "display differ; give red, "
                     "green and blue as its last axis"
                 )
             light = [gun.decode(values[..., k]) for k, gun in enumerate(self.guns)]
@@ -454,15 +539,22 @@ class Display:
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values of shape (..., 3) make, cd/m²."""
         light = self.decode(drive)
-        return light @ array_namespace(light).asarray(self.rgb_to_xyz[1], dtype=light.dtype, device=light.device)
+        return light @ array_namespace(light).asarray(
+            self.rgb_to_xyz[1], dtype=light.dtype, device=light.device
+        )
 
     def max_contrast(
-        self, luminance: float, direction: Direction = "achromatic", *, observer: str = "cie2006_led_lcd"
+        self,
+        luminance: float,
+        direction: Direction = "achromatic",
+        *,
+        observer: str = "cie2006_led_lcd",
     ) -> float:
-        """The largest contrast of a modulation about a D65 background that stays in gamut on both sides.
+        """The largest contrast of a modulation about a D65 background that stays in gamut on both
+        sides.
 
-        Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the background itself is at or
-        outside the limits.
+        Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the
+        background itself is at or outside the limits.
 
         Parameters
         ----------
@@ -497,8 +589,10 @@ class Display:
         scale = self._fitting_scale(image)
         remedy = f"lower the contrast to at most {scale:.4g} of what it is, " if scale else ""
         return (
-            f"light of {worst:g} cd/m² is {side} what this display shows ({self.floor:g} to {self.ceiling:g} cd/m²), "
-            f"in {100 * gamut.outside / gamut.values:.3g} % of the values; {remedy}choose a display with more range, "
+            f"light of {worst:g} cd/m² is {side} what this display shows ({self.floor:g} to "
+            f"{self.ceiling:g} cd/m²), "
+            f"in {100 * gamut.outside / gamut.values:.3g} % of the values; {remedy}choose a "
+            "display with more range, "
             "or pass clip=True to show the nearest light"
         )
 
@@ -509,9 +603,13 @@ class Display:
             return 0.0
         light = np.asarray(self.light(image))
         centre = np.asarray(self.light(background))
-        up, down = np.max(light - centre), np.max(centre - light)
-        room_up, room_down = self.ceiling - float(np.max(centre)), float(np.min(centre)) - self.floor
-        ratios = [room / change for room, change in ((room_up, up), (room_down, down)) if change > 0]
+        up = np.max(light - centre)
+        down = np.max(centre - light)
+        room_up = self.ceiling - float(np.max(centre))
+        room_down = float(np.min(centre)) - self.floor
+        ratios = [
+            room / change for room, change in ((room_up, up), (room_down, down)) if change > 0
+        ]
         return max(0.0, float(min(ratios, default=0.0)))
 
     def _encode_light(self, light: Array, gamut: Gamut, drive: Array) -> None:
@@ -551,7 +649,8 @@ class Display:
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
-    """Resolution of a display at the centre of gaze, ppd as stimuli take it: 1 / (2 atan(pitch / (2 distance))).
+    """Resolution of a display at the centre of gaze, ppd as stimuli take it: 1 / (2 atan(pitch / (2
+    distance))).
 
     Parameters
     ----------
@@ -575,7 +674,9 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
     """
     for name, length in (("pixel pitch", pixel_pitch), ("viewing distance", distance)):
         if not (math.isfinite(length) and length > 0):
-            raise InputError(f"{name} is {length}; give a finite length above 0, both in the same unit")
+            raise InputError(
+                f"{name} is {length}; give a finite length above 0, both in the same unit"
+            )
     ppd = 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
     if pixel_pitch > distance:
         raise InputError(
@@ -584,8 +685,10 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
         )
     if not _FEWEST_PPD <= ppd <= _MOST_PPD:
         raise InputError(
-            f"a pixel of {pixel_pitch:g} seen from {distance:g} gives {ppd:.3g} pixels per degree, and screens have "
-            f"{_FEWEST_PPD:g} to {_MOST_PPD:g}; give the width of one pixel, not of the screen, and both lengths in "
+            f"a pixel of {pixel_pitch:g} seen from {distance:g} gives {ppd:.3g} pixels per "
+            "degree, and screens have "
+            f"{_FEWEST_PPD:g} to {_MOST_PPD:g}; give the width of one pixel, not of the screen, "
+            "and both lengths in "
             "one unit: pixels_per_degree(pixel_pitch, distance)"
         )
     return ppd
@@ -600,7 +703,9 @@ def display_presets() -> dict[str, dict[str, Any]]:
     >>> display_presets()["reference_400"]["peak"]
     400.0
     """
-    return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8")
+    )
 
 
 def _checked_number(name: str, value: Any) -> float:
@@ -615,14 +720,19 @@ def _checked_black(given: Any) -> float | tuple[float, float, float]:
     if not isinstance(given, list | tuple | np.ndarray):
         return _checked_number("black", given)
     if len(given) != 3:
-        raise InputError(f"display black has {len(given)} numbers; give one, or those of red, green and blue in cd/m²")
+        raise InputError(
+            f"display black has {len(given)} numbers; give one, or those of red, green and blue "
+            "in cd/m²"
+        )
     red, green, blue = (_checked_number("black", each) for each in given)
     return red if red == green == blue else (red, green, blue)
 
 
 def _are_three(eotf: Any) -> bool:
     """Whether these are the curves of three guns, and no table of pairs."""
-    return isinstance(eotf, tuple) and not all(isinstance(e, tuple) and isinstance(e[0], float) for e in eotf)
+    return isinstance(eotf, tuple) and not all(
+        isinstance(e, tuple) and isinstance(e[0], float) for e in eotf
+    )
 
 
 def _planes(light: Array, image: Shown | Array, space: str | None) -> tuple[Array, ...]:
@@ -648,19 +758,23 @@ def _checked_primaries(given: Any) -> Primaries:
     if isinstance(given, str):
         _primaries(given)
         return given
-    if isinstance(given, list | tuple | np.ndarray) and all(np.shape(each) == (3,) for each in given):
+    if isinstance(given, list | tuple | np.ndarray) and all(
+        np.shape(each) == (3,) for each in given
+    ):
         given = _chromaticities(given)
     if not isinstance(given, list | tuple | np.ndarray) or len(given) != 4:
         raise InputError(
-            f"display primaries are {repr(given)[:80]}; give a name, such as 'sRGB', or (x, y) of red, green, blue "
+            f"display primaries are {repr(given)[:80]}; give a name, such as 'sRGB', or (x, y) "
+            "of red, green, blue "
             "and white"
         )
     *guns, white = (chromaticity("primaries", each, 2) for each in given)
-    columns = np.stack([white_xyz(each) for each in guns], axis=1)
+    columns = np.stack([white_xyz(gun) for gun in guns], axis=1)
     flat = abs(np.linalg.det(columns)) < 1e-6 * math.prod(np.linalg.norm(columns, axis=0))
     if flat or not (np.linalg.solve(columns, white_xyz(white)) > 0).all():
         raise InputError(
-            f"display primaries {(*guns, white)} do not mix to their white; give (x, y) of red, green, blue and white, "
+            f"display primaries {(*guns, white)} do not mix to their white; give (x, y) of red, "
+            "green, blue and white, "
             "the last within the triangle of the others"
         )
     return (*guns, white)
@@ -672,7 +786,9 @@ def _chromaticities(given: Any) -> Any:
     if len(xyz) == 3:
         xyz.append(tuple(map(sum, zip(*xyz, strict=True))))
     if not all(min(each) >= 0 < sum(each) for each in xyz):
-        raise InputError(f"display primaries are {repr(given)[:80]}; X, Y and Z of a light are not below 0")
+        raise InputError(
+            f"display primaries are {repr(given)[:80]}; X, Y and Z of a light are not below 0"
+        )
     return [(x / (x + y + z), y / (x + y + z)) for x, y, z in xyz]
 
 
@@ -684,10 +800,14 @@ def _primaries(name: Primaries) -> tuple[tuple[tuple[float, ...], ...], tuple[fl
         return SRGB_PRIMARIES, "D65"
     if name == "PerceptualTests":
         channels = np.array(_PERCEPTUAL_TESTS_XYZ)
-        x_y = [(float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in (*channels, channels.sum(axis=0))]
+        x_y = [
+            (float(x / (x + y + z)), float(y / (x + y + z)))
+            for x, y, z in (*channels, channels.sum(axis=0))
+        ]
         return tuple(x_y[:3]), x_y[3]
     try:
-        # colour-science changes how numpy prints arrays when it is imported; that is not ours to change.
+        # colour-science changes how numpy prints arrays when it is imported; that is not ours to
+        # change.
         with np.printoptions():
             import colour
     except ImportError:
@@ -702,8 +822,12 @@ def _primaries(name: Primaries) -> tuple[tuple[tuple[float, ...], ...], tuple[fl
     return tuple((float(a), float(b)) for a, b in space.primaries), (x, y)
 
 
-def _pixels(image: Shown | Array, space: str | None, observer: str | None) -> tuple[Array, str, str]:
-    """Pixels, their space and observer, of a stimulus (which knows) or a bare array (which is told)."""
+def _pixels(
+    image: Shown | Array, space: str | None, observer: str | None
+) -> tuple[Array, str, str]:
+    """Pixels, their space and observer, of a stimulus (which knows) or a bare array (which is
+    told).
+    """
     if hasattr(image, "pixels"):
         if space is not None:
             raise InputError("a stimulus knows its own space; give space only with a bare array")

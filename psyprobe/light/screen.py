@@ -1,4 +1,6 @@
-"""A measured screen: a display from what a meter read, with what the readings say about themselves."""
+"""A measured screen: a display from what a meter read, with what the readings say about
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,13 @@ from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.light.display import Display
 from psyprobe.light.readings import GUNS, Readings, read_readings
 
-#: What readings may scatter, as a fraction of the light, and of the peak where there is next to no light.
-_NOISE, _NOISE_OF_PEAK = 0.02, 1e-4
+#: What readings may scatter, as a fraction of the light, and of the peak where there is next to no
+#: light.
+_NOISE = 0.02
+_NOISE_OF_PEAK = 1e-4
 
-#: How far guns may be from adding up to white, as a fraction of its range, and the curve of a gun from that of white.
+#: How far guns may be from adding up to white, as a fraction of its range, and the curve of a gun
+#: from that of white.
 _GUNS_DIFFER = 0.02
 
 #: Curves of guns that are less apart than this are one, as a fraction of the range.
@@ -36,14 +41,18 @@ class Screen:
     display: Display
     #: Drives of white at which it was measured.
     points: int
-    #: How far each inner point lies from the curve through all others: root mean square, as a fraction of the range;
-    #: of the worst gun where each has its curve. None where no curve was measured.
+    #: How far each inner point lies from the curve through all others: root mean square, as a
+    #: fraction of the range; of the worst gun where each has its curve. None where no curve was
+    #: measured.
     residual: float | None
-    #: Largest departure of a reading from the mean at its drive, as a fraction of it; 0 without repeats.
+    #: Largest departure of a reading from the mean at its drive, as a fraction of it; 0 without
+    #: repeats.
     repeats: float
-    #: Largest departure of the sum of the guns from white, as a fraction of the range; None where it was not measured.
+    #: Largest departure of the sum of the guns from white, as a fraction of the range; None where
+    #: it was not measured.
     additivity: float | None = None
-    #: Largest departure of a gun's relative light from that of white; None where it was not measured.
+    #: Largest departure of a gun's relative light from that of white; None where it was not
+    #: measured.
     gun_curves: float | None = None
     #: Pixels per degree, where the file says how large the screen is and how far away.
     ppd: float | None = None
@@ -52,7 +61,10 @@ class Screen:
         dark = self.display.peak - self.display.span
         told = [f"{self.points} points from {dark:.6g} to {self.display.peak:.6g} cd/m²"]
         if self.residual is not None:
-            told.append(f"each {100 * self.residual:.2g} % of the range from the curve through the others (RMS)")
+            told.append(
+                f"each {100 * self.residual:.2g} % of the range from the curve through the "
+                "others (RMS)"
+            )
         told.append(f"repeats within {100 * self.repeats:.2g} %")
         if self.additivity is not None:
             told.append(f"guns add up to white within {100 * self.additivity:.2g} % of the range")
@@ -73,25 +85,29 @@ def read_screen(
     Parameters
     ----------
     path : str or Path
-        A table with a header: ``drive`` from 0 to 1, or ``code`` from 0 to full drive (255, 1023, 4095 or 65535); what
-        was read, as ``luminance_cd_m2``, as ``X,Y,Z`` or ``x,y,Y`` (cd/m²), or as a column for each wavelength in nm
-        (W/(sr m² nm)); and, if guns were measured alone, ``gun``: white, red, green, blue or black. At least 8 drives
-        of white, 0 and full drive among them; rows of the same drive are repeats, of which the mean is taken. Or a
-        table of spectra at full drive, ``wavelength_nm`` and a column for each gun. Or the JSON of a PsychoPy monitor.
+        A table with a header: ``drive`` from 0 to 1, or ``code`` from 0 to full drive (255, 1023,
+        4095 or 65535); what was read, as ``luminance_cd_m2``, as ``X,Y,Z`` or ``x,y,Y`` (cd/m²), or
+        as a column for each wavelength in nm (W/(sr m² nm)); and, if guns were measured alone,
+        ``gun``: white, red, green, blue or black. At least 8 drives of white, 0 and full drive
+        among them; rows of the same drive are repeats, of which the mean is taken. Or a table of
+        spectra at full drive, ``wavelength_nm`` and a column for each gun. Or the JSON of a
+        PsychoPy monitor.
     spectra : str or Path, optional
         A second table, of which primaries and white are taken.
     cmfs : {"cie1931", "cie2006"}
-        Colour matching functions that turn spectra into XYZ. Cone observer "cie2006" expects those of 2006.
+        Colour matching functions that turn spectra into XYZ. Cone observer "cie2006" expects those
+        of 2006.
     **besides
-        What the table does not say: ambient, reflectivity, primaries, as `Display` takes them; eotf where no curve was
-        measured.
+        What the table does not say: ambient, reflectivity, primaries, as `Display` takes them; eotf
+        where no curve was measured.
 
     Returns
     -------
     Screen
-        Its `display` passes through the means, by PCHIP. Light that falls with drive by no more than noise (2 % of the
-        light, or 0.01 % of the peak) is pooled. Guns measured at as many drives have curves of their own where these
-        differ by more than 0.5 % of the range; XYZ of black give each gun its black.
+        Its `display` passes through the means, by PCHIP. Light that falls with drive by no more
+        than noise (2 % of the light, or 0.01 % of the peak) is pooled. Guns measured at as many
+        drives have curves of their own where these differ by more than 0.5 % of the range; XYZ of
+        black give each gun its black.
 
     Raises
     ------
@@ -101,8 +117,8 @@ def read_screen(
     Warns
     -----
     ConditionWarning
-        If repeats differ by more than noise, or the guns do not add up to white within 2 % of its range; or if a few
-        readings of a gun are as far from white's curve, which stands for it.
+        If repeats differ by more than noise, or the guns do not add up to white within 2 % of its
+        range; or if a few readings of a gun are as far from white's curve, which stands for it.
 
     Examples
     --------
@@ -120,7 +136,9 @@ def read_screen(
     """
     read = read_readings(path, cmfs)
     readings = _with_white(read)
-    name, drive, light = readings.name, readings.drive, readings.luminance
+    name = readings.name
+    drive = readings.drive
+    light = readings.luminance
     white = readings.gun == "white"
     levels, means, counts = _means(drive[white], light[white])
     noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max(initial=0.0))
@@ -128,18 +146,24 @@ def read_screen(
     if "primaries" not in told and (primaries := _primaries(readings, spectra, cmfs)):
         told["primaries"] = primaries
     residual: float | None = None
-    additivity, gun_curves = _guns(drive, light, readings.gun, levels, means) if len(levels) > 1 else (None, None)
+    additivity, gun_curves = (
+        _guns(drive, light, readings.gun, levels, means) if len(levels) > 1 else (None, None)
+    )
     # White that is their sum says nothing of how guns add up.
     additivity = additivity if readings is read else None
     if readings.eotf is None and not ("eotf" in told and len(levels) < _FEWEST):
         if "eotf" in told:
             raise InputError(f"an eotf is given, and {name} measures it; leave one out")
         _check_levels(levels, name)
-        levels, means, residual, told["eotf"] = _curves(readings, levels, means, counts, noise, gun_curves)
+        levels, means, residual, told["eotf"] = _curves(
+            readings, levels, means, counts, noise, gun_curves
+        )
     elif readings.eotf is not None:
         told.setdefault("eotf", readings.eotf)
     if not len(levels) or levels[-1] != 1:
-        raise InputError(f"{name} has no white at full drive; measure it, or red, green and blue alone")
+        raise InputError(
+            f"{name} has no white at full drive; measure it, or red, green and blue alone"
+        )
     black = float(means[0]) if levels[0] == 0 else 0.0
     told |= {"peak": float(means[-1]), "black": black}
     if (by_gun := _black_by_gun(readings, told)) is not None:
@@ -150,12 +174,16 @@ def read_screen(
     place = np.searchsorted(every, drive[white])
     off = np.abs(light[white] - mean_of[place])
     share = off / mean_of[place]
-    screen = Screen(display, len(every), residual, float(share.max()), additivity, gun_curves, readings.ppd)
+    screen = Screen(
+        display, len(every), residual, float(share.max()), additivity, gun_curves, readings.ppd
+    )
     _warn_of(screen, name, drive[white], off / np.maximum(noise, 1e-300)[place], share)
     return screen
 
 
-def _warn_of(screen: Screen, name: str, drive: FloatArray, noises: FloatArray, share: FloatArray) -> None:
+def _warn_of(
+    screen: Screen, name: str, drive: FloatArray, noises: FloatArray, share: FloatArray
+) -> None:
     if (noises > 1).any():
         worst = int(np.argmax(noises))
         _warn(
@@ -164,18 +192,25 @@ def _warn_of(screen: Screen, name: str, drive: FloatArray, noises: FloatArray, s
         )
     if screen.additivity is not None and screen.additivity > _GUNS_DIFFER:
         _warn(
-            f"{name}: red, green and blue add up to {100 * screen.additivity:.2g} % of the range more or less than "
+            f"{name}: red, green and blue add up to {100 * screen.additivity:.2g} % of the "
+            "range more or less than "
             "white; colours on this screen will not be what was asked"
         )
-    if screen.gun_curves is not None and screen.gun_curves > _GUNS_DIFFER and not screen.display.by_gun:
+    if (
+        screen.gun_curves is not None
+        and screen.gun_curves > _GUNS_DIFFER
+        and not screen.display.by_gun
+    ):
         _warn(
-            f"{name}: the curve of a gun is {100 * screen.gun_curves:.2g} % of its range off that of white, which "
+            f"{name}: the curve of a gun is {100 * screen.gun_curves:.2g} % of its range off "
+            "that of white, which "
             f"stands for all three; measure each gun at {_FEWEST} drives or more"
         )
 
 
 def display_of(values: Mapping[str, Any], folder: Path) -> Display:
-    """The display of a table ``[display]``: fields of `Display`, or ``table``, a file of the folder, and the rest.
+    """The display of a table ``[display]``: fields of `Display`, or ``table``, a file of the
+    folder, and the rest.
 
     >>> display_of({"peak": 200, "black": 0.2}, Path()).peak
     200.0
@@ -184,7 +219,9 @@ def display_of(values: Mapping[str, Any], folder: Path) -> Display:
         return Display.from_dict(values)
     for key in ("peak", "black"):
         if key in values:
-            raise InputError(f"display.{key} is given, and so is display.table, which measures it; leave one out")
+            raise InputError(
+                f"display.{key} is given, and so is display.table, which measures it; leave one out"
+            )
     rest = {key: value for key, value in values.items() if key != "table"}
     for key in ("table", "spectra"):
         if not isinstance(values.get(key, ""), str):
@@ -205,9 +242,19 @@ def _with_white(readings: Readings) -> Readings:
         return readings
     dark = readings.drive == 0
     black = readings.luminance[dark].mean() if dark.any() else 0.0
-    black_xyz = 0.0 if readings.xyz is None else readings.xyz[dark].mean(axis=0) if dark.any() else np.zeros(3)
-    shared = set.intersection(*(set(readings.drive[readings.gun == gun].tolist()) for gun in GUNS)) - {0.0}
-    drive, light, xyz = [*readings.drive], [*readings.luminance], [*(readings.xyz if readings.xyz is not None else ())]
+    black_xyz = (
+        0.0
+        if readings.xyz is None
+        else readings.xyz[dark].mean(axis=0)
+        if dark.any()
+        else np.zeros(3)
+    )
+    shared = set.intersection(
+        *(set(readings.drive[readings.gun == gun].tolist()) for gun in GUNS)
+    ) - {0.0}
+    drive = [*readings.drive]
+    light = [*readings.luminance]
+    xyz = [*(readings.xyz if readings.xyz is not None else ())]
     gun = [*readings.gun]
     for level in sorted(shared):
         at = [(readings.gun == name) & (readings.drive == level) for name in GUNS]
@@ -217,10 +264,14 @@ def _with_white(readings: Readings) -> Readings:
         if readings.xyz is not None:
             xyz.append(sum(readings.xyz[each].mean(axis=0) for each in at) - 2 * black_xyz)
     if dark.any() and not (readings.drive[white] == 0).any():
-        drive, light, gun = [*drive, 0.0], [*light, float(black)], [*gun, "white"]
+        drive = [*drive, 0.0]
+        light = [*light, float(black)]
+        gun = [*gun, "white"]
         xyz += [black_xyz] if readings.xyz is not None else []
     colours = None if readings.xyz is None else np.array(xyz)
-    return replace(readings, gun=np.array(gun), drive=np.array(drive), luminance=np.array(light), xyz=colours)
+    return replace(
+        readings, gun=np.array(gun), drive=np.array(drive), luminance=np.array(light), xyz=colours
+    )
 
 
 def _primaries(readings: Readings, spectra: str | Path | None, cmfs: str) -> Any:
@@ -255,11 +306,15 @@ def _curves(
 
 
 def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
-    """The curve of one gun, from the black of the screen on; None where it was measured at too few drives."""
+    """The curve of one gun, from the black of the screen on; None where it was measured at too few
+    drives.
+    """
     mine = readings.gun == gun
     levels, means, counts = _means(readings.drive[mine], readings.luminance[mine])
     if len(levels) and levels[0] > 0:
-        levels, means, counts = np.append(0.0, levels), np.append(black, means), np.append(1.0, counts)
+        levels = np.append(0.0, levels)
+        means = np.append(black, means)
+        counts = np.append(1.0, counts)
     if len(levels) < _FEWEST or levels[0] != 0 or levels[-1] != 1:
         return None
     noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max())
@@ -272,14 +327,18 @@ def _relative(knots: FloatArray, heights: FloatArray) -> tuple[tuple[float, floa
 
 
 def _black_by_gun(readings: Readings, told: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """Linear RGB light at drive 0, of its XYZ; None where it is not known or is as neutral as the meter can tell."""
+    """Linear RGB light at drive 0, of its XYZ; None where it is not known or is as neutral as the
+    meter can tell.
+    """
     primaries = told.get("primaries")
     dark = (readings.gun == "white") & (readings.drive == 0)
     if readings.xyz is None or not dark.any() or primaries is None:
         return None
     to_xyz = Display(primaries=primaries).rgb_to_xyz
     light = np.linalg.inv(to_xyz) @ readings.xyz[dark].mean(axis=0)
-    if np.abs(light - told["black"]).max() <= max(_NOISE * told["black"], _NOISE_OF_PEAK * told["peak"] / 10):
+    if np.abs(light - told["black"]).max() <= max(
+        _NOISE * told["black"], _NOISE_OF_PEAK * told["peak"] / 10
+    ):
         return None
     light = np.maximum(light, 0.0)
     weight = to_xyz[1] @ light
@@ -296,18 +355,22 @@ def _means(drive: FloatArray, light: FloatArray) -> tuple[FloatArray, FloatArray
 def _check_levels(levels: FloatArray, name: str) -> None:
     if len(levels) < _FEWEST:
         raise InputError(
-            f"{name} has white at {len(levels)} drives; give at least {_FEWEST}, from black to full drive, 17 are good"
+            f"{name} has white at {len(levels)} drives; give at least {_FEWEST}, from black to "
+            "full drive, 17 are good"
         )
     if levels[0] != 0 or levels[-1] != 1:
         raise InputError(
-            f"{name} has white from drive {levels[0]:g} to {levels[-1]:g}; measure at 0 (black) and at full drive too"
+            f"{name} has white from drive {levels[0]:g} to {levels[-1]:g}; measure at 0 (black) "
+            "and at full drive too"
         )
 
 
 def _rising(
     levels: FloatArray, means: FloatArray, counts: FloatArray, noise: FloatArray, name: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Points that rise strictly: neighbours that do not are pooled (isotonic regression), where noise explains them."""
+    """Points that rise strictly: neighbours that do not are pooled (isotonic regression), where
+    noise explains them.
+    """
     pools: list[tuple[float, float, int]] = []  # light, readings, points
     for light, count in zip(means, counts, strict=True):
         pools.append((float(light), float(count), 1))
@@ -319,17 +382,22 @@ def _rising(
     if (off > noise).any():
         at = int(np.argmax(off / noise))
         raise InputError(
-            f"{name}: luminance falls as drive rises about drive {levels[at]:g} ({means[at]:g} cd/m²), by more than "
+            f"{name}: luminance falls as drive rises about drive {levels[at]:g} ({means[at]:g} "
+            "cd/m²), by more than "
             "readings scatter (2 %); a screen's light rises with drive: measure there again"
         )
     if len(heights) < _FEWEST:
         raise InputError(
-            f"{name} has {len(heights)} drives whose luminances differ; give at least {_FEWEST} that the meter "
+            f"{name} has {len(heights)} drives whose luminances differ; give at least {_FEWEST} "
+            "that the meter "
             "tells apart"
         )
     ends = np.cumsum(sizes)
-    knots = np.array([levels[end - size : end].mean() for end, size in zip(ends, sizes, strict=True)])
-    knots[0], knots[-1] = 0.0, 1.0
+    knots = np.array(
+        [levels[end - size : end].mean() for end, size in zip(ends, sizes, strict=True)]
+    )
+    knots[0] = 0.0
+    knots[-1] = 1.0
     return knots, heights
 
 
@@ -337,22 +405,32 @@ def _residual(knots: FloatArray, relative: FloatArray) -> float:
     from scipy.interpolate import PchipInterpolator
 
     inner = range(1, len(knots) - 1)
-    off = [PchipInterpolator(np.delete(knots, k), np.delete(relative, k))(knots[k]) - relative[k] for k in inner]
+    off = [
+        PchipInterpolator(np.delete(knots, k), np.delete(relative, k))(knots[k]) - relative[k]
+        for k in inner
+    ]
     return float(np.sqrt(np.mean(np.square(off))))
 
 
 def _guns(
     drive: FloatArray, light: FloatArray, gun: Any, levels: FloatArray, means: FloatArray
 ) -> tuple[float | None, float | None]:
-    """How far the guns are from adding up to white, and their curves from that of white, where they were measured."""
+    """How far the guns are from adding up to white, and their curves from that of white, where they
+    were measured.
+    """
     white = dict(zip(levels.tolist(), means.tolist(), strict=True))
-    black, span = means[0], means[-1] - means[0]
+    black = means[0]
+    span = means[-1] - means[0]
     guns = {}
     for name in GUNS:
         at, mean, _ = _means(drive[gun == name], light[gun == name])
         guns[name] = dict(zip(at.tolist(), mean.tolist(), strict=True))
     together = [at for at in white if all(at in found for found in guns.values())]
-    sums = [abs(sum(guns[name][at] for name in GUNS) - 2 * black - white[at]) / span for at in together if at > 0]
+    sums = [
+        abs(sum(guns[name][at] for name in GUNS) - 2 * black - white[at]) / span
+        for at in together
+        if at > 0
+    ]
     curves = [
         abs((found[at] - black) / (found[1.0] - black) - (white[at] - black) / span)
         for found in guns.values()

@@ -19,11 +19,14 @@ _PIECES = 64
 
 
 def _srgb_junction() -> float:
-    # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two branches cross
-    # at this point close by; with it the curve is continuous, monotone and exactly invertible.
+    # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two
+    # branches cross at this point close by; with it the curve is continuous, monotone and exactly
+    # invertible.
     x = 0.00313067
     for _ in range(60):
-        x -= (12.92 * x - 1.055 * x ** (1 / 2.4) + 0.055) / (12.92 - 1.055 / 2.4 * x ** (1 / 2.4 - 1))
+        x -= (12.92 * x - 1.055 * x ** (1 / 2.4) + 0.055) / (
+            12.92 - 1.055 / 2.4 * x ** (1 / 2.4 - 1)
+        )
     return x
 
 
@@ -32,21 +35,27 @@ SRGB_JUNCTION = _srgb_junction()
 
 
 def checked_eotf(eotf: Any) -> Eotf:
-    """A transfer function as a value that can be hashed, or an `InputError` that says what is wrong with it."""
+    """A transfer function as a value that can be hashed, or an `InputError` that says what is wrong
+    with it.
+    """
     if isinstance(eotf, str):
         if eotf not in ("srgb", "linear"):
             raise unknown_name("EOTF", eotf, ("srgb", "linear"))
         return eotf
     if isinstance(eotf, int | float) and not isinstance(eotf, bool):
         if not 0.2 <= eotf <= 10:
-            raise InputError(f"an EOTF exponent of {eotf} is not a display's; give 0.2 to 10 (2.2 is common)")
+            raise InputError(
+                f"an EOTF exponent of {eotf} is not a display's; give 0.2 to 10 (2.2 is common)"
+            )
         return float(eotf)
     try:
         table = np.asarray(eotf, float)
     except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
-        raise InputError('EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs')
+        raise InputError(
+            'EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs'
+        )
     if not (np.diff(table, axis=0) > 0).all() or table[0].any() or not np.all(table[-1] == 1):
         raise InputError("a measured EOTF must increase in both columns, from (0, 0) to (1, 1)")
     return tuple((float(a), float(b)) for a, b in table)
@@ -61,11 +70,16 @@ def checked_eotfs(eotf: Any) -> Eotf | tuple[Eotf, Eotf, Eotf]:
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2 and not any(isinstance(v, list | tuple) for v in value)
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and not any(isinstance(v, list | tuple) for v in value)
+    )
 
 
 def light_of_drive(drive: Array, eotf: Eotf) -> Array:
-    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on extended-range displays).
+    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on
+    extended-range displays).
 
     >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
     0.21404114048223255
@@ -125,8 +139,8 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
 def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
     """`drive_of_light` of sRGB from float64 to float32, rounded once, in half the time of a power.
 
-    With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is w^5 (1 + e)^(5/12),
-    whose series of three terms is exact to 1e-16.
+    With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is
+    w^5 (1 + e)^(5/12), whose series of three terms is exact to 1e-16.
     """
     branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
     seed = branch.astype(np.float32)
@@ -154,7 +168,9 @@ def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
 
 @cache
 def _curve(table: tuple[tuple[float, float], ...]) -> tuple[FloatArray, FloatArray]:
-    """PCHIP through a table as so many straight pieces, through its points: both directions are the same curve."""
+    """PCHIP through a table as so many straight pieces, through its points: both directions are the
+    same curve.
+    """
     from scipy.interpolate import PchipInterpolator
 
     drive, light = np.array(table).T

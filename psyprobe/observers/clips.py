@@ -1,6 +1,7 @@
 """Observers that take clips: a function or a torch module of one's own.
 
-They are handed shown clips, which are drawn a few frames at a time where that is enough, or all at once.
+They are handed shown clips, which are drawn a few frames at a time where that is enough, or all at
+once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.encoders.network import checked_device, exact_arithmetic, state_digest
-from psyprobe.observers.images import RAW_RANGE, check_finite, check_images, check_light, checked_size, is_grey_view
+from psyprobe.observers.images import (
+    RAW_RANGE,
+    check_finite,
+    check_images,
+    check_light,
+    checked_size,
+    is_grey_view,
+)
 from psyprobe.observers.registry import Card, Clips
 
 Function = Callable[..., Any]
@@ -27,16 +35,20 @@ def whole(clips: Clips) -> FloatArray:
 
 
 class FeaturesOfClips:
-    """A function from clips to features: ``function(clips)``, as in `psyprobe.observers.observer`."""
+    """A function from clips to features: ``function(clips)``, as in
+    `psyprobe.observers.observer`.
+    """
 
     def __init__(self, function: Function, card: Card, takes: tuple[str, ...] = ()) -> None:
-        self._function, self._takes = function, takes
+        self._function = function
+        self._takes = takes
         self.card = replace(card, clips=True)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Refuses still images."""
         raise InputError(
-            f"{self.card.name} takes clips (N, T, H, W, 3) and was given still images: show it a stimulus of a kind "
+            f"{self.card.name} takes clips (N, T, H, W, 3) and was given still images: show it "
+            "a stimulus of a kind "
             "such as flicker or drift"
         )
 
@@ -46,18 +58,21 @@ class FeaturesOfClips:
         Raises
         ------
         InputError
-            If the clips are not of its size, or the function returns something else than its card says.
+            If the clips are not of its size, or the function returns something else than its card
+            says.
         PsyprobeError
             If a feature is not finite.
         """
-        card, shown = self.card, whole(clips)
+        card = self.card
+        shown = whole(clips)
         frames = shown.reshape(-1, *shown.shape[2:])
         check_images(frames, card.name, input_size=card.input_size, pixel_range=RAW_RANGE)
         returned = self._function(shown, **{name: getattr(clips, name) for name in self._takes})
         named = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
         if set(named) != set(card.features):
             raise InputError(
-                f"{card.name} returned {sorted(named)} and its card says {sorted(card.features)}: name what it returns "
+                f"{card.name} returned {sorted(named)} and its card says "
+                f"{sorted(card.features)}: name what it returns "
                 "with features=(...)"
             )
         rows = {}
@@ -65,7 +80,8 @@ class FeaturesOfClips:
             values = _array(named[name])
             if values.ndim < 2 or len(values) != len(shown) or values.dtype.kind != "f":
                 raise InputError(
-                    f"{card.name}: {name!r} has shape {values.shape} and format {values.dtype} for {len(shown)} clips; "
+                    f"{card.name}: {name!r} has shape {values.shape} and format {values.dtype} "
+                    f"for {len(shown)} clips; "
                     "wanted is one row of floating-point numbers a clip"
                 )
             check_finite(card.name, name, values)
@@ -74,15 +90,20 @@ class FeaturesOfClips:
 
 
 class DifferenceOfClips:
-    """A function of two batches of clips: ``function(test, reference)``, as in `psyprobe.observers.observer`."""
+    """A function of two batches of clips: ``function(test, reference)``, as in
+    `psyprobe.observers.observer`.
+    """
 
     def __init__(self, function: Function, card: Card, takes: tuple[str, ...] = ()) -> None:
-        self._function, self._takes = function, takes
+        self._function = function
+        self._takes = takes
         self.card = replace(card, clips=True, encoding="linear light, cd/m²")
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """Refuses still images."""
-        raise InputError(f"{self.card.name} compares clips (N, T, H, W, 3) and was given still images")
+        raise InputError(
+            f"{self.card.name} compares clips (N, T, H, W, 3) and was given still images"
+        )
 
     def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
         """How different the function finds each test clip from its reference, shape (N,).
@@ -90,19 +111,22 @@ class DifferenceOfClips:
         Raises
         ------
         InputError
-            If the clips are no light, or the function returns something else than one number a pair.
+            If the clips are no light, or the function returns something else than one number a
+            pair.
         PsyprobeError
             If a difference is not finite.
         """
-        name, fps = self.card.name, test.fps
+        name = self.card.name
+        fps = test.fps
         clips = [whole(each) for each in (test, reference)]
-        one, other = (each.reshape(-1, *each.shape[2:]) for each in clips)
+        one, other = (clip.reshape(-1, *clip.shape[2:]) for clip in clips)
         check_light(one, other, name)
         besides = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
         found = _array(self._function(*clips, **besides))
         if found.shape != (len(clips[0]),) or found.dtype.kind != "f":
             raise InputError(
-                f"{name} returned shape {found.shape} and format {found.dtype} for {len(clips[0])} pairs of clips; "
+                f"{name} returned shape {found.shape} and format {found.dtype} for "
+                f"{len(clips[0])} pairs of clips; "
                 "wanted is one floating-point number a pair"
             )
         if not np.isfinite(found).all():
@@ -117,7 +141,8 @@ def clip_network(
     device: str | None = None,
     input_size: int | tuple[int, int] | None = None,
 ) -> FeaturesOfClips:
-    """A torch module on clips (N, 3, T, H, W), drive that is normalised as its card says, as an observer.
+    """A torch module on clips (N, 3, T, H, W), drive that is normalised as its card says, as an
+    observer.
 
     Parameters
     ----------
@@ -135,21 +160,30 @@ def clip_network(
     chosen = checked_device(card.name, device)
     network = module.eval().to(device=chosen, dtype=torch.float32)
     mean, std = (
-        torch.tensor(each, dtype=torch.float32, device=chosen)[:, None, None, None] for each in (card.mean, card.std)
+        torch.tensor(each, dtype=torch.float32, device=chosen)[:, None, None, None]
+        for each in (card.mean, card.std)
     )
 
     def look(clips: FloatArray) -> Any:
         channels = 1 if is_grey_view(clips) else 3
-        planes = torch.from_numpy(np.moveaxis(clips[..., :channels], -1, 1).astype(np.float32)).to(chosen)
+        planes = torch.from_numpy(np.moveaxis(clips[..., :channels], -1, 1).astype(np.float32)).to(
+            chosen
+        )
         with torch.inference_mode(), exact_arithmetic(chosen):
             found = network((planes - mean).div_(std).contiguous())
-        return {name: each.cpu() for name, each in found.items()} if isinstance(found, Mapping) else found.cpu()
+        return (
+            {name: each.cpu() for name, each in found.items()}
+            if isinstance(found, Mapping)
+            else found.cpu()
+        )
 
     digest = card.weights_digest
     if digest is None:
         digest = hashlib.sha256(f"{module}{state_digest(module.state_dict())}".encode()).hexdigest()
     size = None if input_size is None else checked_size(input_size)
-    told = replace(card, input_size=size, device=str(chosen), weights_digest=digest, input="normalised")
+    told = replace(
+        card, input_size=size, device=str(chosen), weights_digest=digest, input="normalised"
+    )
     return FeaturesOfClips(look, told)
 
 

@@ -1,4 +1,5 @@
-"""The one gate that images pass on their way to an encoder or a metric, and the image itself as an observer.
+"""The one gate that images pass on their way to an encoder or a metric, and the image itself as an
+observer.
 
 Nothing is resized, cropped, clipped, quantised or scaled.
 """
@@ -19,13 +20,15 @@ from psyprobe.observers.registry import Card
 _SLACK = 1e-4
 
 
-#: What may go in where nothing is normalised: drives beyond 1, of an extended display, and images that the caller has
-#: normalised; beyond lie codes, since a drive of 10 is 220 times peak white.
+#: What may go in where nothing is normalised: drives beyond 1, of an extended display, and images
+#: that the caller has normalised; beyond lie codes, since a drive of 10 is 220 times peak white.
 RAW_RANGE = (-10.0, 10.0)
 
 
 def drive_range(card: Card) -> tuple[float, float]:
-    """The least and the greatest drive that an encoder takes: black to peak white, where it normalises them."""
+    """The least and the greatest drive that an encoder takes: black to peak white, where it
+    normalises them.
+    """
     return card.pixel_range if card.input == "normalised" else RAW_RANGE
 
 
@@ -42,7 +45,8 @@ def check_images(
     Parameters
     ----------
     images : ndarray or torch.Tensor, shape (N, H, W, 3)
-        Display drive, floating point. One channel, (N, H, W, 1), passes too: who takes three says so itself.
+        Display drive, floating point. One channel, (N, H, W, 1), passes too: who takes three says
+        so itself.
     name : str
         The observer's name, for the message.
     input_size : tuple of int, optional
@@ -55,7 +59,8 @@ def check_images(
     Raises
     ------
     InputError
-        If the shape, the size or the number format is wrong, or a value is not finite or out of range.
+        If the shape, the size or the number format is wrong, or a value is not finite or out of
+        range.
 
     Examples
     --------
@@ -69,28 +74,35 @@ def check_images(
     shape = tuple(images.shape)
     if len(shape) != 4 or shape[-1] not in (1, 3):
         add = ": add the batch axis with images[None]" if len(shape) == 3 and shape[-1] == 3 else ""
-        raise InputError(f"{name} takes a batch of images of shape (N, H, W, 3) and got {shape}{add}")
+        raise InputError(
+            f"{name} takes a batch of images of shape (N, H, W, 3) and got {shape}{add}"
+        )
     if 0 in shape:
         raise InputError(f"{name} was given no image to look at: the batch has shape {shape}")
     if "float" not in str(images.dtype):
         raise InputError(
-            f"{name} takes display drive as floating point, 0 = black and 1 = peak white, and got {images.dtype}: "
+            f"{name} takes display drive as floating point, 0 = black and 1 = peak white, and "
+            f"got {images.dtype}: "
             "divide by the code of peak white yourself, so that the range is yours to state"
         )
     if input_size is not None and shape[1:3] != input_size:
         raise InputError(
-            f"{name} looks at images of {size_text(input_size)} and these have {size_text(shape[1:3])}: "
+            f"{name} looks at images of {size_text(input_size)} and these have "
+            f"{size_text(shape[1:3])}: "
             f"draw them at that size (nothing is resized here){hint}"
         )
     plane = images[..., 0] if is_grey_view(images) else images
-    low, high = float(plane.min()), float(plane.max())
+    low = float(plane.min())
+    high = float(plane.max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"{name} was given an image with NaN or infinity in it")
     if low < pixel_range[0] - _SLACK or high > pixel_range[1] + _SLACK:
         found = high if high > pixel_range[1] + _SLACK else low
         raise InputError(
-            f"{name} takes display drive from {pixel_range[0]:g} to {pixel_range[1]:g} and was given {found:g}: divide "
-            "codes by that of peak white; drive beyond it goes only into an encoder loaded with input='raw'"
+            f"{name} takes display drive from {pixel_range[0]:g} to {pixel_range[1]:g} and was "
+            f"given {found:g}: divide "
+            "codes by that of peak white; drive beyond it goes only into an encoder loaded with "
+            "input='raw'"
         )
     return images
 
@@ -98,13 +110,14 @@ def check_images(
 def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]:
     """Test and reference as arrays, unchanged, if a metric can compare them as they are.
 
-    Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W, 3).
+    Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W,
+    3).
 
     Raises
     ------
     InputError
-        If the shapes differ or are no batch of images, the format is not floating point, or a value is not finite or
-        below 0.
+        If the shapes differ or are no batch of images, the format is not floating point, or a value
+        is not finite or below 0.
 
     Examples
     --------
@@ -116,16 +129,24 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
     images = {"test": np.asarray(test), "reference": np.asarray(reference)}
     for what, image in images.items():
         if image.ndim != 4 or image.shape[-1] != 3 or 0 in image.shape:
-            raise InputError(f"{name} takes batches of images of shape (N, H, W, 3) and the {what} has {image.shape}")
+            raise InputError(
+                f"{name} takes batches of images of shape (N, H, W, 3) and the {what} has "
+                f"{image.shape}"
+            )
         if image.dtype.kind != "f":
-            raise InputError(f"{name} takes light in cd/m² as floating point, and the {what} is {image.dtype}")
+            raise InputError(
+                f"{name} takes light in cd/m² as floating point, and the {what} is {image.dtype}"
+            )
         if not np.isfinite(image).all():
             raise InputError(f"{name} was given a {what} with NaN or infinity in it")
         if image.min() < 0:
-            raise InputError(f"{name} was given a {what} with light of {image.min():g} cd/m²; light is 0 or more")
+            raise InputError(
+                f"{name} was given a {what} with light of {image.min():g} cd/m²; light is 0 or more"
+            )
     if images["test"].shape != images["reference"].shape:
         raise InputError(
-            f"{name} compares images of one size: the test has shape {images['test'].shape} and the reference "
+            f"{name} compares images of one size: the test has shape {images['test'].shape} and "
+            "the reference "
             f"{images['reference'].shape}"
         )
     return images["test"], images["reference"]
@@ -163,9 +184,16 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     >>> checked_size(224)
     (224, 224)
     """
-    sides: tuple[Any, ...] = tuple(input_size) if isinstance(input_size, Sequence) else (input_size, input_size)
-    if len(sides) != 2 or not all(isinstance(side, (int, np.integer)) and side >= 1 for side in sides):
-        raise InputError(f"input_size {input_size!r} px is neither a whole number nor a pair (height, width) of them")
+    sides: tuple[Any, ...] = (
+        tuple(input_size) if isinstance(input_size, Sequence) else (input_size, input_size)
+    )
+    if len(sides) != 2 or not all(
+        isinstance(side, (int, np.integer)) and side >= 1 for side in sides
+    ):
+        raise InputError(
+            f"input_size {input_size!r} px is neither a whole number nor a pair (height, width) "
+            "of them"
+        )
     return int(sides[0]), int(sides[1])
 
 
@@ -193,17 +221,27 @@ def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float
     psyprobe.errors.InputError: mine: std [0.5, 0.5, 0] is not three finite numbers above 0
     """
     three = tuple(values)
-    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    right = (
+        len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    )
     if not right:
-        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
+        raise InputError(
+            f"{name}: {what} {list(three)} is not three finite "
+            f"numbers{' above 0' * (what == 'std')}"
+        )
     return tuple(float(each) for each in three)
 
 
 def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
-    """Refuse a size, (height, width) in px, that leaves a margin which patches of `patch`, if it is a pair, miss."""
-    if isinstance(patch, tuple) and any(side % step for side, step in zip(size, patch, strict=True)):
+    """Refuse a size, (height, width) in px, that leaves a margin which patches of `patch`, if it is
+    a pair, miss.
+    """
+    if isinstance(patch, tuple) and any(
+        side % step for side, step in zip(size, patch, strict=True)
+    ):
         raise InputError(
-            f"{name} cuts the image into patches of {size_text(patch)} and would not see the margin of "
+            f"{name} cuts the image into patches of {size_text(patch)} and would not see the "
+            "margin of "
             f"{size_text(size)}: choose multiples of {size_text(patch)}"
         )
 
@@ -222,7 +260,8 @@ def size_text(size: tuple[Any, ...]) -> str:
 class Pixels:
     """The image itself, flattened: what any encoder has to beat.
 
-    Cai et al. 2025 call it "No Encoder". It looks at images of any size and has no normalisation of its own.
+    Cai et al. 2025 call it "No Encoder". It looks at images of any size and has no normalisation of
+    its own.
 
     Examples
     --------
@@ -235,17 +274,21 @@ class Pixels:
     (2, 64)
     """
 
-    #: Its features are the pixels, one for one: of planes or parts that are equal one tells of all, and an image is
-    #: looked at the same way whichever others it comes with.
+    #: Its features are the pixels, one for one: of planes or parts that are equal one tells of all,
+    #: and an image is looked at the same way whichever others it comes with.
     by_pixel = True
     card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Display drive as one row an image, one colour plane after the other, as encoders take them."""
+        """Display drive as one row an image, one colour plane after the other, as encoders take
+        them.
+        """
         checked = np.asarray(check_images(images, self.card.name, pixel_range=RAW_RANGE))
         return {"pixels": np.moveaxis(checked, -1, 1).reshape(len(checked), -1)}
 
 
 def load_pixels(name: str, *, input: str = "raw") -> Pixels:
-    """The image itself; `input` is taken for uniformity, since pixels have no normalisation to apply or leave out."""
+    """The image itself; `input` is taken for uniformity, since pixels have no normalisation to
+    apply or leave out.
+    """
     return Pixels()

@@ -1,14 +1,16 @@
-"""Metrics of how far two images differ: "castlecsf", in human thresholds by castleCSF, and "cvvdp", ColorVideoVDP.
+"""Metrics of how far two images differ: "castlecsf", in human thresholds by castleCSF, and "cvvdp",
+ColorVideoVDP.
 
-The first is the reference for sanity: built from the same contrast sensitivity function that detection is scored by, it
-has to score near the attainable maximum. What it lacks shows where the protocol tests more than a sensitivity function.
+The first is the reference for sanity: built from the same contrast sensitivity function that
+detection is scored by, it has to score near the attainable maximum. What it lacks shows where the
+protocol tests more than a sensitivity function.
 
 References
 ----------
-Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5.
-Legge, Foley (1980). Contrast masking in human vision. JOSA 70:1458.
-Mantiuk, Hanji, Ashraf, Asano, Chapiro (2024). ColorVideoVDP: a visual difference predictor for image, video and
-display distortions. ACM Transactions on Graphics 43(4).
+Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5. Legge, Foley (1980).
+Contrast masking in human vision. JOSA 70:1458. Mantiuk, Hanji, Ashraf, Asano, Chapiro (2024).
+ColorVideoVDP: a visual difference predictor for image, video and display distortions. ACM
+Transactions on Graphics 43(4).
 """
 
 from __future__ import annotations
@@ -38,12 +40,13 @@ from psyprobe.observers.registry import STIMULUS_PPD, Card, Clips
 _MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
 #: Threshold rises with the visible contrast of a mask to this power (Legge & Foley 1980).
 _MASKING = 0.62
-#: Share of the image, at each edge, over which a difference fades out: a patch that the edge cuts off would
-#: otherwise spill into all frequencies.
+#: Share of the image, at each edge, over which a difference fades out: a patch that the edge cuts
+#: off would otherwise spill into all frequencies.
 _TAPER = 0.1
 #: Widths of the bins over radial frequency in units of the lowest frequency of the image.
 _BIN = 0.25
-#: (∫e)² / ∫e² of e, the squared cosine under a Gaussian, is 4/3 of the area pi sigma² that castleCSF means.
+#: (∫e)² / ∫e² of e, the squared cosine under a Gaussian, is 4/3 of the area pi sigma² that
+#: castleCSF means.
 _AREA = 0.75
 #: Brighter than any stimulus, so that light passes the metric's own display model as it is.
 _PEAK = 10_000.0
@@ -54,16 +57,17 @@ _AT_ONCE = 16 * 224 * 224
 class CastleCsf:
     """Says how far two images differ in units of the human detection threshold.
 
-    The difference of light is split into castleCSF's three colour mechanisms and into spatial frequencies (Fourier
-    energy), each divided by the light to which the eye has adapted (the mean of the reference) and weighted by its
-    sensitivity there; the parts are pooled as energies. That gives d, the peak contrast over the threshold contrast.
-    A pattern in the reference masks: d is divided by 1 + m^0.62, m being the mask's own contrast over threshold. The
-    response is d / (1 + d): 0 for equal images, 0.5 at threshold, never quite 1.
+    The difference of light is split into castleCSF's three colour mechanisms and into spatial
+    frequencies (Fourier energy), each divided by the light to which the eye has adapted (the mean
+    of the reference) and weighted by its sensitivity there; the parts are pooled as energies. That
+    gives d, the peak contrast over the threshold contrast. A pattern in the reference masks: d is
+    divided by 1 + m^0.62, m being the mask's own contrast over threshold. The response is d / (1 +
+    d): 0 for equal images, 0.5 at threshold, never quite 1.
 
-    What it is not: there are no separate orientation or frequency channels (any mask masks any target), no phase,
-    no facilitation by weak masks, no eccentricity and no time. Area is estimated from how concentrated the
-    difference is, which is exact for Gabors on a uniform field; for noise it is a third of what is covered, three
-    quarters times.
+    What it is not: there are no separate orientation or frequency channels (any mask masks any
+    target), no phase, no facilitation by weak masks, no eccentricity and no time. Area is estimated
+    from how concentrated the difference is, which is exact for Gabors on a uniform field; for noise
+    it is a third of what is covered, three quarters times.
 
     Examples
     --------
@@ -97,14 +101,21 @@ class CastleCsf:
         test, reference = check_light(test, reference, self.card.name)
         grey = is_grey_view(test) and is_grey_view(reference)
         planes = 1 if grey else 3
-        shown, surround = (np.moveaxis(np.asarray(each[..., :planes], np.float64), -1, 1) for each in (test, reference))
+        shown, surround = (
+            np.moveaxis(np.asarray(each[..., :planes], np.float64), -1, 1)
+            for each in (test, reference)
+        )
         adapted = surround.mean(axis=(2, 3), keepdims=True)
         if not (adapted > 0).all():
-            raise InputError(f"{self.card.name}: a reference image is black (0 cd/m²), and the eye adapts to no light")
+            raise InputError(
+                f"{self.card.name}: a reference image is black (0 cd/m²), and the eye adapts to "
+                "no light"
+            )
         to_mechanisms = _rgb_to_mechanisms()
         if grey:
             to_mechanisms = to_mechanisms.sum(axis=1, keepdims=True)
-        # The achromatic response L + M of the reference is what castleCSF takes contrast and luminance from.
+        # The achromatic response L + M of the reference is what castleCSF takes contrast and
+        # luminance from.
         luminance = adapted[..., 0, 0] @ to_mechanisms[0]
         target = _visibility(shown - surround, to_mechanisms, luminance, ppd)
         mask: FloatArray = np.zeros(len(target))
@@ -115,12 +126,18 @@ class CastleCsf:
 
 
 def load_castlecsf(name: str, *, input: str = "raw") -> CastleCsf:
-    """The metric; `input` is taken for uniformity, since light has no normalisation to apply or leave out."""
+    """The metric; `input` is taken for uniformity, since light has no normalisation to apply or
+    leave out.
+    """
     return CastleCsf()
 
 
-def _visibility(modulation: FloatArray, to_mechanisms: FloatArray, luminance: FloatArray, ppd: float) -> FloatArray:
-    """Peak contrast over threshold contrast, (N,), of modulations of light, (N, planes, H, W), to an adapted eye."""
+def _visibility(
+    modulation: FloatArray, to_mechanisms: FloatArray, luminance: FloatArray, ppd: float
+) -> FloatArray:
+    """Peak contrast over threshold contrast, (N,), of modulations of light, (N, planes, H, W), to
+    an adapted eye.
+    """
     height, width = modulation.shape[2:]
     tapered = modulation * np.outer(_taper(height), _taper(width))
     contrast = np.einsum("mc,nchw->nmhw", to_mechanisms, tapered) / luminance[:, None, None, None]
@@ -145,7 +162,8 @@ def _visibility(modulation: FloatArray, to_mechanisms: FloatArray, luminance: Fl
 @functools.cache
 def _rgb_to_mechanisms() -> FloatArray:
     matrix = _MECHANISMS @ cone_observer("cie2006_led_lcd").from_xyz @ Display().rgb_to_xyz
-    # castleCSF's cones are scaled so that L + M is luminance; of this observer's white it is 1.051 times as much.
+    # castleCSF's cones are scaled so that L + M is luminance; of this observer's white it is 1.051
+    # times as much.
     return np.asarray(matrix / matrix[0].sum())
 
 
@@ -156,8 +174,12 @@ def _taper(count: int) -> FloatArray:
 
 
 @functools.lru_cache(maxsize=8)
-def _radial_bins(height: int, width: int, ppd: float) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Bin of each coefficient of ``rfft2``, mean frequency (cpd) of each bin, and how often each coefficient counts."""
+def _radial_bins(
+    height: int, width: int, ppd: float
+) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
+    """Bin of each coefficient of ``rfft2``, mean frequency (cpd) of each bin, and how often each
+    coefficient counts.
+    """
     across = np.fft.rfftfreq(width) * ppd
     radius = np.hypot(np.fft.fftfreq(height)[:, None] * ppd, across)
     lowest = ppd / max(height, width)
@@ -165,7 +187,8 @@ def _radial_bins(height: int, width: int, ppd: float) -> tuple[npt.NDArray[np.in
     bins = bins.reshape(-1)
     frequency = np.bincount(bins, radius.ravel()) / np.bincount(bins)
     frequency[0] = lowest / 2
-    # The other half of the spectrum is the mirror image of this one, but for its first and its Nyquist column.
+    # The other half of the spectrum is the mirror image of this one, but for its first and its
+    # Nyquist column.
     weight = np.where((across == 0) | (across == ppd / 2), 1.0, 2.0)
     return bins, frequency, np.broadcast_to(weight, radius.shape)
 
@@ -173,15 +196,16 @@ def _radial_bins(height: int, width: int, ppd: float) -> tuple[npt.NDArray[np.in
 class ColorVideoVDP:
     """How different two images or clips look, by ColorVideoVDP.
 
-    The response is 1 - JOD / 10, as in Cai et al. 2025: 0 where no difference is seen (10 JOD), 0.1 for each just
-    objectionable difference. The metric gets the light that the display emits, in cd/m²; its own display model is
-    set to pass it on unchanged (linear BT.709, no reflections, black at a millionth of the peak).
+    The response is 1 - JOD / 10, as in Cai et al. 2025: 0 where no difference is seen (10 JOD), 0.1
+    for each just objectionable difference. The metric gets the light that the display emits, in
+    cd/m²; its own display model is set to pass it on unchanged (linear BT.709, no reflections,
+    black at a millionth of the peak).
 
     Parameters
     ----------
     ppd : float, optional
-        Pixels per degree that the metric is told, whatever the stimulus has: 75.4 for the published runs. Without
-        it the truth.
+        Pixels per degree that the metric is told, whatever the stimulus has: 75.4 for the published
+        runs. Without it the truth.
     device : str, optional
         A torch device; by default "cuda" where there is one, else "cpu".
     """
@@ -222,14 +246,20 @@ class ColorVideoVDP:
         test, reference = check_light(test, reference, self.card.name)
         brightest = float(max(test.max(), reference.max()))
         if brightest > _PEAK:
-            raise InputError(f"cvvdp takes light up to {_PEAK:g} cd/m² and was given {brightest:g} cd/m²")
+            raise InputError(
+                f"cvvdp takes light up to {_PEAK:g} cd/m² and was given {brightest:g} cd/m²"
+            )
         height, width = test.shape[1:3]
         metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
         step = max(1, _AT_ONCE // (height * width))
         quality = []
         for start in range(0, len(test), step):
             pair = (
-                torch.from_numpy(np.array(np.moveaxis(each[start : start + step], -1, 1), dtype=np.float32, order="C"))
+                torch.from_numpy(
+                    np.array(
+                        np.moveaxis(each[start : start + step], -1, 1), dtype=np.float32, order="C"
+                    )
+                )
                 for each in (test, reference)
             )
             with torch.inference_mode(), _quiet_about_dim_light():
@@ -239,8 +269,9 @@ class ColorVideoVDP:
     def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
         """How different each test clip looks from its reference, by the metric's mode for video.
 
-        Frames are handed over one by one as the metric asks for them. It filters 0.25 s of the past, for which the
-        first frame stands at the beginning; a clip of still light is not to it what the still image is.
+        Frames are handed over one by one as the metric asks for them. It filters 0.25 s of the
+        past, for which the first frame stands at the beginning; a clip of still light is not to it
+        what the still image is.
 
         Raises
         ------
@@ -281,14 +312,20 @@ class ColorVideoVDP:
         return self._metrics[key]
 
 
-def load_cvvdp(name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None) -> ColorVideoVDP:
-    """ColorVideoVDP; `input` is taken for uniformity, since light has no normalisation to apply or leave out."""
+def load_cvvdp(
+    name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None
+) -> ColorVideoVDP:
+    """ColorVideoVDP; `input` is taken for uniformity, since light has no normalisation to apply or
+    leave out.
+    """
     return ColorVideoVDP(ppd=ppd, device=device)
 
 
 @contextmanager
 def _quiet_about_dim_light() -> Iterator[None]:
-    """It takes any mean below 1 for light that was not scaled to cd/m²; dim backgrounds are meant here."""
+    """It takes any mean below 1 for light that was not scaled to cd/m²; dim backgrounds are meant
+    here.
+    """
 
     def unwanted(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("The mean color value is less than 1")
@@ -325,8 +362,12 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) ->
         def _frame(self, clips: Clips, frame: int, device: Any, colorspace: str) -> Any:
             light = clips.frames(frame, frame + 1)
             if (brightest := float(light.max())) > peak:
-                raise InputError(f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²")
-            planes = torch.from_numpy(np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")).to(device)
+                raise InputError(
+                    f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²"
+                )
+            planes = torch.from_numpy(
+                np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")
+            ).to(device)
             return self.apply_dm_and_color_transform(planes, colorspace)
 
     return Source(display_photometry=photometry)
@@ -334,7 +375,9 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) ->
 
 def _imported() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own source warns of invalid escapes as Python compiles it
+        warnings.simplefilter(
+            "ignore"
+        )  # its own source warns of invalid escapes as Python compiles it
         logger = logging.getLogger("torch.utils.cpp_extension")
         level = logger.level
         logger.setLevel(logging.ERROR)

@@ -1,6 +1,8 @@
-"""What is one's own as an observer: a torch module or a function, with `observer`, and a network in a file.
+"""What is one's own as an observer: a torch module or a function, with `observer`, and a network in
+a file.
 
-The file's name is "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds a module.
+The file's name is "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds
+a module.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
-from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
+from psyprobe.observers.encoders.network import (
+    Network,
+    NetworkObserver,
+    NetworkOptions,
+    state_digest,
+    weights_file,
+)
 from psyprobe.observers.images import (
     check_finite,
     check_images,
@@ -65,16 +73,17 @@ def observer(
 
     What it can be asked follows from `thing`, unless `ability` states it:
 
-    * a ``torch.nn.Module`` gives features: it is called with drive, normalised, of shape (N, 3, H, W);
-    * a function whose second parameter is called `prompt` or `question` answers: ``function(images, prompt)`` gets a
-      list of arrays (H, W, 3) of drive and returns the reply as a string, or with the log-probabilities of its first
-      token, ``(text, {token: logprob})``, or an `Answer`; where it has parameters called `system`, `decoding` or
-      `words`, it gets those of the question too;
-    * a function whose second parameter is called `reference` is a metric: ``function(test, reference)`` gets light in
-      cd/m², two arrays of shape (N, H, W, 3), and returns N numbers, 0 for no difference; a parameter called `ppd` gets
-      the pixels per degree;
-    * a function that needs one argument gives features: ``function(images)`` gets drive, float32, of shape
-      (N, H, W, 3), and returns an array (N, ...), or a mapping from name to such arrays.
+    * a ``torch.nn.Module`` gives features: it is called with drive, normalised, of shape (N, 3, H,
+      W);
+    * a function whose second parameter is called `prompt` or `question` answers: ``function(images,
+      prompt)`` gets a list of arrays (H, W, 3) of drive and returns the reply as a string, or with
+      the log-probabilities of its first token, ``(text, {token: logprob})``, or an `Answer`; where
+      it has parameters called `system`, `decoding` or `words`, it gets those of the question too;
+    * a function whose second parameter is called `reference` is a metric: ``function(test,
+      reference)`` gets light in cd/m², two arrays of shape (N, H, W, 3), and returns N numbers, 0
+      for no difference; a parameter called `ppd` gets the pixels per degree;
+    * a function that needs one argument gives features: ``function(images)`` gets drive, float32,
+      of shape (N, H, W, 3), and returns an array (N, ...), or a mapping from name to such arrays.
 
     Parameters
     ----------
@@ -83,8 +92,8 @@ def observer(
     name : str, optional
         What to call it in results; by default that of the function or of the module's class.
     version : str
-        Change it when the function changes: stored answers are told apart by name and version, since a function
-        cannot be seen through. A module is told by its weights and its layers too.
+        Change it when the function changes: stored answers are told apart by name and version,
+        since a function cannot be seen through. A module is told by its weights and its layers too.
     ability : {"features", "difference", "answer"}, optional
         Where the names of the parameters do not tell.
     input_size : int or tuple of int, optional
@@ -102,8 +111,8 @@ def observer(
     complete : bool, optional
         Whether the tokens that an answering function returns are all that spell the words.
     clips : bool
-        Whether it takes clips in place of images: arrays (N, T, H, W, 3), and frames a second where a function has a
-        parameter called `fps`; a module gets a tensor (N, 3, T, H, W).
+        Whether it takes clips in place of images: arrays (N, T, H, W, 3), and frames a second where
+        a function has a parameter called `fps`; a module gets a tensor (N, 3, T, H, W).
 
     Raises
     ------
@@ -127,26 +136,45 @@ def observer(
     'reference', or state ability='features', 'difference' or 'answer'
     """
     if isinstance(thing, type) or not callable(thing):
-        raise InputError(f"{thing!r:.80} is no torch module and no function, of which an observer could be made")
+        raise InputError(
+            f"{thing!r:.80} is no torch module and no function, of which an observer could be made"
+        )
     called = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
     torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
-    module = torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
+    module = (
+        torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
+    )
     told = "features" if module else ability or _ability(thing, called)
     options: dict[str, Any] = {
-        "input_size": input_size, "features": features, "mean": mean, "std": std, "input": input, "layers": layers,
-        "device": device, "dtype": dtype, "bits": bits, "images_at_once": images_at_once, "complete": complete,
-    }  # fmt: skip
+        "input_size": input_size,
+        "features": features,
+        "mean": mean,
+        "std": std,
+        "input": input,
+        "layers": layers,
+        "device": device,
+        "dtype": dtype,
+        "bits": bits,
+        "images_at_once": images_at_once,
+        "complete": complete,
+    }
     given = {key: value for key, value in options.items() if value is not None}
     if clips:
         return _of_clips(thing, called, version, "module" if module else told, given)
     make = _OF_FUNCTION[told]
-    takes = [each.name for each in fields(TorchOptions)] if module else list(inspect.signature(make).parameters)[3:]
+    takes = (
+        [field.name for field in fields(TorchOptions)]
+        if module
+        else list(inspect.signature(make).parameters)[3:]
+    )
     for key in given:
         if key not in takes:
             what = "torch module" if module else f"function with the ability {told!r}"
-            raise InputError(f"{called}: a {what} takes no option {key!r}; it takes {', '.join(takes) or 'none'}")
+            raise InputError(
+                f"{called}: a {what} takes no option {key!r}; it takes {', '.join(takes) or 'none'}"
+            )
     if not module:
         return make(thing, called, version, **given)
     digest = hashlib.sha256(f"{thing}{state_digest(thing.state_dict())}".encode()).hexdigest()
@@ -156,14 +184,20 @@ def observer(
 
 def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str, Any]) -> Any:
     """A function or a torch module that takes clips."""
-    takes = {"module": ("mean", "std", "device", "input_size", "features"), "features": ("input_size", "features")}
+    takes = {
+        "module": ("mean", "std", "device", "input_size", "features"),
+        "features": ("input_size", "features"),
+    }
     if what == "answer":
-        raise InputError(f"{name} answers in words, which are asked about images; leave clips=True out")
+        raise InputError(
+            f"{name} answers in words, which are asked about images; leave clips=True out"
+        )
     allowed = takes.get(what, ())
     for key in given:
         if key not in allowed:
             raise InputError(
-                f"{name}: what takes clips takes no option {key!r}; it takes {', '.join(allowed) or 'none'}"
+                f"{name}: what takes clips takes no option {key!r}; it takes "
+                f"{', '.join(allowed) or 'none'}"
             )
     size = given.get("input_size")
     if what == "difference":
@@ -174,7 +208,8 @@ def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str
     if what == "features":
         return FeaturesOfClips(thing, card, _taken(thing, "fps"))
     mean, std = (
-        three_channels(name, key, given.get(key, usual)) for key, usual in (("mean", card.mean), ("std", card.std))
+        three_channels(name, key, given.get(key, usual))
+        for key, usual in (("mean", card.mean), ("std", card.std))
     )
     card = replace(card, weights="given by the caller", mean=mean, std=std)
     return clip_network(thing, card, device=given.get("device"), input_size=size)
@@ -183,30 +218,45 @@ def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str
 def _name(thing: Any) -> str:
     found: str = getattr(thing, "__name__", type(thing).__name__)
     if found in ("<lambda>", "partial"):
-        raise InputError(f"a {found.strip('<>')} has no name of its own: give name=..., by which its answers are kept")
+        raise InputError(
+            f"a {found.strip('<>')} has no name of its own: give name=..., by which its answers "
+            "are kept"
+        )
     return found
 
 
 def _ability(function: Callable[..., Any], name: str) -> str:
     parameters = parameters_of(function)
-    needed = [each for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    needed = [
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
     needed = [each for each in needed if each.name not in _TOLD]
     if len(parameters) > 1 and parameters[1].name in _SECOND:
         return _SECOND[parameters[1].name]
     if len(needed) == 1:
         return "features"
-    names = ", ".join(each.name for each in parameters) or "..."
+    names = ", ".join(parameter.name for parameter in parameters) or "..."
     raise InputError(
-        f"what {name}({names}) is for cannot be told: call its second parameter 'prompt' or 'reference', or state "
+        f"what {name}({names}) is for cannot be told: call its second parameter 'prompt' or "
+        "'reference', or state "
         "ability='features', 'difference' or 'answer'"
     )
 
 
 class FeaturesOfFunction:
-    """A function from a batch of images to features: ``function(images)``, as in `psyprobe.observers.observer`."""
+    """A function from a batch of images to features: ``function(images)``, as in
+    `psyprobe.observers.observer`.
+    """
 
     def __init__(
-        self, function: Function, name: str, version: str, features: Names = ("output",), input_size: Size = None
+        self,
+        function: Function,
+        name: str,
+        version: str,
+        features: Names = ("output",),
+        input_size: Size = None,
     ) -> None:
         self._function = function
         self.card = _card("features", name, version, tuple(features), input_size)
@@ -217,18 +267,22 @@ class FeaturesOfFunction:
         Raises
         ------
         InputError
-            If the images are not what it takes, or the function returns something else than its card says.
+            If the images are not what it takes, or the function returns something else than its
+            card says.
         PsyprobeError
             If a feature is not finite.
         """
         card = self.card
-        looked_at = check_images(images, card.name, input_size=card.input_size, pixel_range=drive_range(card))
+        looked_at = check_images(
+            images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
+        )
         shown = np.asarray(looked_at, dtype=np.float32)
         returned = self._function(shown)
         named = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
         if set(named) != set(card.features):
             raise InputError(
-                f"{card.name} returned {sorted(named)} and its card says {sorted(card.features)}: name what it returns "
+                f"{card.name} returned {sorted(named)} and its card says "
+                f"{sorted(card.features)}: name what it returns "
                 "with features=(...)"
             )
         return {name: self._rows(name, _array(named[name]), len(shown)) for name in card.features}
@@ -236,7 +290,8 @@ class FeaturesOfFunction:
     def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
         if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
             raise InputError(
-                f"{self.card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for {count} images; "
+                f"{self.card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for "
+                f"{count} images; "
                 "wanted is one row of floating-point numbers an image"
             )
         check_finite(self.card.name, name, rows)
@@ -244,12 +299,16 @@ class FeaturesOfFunction:
 
 
 class DifferenceOfFunction:
-    """A function of two batches of images: ``function(test, reference)``, as in `psyprobe.observers.observer`."""
+    """A function of two batches of images: ``function(test, reference)``, as in
+    `psyprobe.observers.observer`.
+    """
 
     def __init__(self, function: Function, name: str, version: str) -> None:
         self._function = function
         self._takes = _taken(function, "ppd")
-        self.card = replace(_card("difference", name, version, ("difference",)), encoding="linear light, cd/m²")
+        self.card = replace(
+            _card("difference", name, version, ("difference",)), encoding="linear light, cd/m²"
+        )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """How different the function finds each test image from its reference, shape (N,).
@@ -257,7 +316,8 @@ class DifferenceOfFunction:
         Raises
         ------
         InputError
-            If the images are no light, or the function returns something else than one number a pair.
+            If the images are no light, or the function returns something else than one number a
+            pair.
         PsyprobeError
             If a difference is not finite.
         """
@@ -266,7 +326,8 @@ class DifferenceOfFunction:
         found = _array(self._function(test, reference, **dict.fromkeys(self._takes, ppd)))
         if found.shape != (len(test),) or found.dtype.kind != "f":
             raise InputError(
-                f"{name} returned shape {found.shape} and format {found.dtype} for {len(test)} pairs of images; wanted "
+                f"{name} returned shape {found.shape} and format {found.dtype} for {len(test)} "
+                "pairs of images; wanted "
                 "is one floating-point number a pair"
             )
         if not np.isfinite(found).all():
@@ -293,14 +354,18 @@ class AnswersOfFunction(Answering):
             raise InputError(f"bits is {bits}; give 8, or None for any float")
         self._function = function
         self._takes = _taken(function, "system", "decoding", "words")
-        self._complete, self.bits, self.images_at_once = complete, bits, images_at_once
+        self._complete = complete
+        self.bits = bits
+        self.images_at_once = images_at_once
         self.card = _card("answer", name, version, (), input_size)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         name = self.card.name
         if inquiry.system and "system" not in self._takes:
-            raise InputError(f"{name} takes no system instruction: its function has no parameter 'system'")
-        besides = {each: getattr(inquiry, each) for each in self._takes}
+            raise InputError(
+                f"{name} takes no system instruction: its function has no parameter 'system'"
+            )
+        besides = {take: getattr(inquiry, take) for take in self._takes}
         began = time.perf_counter()
         returned = self._function(list(inquiry.images), inquiry.prompt, **besides)
         took = time.perf_counter() - began
@@ -308,13 +373,19 @@ class AnswersOfFunction(Answering):
         return replace(answer, latency=answer.latency or took, model=answer.model or name)
 
 
-def _card(ability: Ability, name: str, version: str, features: tuple[str, ...], input_size: Size = None) -> Card:
+def _card(
+    ability: Ability, name: str, version: str, features: tuple[str, ...], input_size: Size = None
+) -> Card:
     size = None if input_size is None else checked_size(input_size)
-    return Card(name, ability, features, size, weights="inside the function", options={"version": version})
+    return Card(
+        name, ability, features, size, weights="inside the function", options={"version": version}
+    )
 
 
 def parameters_of(function: Function) -> list[inspect.Parameter]:
-    """Its parameters in their order; none where it does not tell, as some functions written in C."""
+    """Its parameters in their order; none where it does not tell, as some functions written in
+    C.
+    """
     try:
         return list(inspect.signature(function).parameters.values())
     except ValueError:
@@ -338,9 +409,14 @@ def _answer(name: str, returned: Any, complete: bool) -> Answer:
         return Answer(returned)
     match returned:
         case (str() as text, Mapping() as tokens):
-            ordered = sorted(((str(token), float(value)) for token, value in tokens.items()), key=lambda each: -each[1])
+            ordered = sorted(
+                ((str(token), float(value)) for token, value in tokens.items()),
+                key=lambda each: -each[1],
+            )
             if any(np.isnan(value) or value > 1e-6 for _, value in ordered):
-                raise InputError(f"{name} returned {dict(tokens)} as log-probabilities: they lie at or below 0")
+                raise InputError(
+                    f"{name} returned {dict(tokens)} as log-probabilities: they lie at or below 0"
+                )
             return Answer(text, tuple(ordered), complete)
     raise InputError(
         f"{name} returned a {type(returned).__name__}; wanted is the reply as a string, or (text, "
@@ -375,21 +451,28 @@ class TorchOptions(NetworkOptions):
 def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
     """A network of your own: a TorchScript file, which shows no layers, or FILE.py:FUNCTION.
 
-    The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that you do not trust.
+    The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that
+    you do not trust.
     """
     full = f"torch:{name}"
     path, colon, function = name.rpartition(":")
     if colon and path.endswith(".py"):
         module, digest, stages = _from_python(full, weights_file(path, full), function)
     elif name.endswith(".py"):
-        raise InputError(f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module")
+        raise InputError(
+            f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module"
+        )
     else:
         module, digest, stages = _from_torchscript(full, weights_file(name, full))
     origin = f"file {path if stages else name}"
-    return _module_observer(full, module, options, stages=stages, resizable=True, weights=origin, weights_digest=digest)
+    return _module_observer(
+        full, module, options, stages=stages, resizable=True, weights=origin, weights_digest=digest
+    )
 
 
-def _module_observer(name: str, module: Any, options: TorchOptions, /, **known: Any) -> NetworkObserver:
+def _module_observer(
+    name: str, module: Any, options: TorchOptions, /, **known: Any
+) -> NetworkObserver:
     """A torch module in memory as an observer; `known` are further fields of `Network`."""
     network = Network(
         name,
@@ -408,13 +491,15 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
     import torch
 
     with warnings.catch_warnings():
-        # torch advises authors to export in a newer format; whoever has the file in hand cannot act on it
+        # torch advises authors to export in a newer format; whoever has the file in hand cannot act
+        # on it
         warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
         try:
             module = torch.jit.load(str(path), map_location="cpu")
         except Exception as problem:  # a damaged file makes torch raise whatever it stumbles over
             raise InputError(
-                f"{full}: {path} is no TorchScript file: save one with torch.jit.script(module).save(FILE), or name a "
+                f"{full}: {path} is no TorchScript file: save one with "
+                "torch.jit.script(module).save(FILE), or name a "
                 "function that builds the module as torch:FILE.py:FUNCTION"
             ) from problem
     return module, hashlib.sha256(path.read_bytes()).hexdigest(), ()
@@ -425,15 +510,26 @@ def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[
 
     try:
         source = run_file(path, f"psyprobe_observer_{path.stem}")
-    except (Exception, SystemExit) as problem:  # it is the user's program: any failure of it is theirs to read
+    except (
+        Exception,
+        SystemExit,
+    ) as problem:  # it is the user's program: any failure of it is theirs to read
         raise InputError(f"{full} cannot be loaded: {own_failure(problem, str(path))}") from problem
     build = getattr(source, function, None)
     if not callable(build):
-        raise unknown_name(f"function in {path}", function, [key for key in vars(source) if not key.startswith("_")])
+        raise unknown_name(
+            f"function in {path}",
+            function,
+            [key for key in vars(source) if not key.startswith("_")],
+        )
     module = build()
     if not isinstance(module, torch.nn.Module):
-        raise InputError(f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module")
-    digest = hashlib.sha256(path.read_bytes() + state_digest(module.state_dict()).encode()).hexdigest()
+        raise InputError(
+            f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module"
+        )
+    digest = hashlib.sha256(
+        path.read_bytes() + state_digest(module.state_dict()).encode()
+    ).hexdigest()
     return module, digest, _children(module)
 
 

@@ -1,4 +1,6 @@
-"""What an observer is, and which there are by name: "pixels", "timm:NAME" and whatever users and other packages add."""
+"""What an observer is, and which there are by name: "pixels", "timm:NAME" and whatever users and
+other packages add.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,18 @@ Ability: TypeAlias = Literal["features", "difference", "answer"]
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
 ENTRY_POINTS = "psyprobe.observers"
-#: The observer that runs when none is named: a real encoder whose ImageNet weights come with a dependency, and whose
-#: feature of a uniform field never all but vanishes (docs/observers.md).
+#: The observer that runs when none is named: a real encoder whose ImageNet weights come with a
+#: dependency, and whose feature of a uniform field never all but vanishes (docs/observers.md).
 DEFAULT_OBSERVER = "packaged:efficientnet_lite2"
 #: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
 STIMULUS_PPD = "of the stimulus"
-#: Where an observer ran, where its weights were found, what else it can be asked: no part of what it computes.
+#: Where an observer ran, where its weights were found, what else it can be asked: no part of what
+#: it computes.
 _CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
 #: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
-_PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8"))
+_PAGES = tomllib.loads(
+    files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8")
+)
 _KINDS: dict[str, ObserverKind] = {}
 #: How the observers that are alive were loaded, by their identities.
 _LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
@@ -83,8 +88,8 @@ class Card:
     software : mapping
         Versions of the packages that computed.
     clips : bool
-        Whether it takes clips whole: then it has `clip_features` or `clip_difference`, as `ClipFeatureObserver` and
-        `ClipDifferenceObserver`. Others are shown clips frame by frame.
+        Whether it takes clips whole: then it has `clip_features` or `clip_difference`, as
+        `ClipFeatureObserver` and `ClipDifferenceObserver`. Others are shown clips frame by frame.
 
     Examples
     --------
@@ -122,18 +127,23 @@ class Card:
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is made.
+        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is
+        made.
 
-        Device, software versions and the place of the weights are left out: they change a response by
-        rounding at most, and the weights themselves are told by their own digest.
+        Device, software versions and the place of the weights are left out: they change a response
+        by rounding at most, and the weights themselves are told by their own digest.
         """
         told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
-        return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        values = {name: value for name, value in self.to_dict().items() if value not in (None, {}, [])}
+        values = {
+            name: value for name, value in self.to_dict().items() if value not in (None, {}, [])
+        }
         return html.fields(values, self.label)
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,8 +192,9 @@ class FeatureObserver(Observer, Protocol):
         Parameters
         ----------
         images : ndarray, shape (N, H, W, 3)
-            Display drive, float, 0 = black and 1 = peak white; may exceed 1 on an extended display. May be a
-            read-only view whose channels are one and the same plane (stride 0), as a grey drive is.
+            Display drive, float, 0 = black and 1 = peak white; may exceed 1 on an extended display.
+            May be a read-only view whose channels are one and the same plane (stride 0), as a grey
+            drive is.
 
         Returns
         -------
@@ -208,8 +219,8 @@ class DifferenceObserver(Observer, Protocol):
         Parameters
         ----------
         test, reference : ndarray, shape (N, H, W, 3)
-            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be read-only views whose
-            channels are one and the same plane (stride 0), as grey light is.
+            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be
+            read-only views whose channels are one and the same plane (stride 0), as grey light is.
         ppd : float
             Pixels per degree of visual angle.
         """
@@ -229,7 +240,8 @@ class Clips(Protocol):
     def frames(self, start: int, stop: int) -> FloatArray:
         """The frames from `start` on and before `stop`, shape (N, stop - start, H, W, 3).
 
-        Drive for an observer with features, linear light for one that gives differences; both as of images.
+        Drive for an observer with features, linear light for one that gives differences; both as of
+        images.
         """
 
 
@@ -246,7 +258,9 @@ class ClipDifferenceObserver(Observer, Protocol):
     """An observer that says how different two clips look, such as a video quality metric."""
 
     def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
-        """How different each test clip looks from its reference, as `DifferenceObserver.difference` of images."""
+        """How different each test clip looks from its reference, as `DifferenceObserver.difference`
+        of images.
+        """
 
 
 @dataclass(frozen=True)
@@ -312,22 +326,31 @@ class ObserverKind:
 
     @property
     def obstacle(self) -> str:
-        """Which required package is missing and how to get it, or what else is wrong; empty where nothing is."""
+        """Which required package is missing and how to get it, or what else is wrong; empty where
+        nothing is.
+        """
         if self.problem:
             return self.problem
-        missing = [package for package in self.requires if importlib.util.find_spec(package) is None]
+        missing = [
+            package for package in self.requires if importlib.util.find_spec(package) is None
+        ]
         return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
 
     def listing(self) -> list[ObserverRow]:
         """Its rows; each carries the obstacle of the kind where the kind has one."""
-        rows = [ObserverRow(self.form, self.summary, self.ability)] if self.rows is None else self.rows()
+        rows = (
+            [ObserverRow(self.form, self.summary, self.ability)]
+            if self.rows is None
+            else self.rows()
+        )
         return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
 
 
 def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
     """Add a kind of observer; decorates the function that loads one.
 
-    The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
+    The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is
+    taken is an InputError.
 
     Parameters
     ----------
@@ -369,7 +392,8 @@ def load_observer(
     ----------
     name : str
         "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or what
-        `list_observers` lists. Options may stand behind it: "openai:MODEL?concurrency=16&input_size=336".
+        `list_observers` lists. Options may stand behind it:
+        "openai:MODEL?concurrency=16&input_size=336".
     random_weights, input, layers, device
         As in `psyprobe.observers.encoders.network`; kinds that take one of them less refuse it.
     **options
@@ -382,7 +406,8 @@ def load_observer(
     InputError
         If the kind does not take an option, or not this value of it.
     WeightsError
-        If the weights are not on this machine; the message says where they were looked for and how to get them.
+        If the weights are not on this machine; the message says where they were looked for and how
+        to get them.
 
     Examples
     --------
@@ -400,7 +425,11 @@ def load_observer(
     kinds = {prefix: _own(prefix)} if prefix in _PAGES else _kinds()
     if prefix not in kinds:
         known = [row.name for row in list_observers()]
-        raise unknown_name("observer", name, known) if not rest else unknown_name("observer kind", prefix, kinds)
+        raise (
+            unknown_name("observer", name, known)
+            if not rest
+            else unknown_name("observer kind", prefix, kinds)
+        )
     kind = kinds[prefix]
     if kind.problem:
         raise PsyprobeError(f"the observer kind {prefix!r} {kind.problem}")
@@ -411,20 +440,39 @@ def load_observer(
     if kind.obstacle:
         raise PsyprobeError(f"{name} {kind.obstacle}")
     defaults = {"random_weights": False, "input": "normalised", "layers": None, "device": None}
-    standard = {"random_weights": random_weights, "input": input, "layers": layers, "device": device}
+    standard = {
+        "random_weights": random_weights,
+        "input": input,
+        "layers": layers,
+        "device": device,
+    }
     asked = options | {key: value for key, value in standard.items() if value != defaults[key]}
     if kind.options is not None:
         names = [each.name for each in dataclasses.fields(kind.options)]
     else:
         _, *parameters = inspect.signature(kind.load).parameters.values()
-        names = list(asked) if any(each.kind is each.VAR_KEYWORD for each in parameters) else []
-        names += [each.name for each in parameters]
+        names = (
+            list(asked)
+            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+            else []
+        )
+        names += [parameter.name for parameter in parameters]
     for option in asked:
         if option not in names:
-            raise InputError(f"{kind.form} takes no option {option!r}; it takes {', '.join(sorted(names)) or 'none'}")
-    loaded = kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
-    with contextlib.suppress(TypeError):  # of an object to which no reference is kept, nothing is known
-        _LOADED[id(loaded)] = weakref.ref(loaded, functools.partial(_forget, id(loaded))), (name, asked)
+            raise InputError(
+                f"{kind.form} takes no option {option!r}; it takes "
+                f"{', '.join(sorted(names)) or 'none'}"
+            )
+    loaded = (
+        kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
+    )
+    with contextlib.suppress(
+        TypeError
+    ):  # of an object to which no reference is kept, nothing is known
+        _LOADED[id(loaded)] = (
+            weakref.ref(loaded, functools.partial(_forget, id(loaded))),
+            (name, asked),
+        )
     return loaded
 
 
@@ -434,7 +482,8 @@ def _options(name: str, told: str) -> dict[str, Any]:
 
 
 def read_observers(path: str | Path) -> list[str]:
-    """Observers by name from a page of TOML, a table ``[[observers]]`` each, with what they take besides.
+    """Observers by name from a page of TOML, a table ``[[observers]]`` each, with what they take
+    besides.
 
     Parameters
     ----------
@@ -454,14 +503,27 @@ def read_observers(path: str | Path) -> list[str]:
     page = parse_toml(read_text(Path(path)), str(path))
     tables = page.get("observers")
     if set(page) != {"observers"} or not isinstance(tables, list) or not tables:
-        raise InputError(f"{path} holds {', '.join(page) or 'nothing'}; give a table [[observers]] for each, with name")
+        raise InputError(
+            f"{path} holds {', '.join(page) or 'nothing'}; give a table [[observers]] for each, "
+            "with name"
+        )
     found = []
     for table in tables:
         name = table.get("name") if isinstance(table, dict) else None
         if not isinstance(name, str) or not name:
-            raise InputError(f"{path}: a table of [[observers]] has no name; give for example name = 'openai:MODEL'")
-        options = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in table.items()]
-        told = "&".join(urllib.parse.quote(each, safe="=:/") for each in options if not each.startswith("name="))
+            raise InputError(
+                f"{path}: a table of [[observers]] has no name; give for example name = "
+                "'openai:MODEL'"
+            )
+        options = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in table.items()
+        ]
+        told = "&".join(
+            urllib.parse.quote(option, safe="=:/")
+            for option in options
+            if not option.startswith("name=")
+        )
         found.append(f"{name}?{told}" if told else name)
     return found
 
@@ -483,7 +545,8 @@ def _forget(identity: int, _: Any) -> None:
 
 
 def list_observers(pattern: str = "*") -> list[ObserverRow]:
-    """The observers whose names match a glob, whether they can run here, and what is missing where they cannot.
+    """The observers whose names match a glob, whether they can run here, and what is missing where
+    they cannot.
 
     Nothing heavy is imported and nothing is looked up on a network.
 
@@ -498,11 +561,14 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     [ObserverRow(name='pixels', summary='no encoder: the image itself', ability='features', obstacle='')]
     """
     rows = [row for kind in _kinds().values() for row in kind.listing()]
-    return sorted((row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name)
+    return sorted(
+        (row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name
+    )
 
 
 def as_observer(thing: Any, /, **options: Any) -> Any:
-    """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself if it is one.
+    """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself
+    if it is one.
 
     Parameters
     ----------
@@ -534,16 +600,23 @@ def as_observer(thing: Any, /, **options: Any) -> Any:
 def _no_observer(thing: Any) -> InputError:
     kind = type(thing).__name__
     if isinstance(thing, type):
-        return InputError(f"the class {thing.__name__} is no observer: make one of it first, {thing.__name__}(...)")
+        return InputError(
+            f"the class {thing.__name__} is no observer: make one of it first, "
+            f"{thing.__name__}(...)"
+        )
     if callable(thing):
         what = "module" if hasattr(thing, "named_modules") else "function"
         name = getattr(thing, "__name__", kind)
         return InputError(f"the {what} {name} is no observer yet; wrap it: pp.observer({what})")
-    return InputError(f"{thing!r:.80} is a {kind}, and neither the name of an observer nor an observer")
+    return InputError(
+        f"{thing!r:.80} is a {kind}, and neither the name of an observer nor an observer"
+    )
 
 
 def kind_obstacle(name: str) -> str:
-    """Which package the kind of the observer `name` misses here and how to get it; empty where none."""
+    """Which package the kind of the observer `name` misses here and how to get it; empty where
+    none.
+    """
     return _own(name.partition(":")[0]).obstacle
 
 
@@ -557,7 +630,9 @@ def _own(prefix: str) -> ObserverKind:
 
 
 def _kinds() -> dict[str, ObserverKind]:
-    """All kinds, those of installed packages too; a package that fails to load is one with a problem."""
+    """All kinds, those of installed packages too; a package that fails to load is one with a
+    problem.
+    """
     kinds = {prefix: _own(prefix) for prefix in _PAGES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         kind = _from_package(entry, kinds)
@@ -565,7 +640,9 @@ def _kinds() -> dict[str, ObserverKind]:
     return kinds
 
 
-def _from_package(entry: importlib.metadata.EntryPoint, kinds: Mapping[str, ObserverKind]) -> ObserverKind:
+def _from_package(
+    entry: importlib.metadata.EntryPoint, kinds: Mapping[str, ObserverKind]
+) -> ObserverKind:
     try:
         kind = entry.load()
         if not isinstance(kind, ObserverKind):
@@ -581,4 +658,7 @@ def _from_package(entry: importlib.metadata.EntryPoint, kinds: Mapping[str, Obse
 
 def _check_new(prefix: str, kinds: Mapping[str, ObserverKind]) -> None:
     if prefix in kinds:
-        raise InputError(f"an observer kind {prefix!r} exists already ({kinds[prefix].form}): choose another prefix")
+        raise InputError(
+            f"an observer kind {prefix!r} exists already ({kinds[prefix].form}): choose another "
+            "prefix"
+        )

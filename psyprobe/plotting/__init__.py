@@ -1,7 +1,9 @@
-"""Figures of results: contour plots with the human curve, contrast matches, sensitivity by asking, many scores.
+"""Figures of results: contour plots with the human curve, contrast matches, sensitivity by asking,
+many scores.
 
-Every function draws on the axes or figure it is given and returns it; without one it makes a pyplot figure, which a
-notebook then shows. Nothing is shown or saved by itself: see `save_figure`. Names load when they are first used.
+Every function draws on the axes or figure it is given and returns it; without one it makes a pyplot
+figure, which a notebook then shows. Nothing is shown or saved by itself: see `save_figure`. Names
+load when they are first used.
 """
 
 from __future__ import annotations

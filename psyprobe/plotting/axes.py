@@ -1,4 +1,6 @@
-"""What figures share: axes with plain numbers and units, as vision scientists read them, titles, panels and files."""
+"""What figures share: axes with plain numbers and units, as vision scientists read them, titles,
+panels and files.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +27,30 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-#: A sequential map that reads alike with all kinds of colour vision and in grey; its light end, where responses are
-#: small, keeps the black human curve visible.
+#: A sequential map that reads alike with all kinds of colour vision and in grey; its light end,
+#: where responses are small, keeps the black human curve visible.
 COLOUR_MAP = "YlGnBu"
 
 #: Where there is nothing to draw: a grey that is not in the map.
 BLANK = "#d4d4d4"
 
-#: For all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight); black is for people.
+#: For all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight); black is
+#: for people.
 COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#882255", "#332288", "#999933",
-)  # fmt: skip
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#F0E442",
+    "#882255",
+    "#332288",
+    "#999933",
+)
 
-#: What each format would say about the time and the software, left out so that equal figures are equal files.
+#: What each format would say about the time and the software, left out so that equal figures are
+#: equal files.
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -45,7 +58,8 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".eps": {},
 }
 
-#: Numbers from the first to below the second stand as they are; an axis that reaches beyond has powers of ten.
+#: Numbers from the first to below the second stand as they are; an axis that reaches beyond has
+#: powers of ten.
 _PLAIN = (1e-3, 1e5)
 #: Size of type in figures of a journal's column, points: within columns of so many mm.
 _TYPE = ((100.0, 6.5), (float("inf"), 7.5))
@@ -53,7 +67,8 @@ _MM_PER_INCH = 25.4
 #: Height of a line of a legend, inches.
 _LINE = 0.11
 #: Letters of a label that fit beside a panel in a column, and beside one of the usual size.
-_LONG, _LONGEST = 20, 40
+_LONG = 20
+_LONGEST = 40
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
@@ -73,7 +88,9 @@ def typeset(width: float | None) -> Iterator[None]:
         yield
         return
     if not 40 <= width <= 400:
-        raise InputError(f"width is {width:g} mm; give 40 to 400, such as 85 for one column and 178 for two")
+        raise InputError(
+            f"width is {width:g} mm; give 40 to 400, such as 85 for one column and 178 for two"
+        )
     import matplotlib as mpl
 
     size = next(points for most, points in _TYPE if width <= most)
@@ -87,7 +104,9 @@ def typeset(width: float | None) -> Iterator[None]:
     spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
     given = _COLUMN.set(width)
     try:
-        with mpl.rc_context({"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}):
+        with mpl.rc_context(
+            {"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}
+        ):
             yield
     finally:
         _COLUMN.reset(given)
@@ -150,20 +169,30 @@ def fit_width(drawn: Any, width: float | None) -> None:
 
 def keys_below(figure: Any) -> int:
     """Lines of all legends under a figure or its axes."""
-    held = [legend for each in figure.axes if (legend := each.get_legend()) is not None] + list(figure.legends)
+    held = [legend for axis in figure.axes if (legend := axis.get_legend()) is not None] + list(
+        figure.legends
+    )
     return sum(-(-len(legend.get_texts()) // max(legend._ncols, 1)) + 2 for legend in held)
 
 
 def check_new(width: float | None, given: Any) -> None:
     """Refuse a width for what is drawn on axes or a figure that were given, and have theirs."""
     if width is not None and given is not None:
-        raise InputError(f"width is {width:g} mm, and ax or figure has a size of its own; leave one out")
+        raise InputError(
+            f"width is {width:g} mm, and ax or figure has a size of its own; leave one out"
+        )
 
 
 def panels_in(
-    figure: Any, count: int, across: int, each: tuple[float, float], margin: tuple[float, float] = (0.0, 0.2)
+    figure: Any,
+    count: int,
+    across: int,
+    each: tuple[float, float],
+    margin: tuple[float, float] = (0.0, 0.2),
 ) -> tuple[Any, list[Axes]]:
-    """A figure and the axes of panels in it, in rows of so many; without a figure a new one, of inches a panel."""
+    """A figure and the axes of panels in it, in rows of so many; without a figure a new one, of
+    inches a panel.
+    """
     down = -(-count // across)
     if figure is None:
         import matplotlib.pyplot as plt
@@ -177,25 +206,38 @@ def panels_in(
 
 
 def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
-    """Say what is to the right, what is upwards and what it is; unframed axes have no lines above and on the right."""
+    """Say what is to the right, what is upwards and what it is; unframed axes have no lines above
+    and on the right.
+    """
     import matplotlib as mpl
 
     # A unit stands on a line of its own where both would be longer than the axes are high.
     narrow = mpl.rcParams["font.size"] < _TYPE[-1][1]
     letters = len(re.sub(r"\$[^$]*\$", "__", y))
-    ax.set(xlabel=x, ylabel=y.replace(" (", "\n(", 1) if letters > (_LONG if narrow else _LONGEST) else y)
+    ax.set(
+        xlabel=x,
+        ylabel=y.replace(" (", "\n(", 1) if letters > (_LONG if narrow else _LONGEST) else y,
+    )
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)
 
 
 def log_axis(axis: Axis, low: float, high: float) -> None:
-    """Make an axis logarithmic, with numbers at powers of ten, and at more where it spans less than 2.5 decades."""
+    """Make an axis logarithmic, with numbers at powers of ten, and at more where it spans less than
+    2.5 decades.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     _limit(axis, low, high, scale="log")
     decades = np.log10(high / low)
-    at = (1.0,) if decades > 2.5 else (1.0, 2.0, 5.0) if decades > 0.5 else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    at = (
+        (1.0,)
+        if decades > 2.5
+        else (1.0, 2.0, 5.0)
+        if decades > 0.5
+        else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    )
     axis.set_major_locator(LogLocator(base=10, subs=at, numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
@@ -207,7 +249,8 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
     if not handles:
         return
     if place.get_figure(root=True).get_gid() == _OURS:
-        # Axes are narrower than their figure, and would give way to a legend that is wider than they.
+        # Axes are narrower than their figure, and would give way to a legend that is wider than
+        # they.
         place = place.get_figure(root=True)
     width = _COLUMN.get()
     across = _inches_across(place) if width is None else width / _MM_PER_INCH
@@ -218,11 +261,19 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
         "title": fill(title, int(across * 72 / (size * 0.52))),
         "alignment": "left",
     }
-    style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
+    style |= {
+        "fontsize": size,
+        "title_fontsize": size,
+        "frameon": False,
+        "columnspacing": 1.2,
+        "handletextpad": 0.4,
+    }
     columns = max(1, min(5, int(across * 72 / (size * 22))))
     if hasattr(place, "get_subplotspec"):
         # Under the label, which is as high at any size of the axes.
-        place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns)
+        place.legend(
+            **style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns
+        )
     else:
         place.legend(**style, loc="outside lower center", ncols=columns)
 
@@ -235,7 +286,8 @@ def _inches_across(place: Any) -> float:
 
 
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
-    """Limit an axis to the values of a level: logarithmic where they lie so, a 0 among them at its end; else linear.
+    """Limit an axis to the values of a level: logarithmic where they lie so, a 0 among them at its
+    end; else linear.
 
     Parameters
     ----------
@@ -244,10 +296,12 @@ def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
     values : array_like of float
         Of the level.
     margin : float, optional
-        Factor by which a logarithmic axis reaches beyond them; a linear one by as much of its length.
+        Factor by which a logarithmic axis reaches beyond them; a linear one by as much of its
+        length.
     """
     found = np.asarray(values, dtype=np.float64)
-    low, high = float(found.min()), float(found.max())
+    low = float(found.min())
+    high = float(found.max())
     if is_logarithmic(found) and low < high:
         log_axis(axis, low / margin, high * margin)
         return
@@ -275,7 +329,9 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
 
 
 def log_with_zero(zero: float) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
-    """The logarithm, which takes 0 for `zero`, and its inverse, as scales and norms of matplotlib take them."""
+    """The logarithm, which takes 0 for `zero`, and its inverse, as scales and norms of matplotlib
+    take them.
+    """
 
     def place(values: npt.ArrayLike) -> FloatArray:
         found = np.asarray(values, dtype=np.float64)
@@ -286,7 +342,9 @@ def log_with_zero(zero: float) -> tuple[Callable[..., FloatArray], Callable[...,
 
 def _limit(axis: Axis, low: float, high: float, **more: Any) -> None:
     which = "x" if axis is axis.axes.xaxis else "y"
-    axis.axes.set(**{f"{which}{name}": value for name, value in {**more, "lim": (low, high)}.items()})
+    axis.axes.set(
+        **{f"{which}{name}": value for name, value in {**more, "lim": (low, high)}.items()}
+    )
 
 
 def is_logarithmic(values: npt.ArrayLike) -> bool:
@@ -300,12 +358,16 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
     found = np.unique(np.asarray(values, dtype=np.float64))
     if len(found) < 2 or found[0] <= 0:
         return bool(found[0] > 0)
-    by_factor, by_difference = np.diff(np.log(found)), np.diff(found)
-    return bool(np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean())
+    by_factor = np.diff(np.log(found))
+    by_difference = np.diff(found)
+    return bool(
+        np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean()
+    )
 
 
 def zero_beside(values: npt.ArrayLike) -> float | None:
-    """Where 0 stands on a logarithmic axis: a little left of the other values; None for a linear axis, or without a 0.
+    """Where 0 stands on a logarithmic axis: a little left of the other values; None for a linear
+    axis, or without a 0.
 
     Only values that span a decade have such an axis; angles of 15, 30, 60 and 90 deg do not.
 
@@ -315,7 +377,12 @@ def zero_beside(values: npt.ArrayLike) -> float | None:
     (0.004, None, None)
     """
     found = np.unique(np.asarray(values, dtype=np.float64))
-    if found[0] != 0 or len(found) < 4 or found[-1] < 10 * found[1] or not is_logarithmic(found[1:]):
+    if (
+        found[0] != 0
+        or len(found) < 4
+        or found[-1] < 10 * found[1]
+        or not is_logarithmic(found[1:])
+    ):
         return None
     return float(found[1]) / _LEFT
 
@@ -342,7 +409,8 @@ def _power(value: float) -> str:
 def level_label(result: xr.Dataset, name: str) -> str:
     """Label of a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
     about = result[name].attrs
-    text, unit = about.get("long_name", name), about.get("units", "1")
+    text = about.get("long_name", name)
+    unit = about.get("units", "1")
     return str(text) if unit == "1" else f"{text} ({unit})"
 
 
@@ -366,7 +434,8 @@ def short_name(observer: str) -> str:
 
 
 def title_of(result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()) -> str:
-    """The observer's short name, in lines of so many characters, and a line that says so if its weights are random.
+    """The observer's short name, in lines of so many characters, and a line that says so if its
+    weights are random.
 
     Where another result of the same figure would be called the same, the whole name.
     """
@@ -385,7 +454,12 @@ def title_of(result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = 
 
 
 def panel_title(
-    result: xr.Dataset, layer: str, *, experiment: bool, observer: bool, among: Sequence[xr.Dataset] = ()
+    result: xr.Dataset,
+    layer: str,
+    *,
+    experiment: bool,
+    observer: bool,
+    among: Sequence[xr.Dataset] = (),
 ) -> str:
     """Of a panel, a line for each of what tells it apart from others."""
     named = [title_of(result, among=among)] * observer
@@ -394,15 +468,26 @@ def panel_title(
 
 
 def printable(text: str) -> str:
-    """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would begin a formula."""
+    """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would
+    begin a formula.
+    """
     return printable_line(text).replace("$", r"\$")
 
 
 def shown_layers(
-    results: Sequence[xr.Dataset], layer: str | None, names_of: Callable[[xr.Dataset], list[str]], ax: Axes | None
+    results: Sequence[xr.Dataset],
+    layer: str | None,
+    names_of: Callable[[xr.Dataset], list[str]],
+    ax: Axes | None,
 ) -> list[tuple[xr.Dataset, str]]:
-    """Each result with each of its layers, or with the one that was named; several do not go on one Axes."""
-    shown = [(one, name) for one in results for name in (names_of(one) if layer is None else [layer])]
+    """Each result with each of its layers, or with the one that was named; several do not go on one
+    Axes.
+    """
+    shown = [
+        (result, name)
+        for result in results
+        for name in (names_of(result) if layer is None else [layer])
+    ]
     check_room(ax, len(shown))
     return shown
 
@@ -410,7 +495,10 @@ def shown_layers(
 def check_room(ax: Axes | None, panels: int) -> None:
     """Refuse several panels on one Axes."""
     if ax is not None and panels != 1:
-        raise InputError(f"ax holds one panel, and there are {panels}; name one layer of one result, or leave ax out")
+        raise InputError(
+            f"ax holds one panel, and there are {panels}; name one layer of one result, or "
+            "leave ax out"
+        )
 
 
 def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) -> Path:
@@ -434,8 +522,8 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
 
     Notes
     -----
-    Text stays text in a PDF and an EPS (TrueType, as journals ask) and becomes outlines in an SVG. The same figure
-    gives the same bytes, with the same version of matplotlib.
+    Text stays text in a PDF and an EPS (TrueType, as journals ask) and becomes outlines in an SVG.
+    The same figure gives the same bytes, with the same version of matplotlib.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -452,7 +540,9 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
             else:
                 whole.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
     except OSError as error:
-        raise InputError(f"the figure cannot be written to {target}: {error.strerror or error}") from error
+        raise InputError(
+            f"the figure cannot be written to {target}: {error.strerror or error}"
+        ) from error
     return target
 
 

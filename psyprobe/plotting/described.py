@@ -1,7 +1,7 @@
 """Figures, tables and pictures as plain data, for pages that draw them where they are read.
 
-A probe may offer ``report(results)``, which gives a sequence of these for the results of one experiment; whoever draws
-them knows no probe.
+A probe may offer ``report(results)``, which gives a sequence of these for the results of one
+experiment; whoever draws them knows no probe.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Axis:
     #: With its unit.
     label: str
     log: bool = False
-    #: Where 0 stands on a logarithmic axis, to the left of what is above it; None where it has no place.
+    #: Where 0 stands on a logarithmic axis, to the left of what is above it; None where it has no
+    #: place.
     zero: float | None = None
     #: Both ends; None for those of the data.
     span: tuple[float, float] | None = None
@@ -91,7 +92,8 @@ class Figure:
     panels: Sequence[Panel]
     #: Under the figure.
     caption: str = ""
-    #: What the reader chooses among, as "measure", and each option with the label of its values; the first is shown.
+    #: What the reader chooses among, as "measure", and each option with the label of its values;
+    #: the first is shown.
     choice: str = ""
     options: Mapping[str, str] = field(default_factory=lambda: {"": ""})
     #: On every panel.
@@ -161,7 +163,9 @@ def name_of(result: xr.Dataset) -> str:
     result : xarray.Dataset
         Of any run.
     """
-    return str(result.attrs.get("observer", "")) + " (RANDOM WEIGHTS)" * bool(result.attrs.get("random_weights", 0))
+    return str(result.attrs.get("observer", "")) + " (RANDOM WEIGHTS)" * bool(
+        result.attrs.get("random_weights", 0)
+    )
 
 
 def plain_label(text: str) -> str:
@@ -177,6 +181,11 @@ def plain_label(text: str) -> str:
     >>> plain_label(r"Angular distance $S_{ac}$"), plain_label(r"Contrast ($\sqrt{2}\,$SD/mean)")
     ('Angular distance S_ac', 'Contrast (√2 SD/mean)')
     """
-    for formula, letters in (("$S_{ac}$", "S_ac"), ("$r_s$", "r_s"), (r"$\sqrt{2}\,$", "√2 "), (r"\$", "$")):
+    for formula, letters in (
+        ("$S_{ac}$", "S_ac"),
+        ("$r_s$", "r_s"),
+        (r"$\sqrt{2}\,$", "√2 "),
+        (r"\$", "$"),
+    ):
         text = text.replace(formula, letters)
     return text

@@ -14,7 +14,16 @@ from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import Axis, Figure, Grid, Line, Panel, level_axis, name_of, plain_label
+from psyprobe.plotting.described import (
+    Axis,
+    Figure,
+    Grid,
+    Line,
+    Panel,
+    level_axis,
+    name_of,
+    plain_label,
+)
 from psyprobe.plotting.features import human_points, upward_label, upwards
 from psyprobe.plotting.people import people_lines
 
@@ -33,7 +42,7 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     results : sequence of xarray.Dataset
         Of runs of one experiment that compare features.
     """
-    drawn = [one for one in results if "response" in one and levels_of(one)]
+    drawn = [result for result in results if "response" in result and levels_of(result)]
     if not drawn:
         return []
     first = drawn[0]
@@ -41,10 +50,15 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     measures = _measures(drawn)
     held = first["response"].sizes
     sliced = {name: first[name].values for name in others if name in held}
-    panels = [Panel(name_of(one), {each: _grids(one, each, sliced) for each in _measures([one])}) for one in drawn]
+    panels = [
+        Panel(name_of(one), {measure: _grids(one, measure, sliced) for measure in _measures([one])})
+        for one in drawn
+    ]
     inverse = "" if upwards(first) else str(first.attrs["difference_label"])
     x = first[level].values
-    across = replace(level_axis(axes.level_label(first, level), x), span=(float(x.min()), float(x.max())))
+    across = replace(
+        level_axis(axes.level_label(first, level), x), span=(float(x.min()), float(x.max()))
+    )
     up = Axis(upward_label(first), log=True, inverse=inverse)
     over = [] if sliced else _people(first, select(first, layer=layers_of(first)[0]))
     return [Figure("Responses", across, up, panels, choice="measure", options=measures, over=over)]
@@ -52,9 +66,16 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 def _measures(results: Sequence[xr.Dataset]) -> dict[str, str]:
     """Those that any result holds, that of the experiment first, with their labels."""
-    known = [name for name in MEASURE_LABELS if any(name in one["measure"].values for one in results)]
+    known = [
+        name
+        for name in MEASURE_LABELS
+        if any(name in result["measure"].values for result in results)
+    ]
     first = str(results[0].attrs.get("score_measure", ""))
-    return {name: plain_label(MEASURE_LABELS[name]) for name in sorted(known, key=lambda name: name != first)}
+    return {
+        name: plain_label(MEASURE_LABELS[name])
+        for name in sorted(known, key=lambda name: name != first)
+    }
 
 
 def _grids(result: xr.Dataset, measure: str, sliced: dict[str, FloatArray]) -> dict[str, Grid]:
@@ -100,25 +121,35 @@ def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     """
     measures = _measures(results)
     panels = []
-    for one in results:
-        layers = matching_layers(one)
+    for result in results:
+        layers = matching_layers(result)
         views = {
-            measure: {layer if len(layers) > 1 else "": list(_matches(one, measure, layer)) for layer in layers}
-            for measure in _measures([one])
+            measure: {
+                layer if len(layers) > 1 else "": list(_matches(result, measure, layer))
+                for layer in layers
+            }
+            for measure in _measures([result])
         }
-        panels.append(Panel(name_of(one), views))
+        panels.append(Panel(name_of(result), views))
     first = results[0]
     found = match_result(first, layer=matching_layers(first)[0])
     contrast = first[str(first.attrs["difference"])].values
     over = [
-        Line(f"Human, reference {reference:.2g}", found.measured_frequency, human, style="people", shade=shade)
+        Line(
+            f"Human, reference {reference:.2g}",
+            found.measured_frequency,
+            human,
+            style="people",
+            shade=shade,
+        )
         for reference, human, shade in _by_reference(found.reference_contrast, found.human)
     ]
     x = Axis(axes.level_label(first, levels_of(first)[0]), log=True)
     y = Axis("Matched contrast", log=True, span=(float(contrast.min()), float(contrast.max())))
     reference = float(first.attrs["reference_frequency"])
     caption = (
-        f"One colour a contrast of the reference grating at {reference:g} cpd; people dashed, the observer solid. "
+        f"One colour a contrast of the reference grating at {reference:g} cpd; people dashed, "
+        "the observer solid. "
         "Level lines show contrast constancy."
     )
     return [Figure("Contrast matches", x, y, panels, caption, "measure", measures, over)]
@@ -128,10 +159,18 @@ def _matches(result: xr.Dataset, measure: str, layer: str) -> Iterator[Line]:
     found = match_result(result, measure=measure, layer=layer)
     matches = found.matches
     rows = zip(matches.contrast, matches.saturated, matches.ambiguous, strict=True)
-    for reference, (contrast, saturated, ambiguous), shade in _by_reference(found.reference_contrast, list(rows)):
+    for reference, (contrast, saturated, ambiguous), shade in _by_reference(
+        found.reference_contrast, list(rows)
+    ):
         notes = ["ambiguous: more than one contrast matches" if each else "" for each in ambiguous]
         drawn = np.where(saturated == 0, contrast, np.nan)
-        yield Line(f"reference {reference:.2g}", found.frequency, drawn, shade=shade, notes=notes if any(notes) else ())
+        yield Line(
+            f"reference {reference:.2g}",
+            found.frequency,
+            drawn,
+            shade=shade,
+            notes=notes if any(notes) else (),
+        )
 
 
 def _by_reference(references: FloatArray, rows: Any) -> Iterator[tuple[float, Any, float]]:

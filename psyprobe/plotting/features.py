@@ -1,14 +1,14 @@
-"""Figures of runs that compare features: contours, scored responses, contrast matches, each beside people.
+"""Figures of runs that compare features: contours, scored responses, contrast matches, each beside
+people.
 
-Contours are of responses over a level and sensitivity, with human contrast sensitivity on top; of a masking result,
-over the contrasts of mask and target, with the measured human thresholds.
+Contours are of responses over a level and sensitivity, with human contrast sensitivity on top; of a
+masking result, over the contrasts of mask and target, with the measured human thresholds.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Figure 5.
-Georgeson, Sullivan (1975). Contrast constancy: deblurring in human vision by spatial frequency channels.
-J. Physiol. 252(3), 627-656.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Figure 5. Georgeson, Sullivan (1975). Contrast
+constancy: deblurring in human vision by spatial frequency channels. J. Physiol. 252(3), 627-656.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, le
 from psyprobe.errors import InputError
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
-from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
+from psyprobe.plotting.people import (
+    Human,
+    draw_people,
+    drawn_of,
+    measured_points,
+    people_handles,
+    people_title,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +48,8 @@ Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 
 #: Width of a band between linear levels of angles, as in the paper.
 _STEP = 0.02
-#: Responses that would fill fewer of these bands get finer ones: a figure of two colours shows nothing.
+#: Responses that would fill fewer of these bands get finer ones: a figure of two colours shows
+#: nothing.
 _FEWEST_BANDS = 8
 
 #: Where rounding alone could make a response.
@@ -72,23 +80,26 @@ def contour(
     Parameters
     ----------
     result : xarray.Dataset
-        Of a detection run over one level; of several, take the others with ``result.sel(luminance=100)``.
+        Of a detection run over one level; of several, take the others with
+        ``result.sel(luminance=100)``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
     levels : "log", "linear" or array_like of float, optional
-        "log": ten or five bands a decade from the smallest response above the noise floor, which show what lies near
-        threshold; where responses are not above the noise floor, the axes stay blank. "linear": bands of 0.02 from 0
-        to the largest response, as in the paper, finer where that would give fewer than eight (for other measures than
-        angles, up to 50 bands). Or increasing levels, in units of the measure. By default "log", and "linear" where no
-        response is above the noise floor.
+        "log": ten or five bands a decade from the smallest response above the noise floor, which
+        show what lies near threshold; where responses are not above the noise floor, the axes stay
+        blank. "linear": bands of 0.02 from 0 to the largest response, as in the paper, finer where
+        that would give fewer than eight (for other measures than angles, up to 50 bands). Or
+        increasing levels, in units of the measure. By default "log", and "linear" where no response
+        is above the noise floor.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
         Name of a layer; needed where the result holds more than one.
     human : {"both", "model", "measured", "none"}, optional
-        What of people is drawn: the curve of the experiment's human model, dashed in black; measured thresholds, means
-        over the people of each data set with standard errors, filled where they were measured under these conditions
-        and hollow where they were moved here, with one standard deviation between people dotted; or both.
+        What of people is drawn: the curve of the experiment's human model, dashed in black;
+        measured thresholds, means over the people of each data set with standard errors, filled
+        where they were measured under these conditions and hollow where they were moved here, with
+        one standard deviation between people dotted; or both.
     cmap : str, optional
         A colour map of matplotlib.
     width : float, optional
@@ -99,15 +110,15 @@ def contour(
     Returns
     -------
     matplotlib.axes.Axes
-        The level (frequency, luminance, ...) to the right, sensitivity (1 / contrast) upwards. Of a masking result, and
-        where test and reference differ in something else than contrast: that difference upwards, human thresholds as
-        black dots.
+        The level (frequency, luminance, ...) to the right, sensitivity (1 / contrast) upwards. Of a
+        masking result, and where test and reference differ in something else than contrast: that
+        difference upwards, human thresholds as black dots.
 
     Raises
     ------
     InputError
-        This is no detection result, several layers or levels were run and none was taken, levels do not increase, or
-        no response exceeds the noise floor and log levels were asked for.
+        This is no detection result, several layers or levels were run and none was taken, levels do
+        not increase, or no response exceeds the noise floor and log levels were asked for.
     UnknownNameError
         The measure or layer is not in the result.
 
@@ -139,7 +150,8 @@ def contours(
     width: float | None = None,
     titles: Sequence[str] | None = None,
 ) -> Figure | SubFigure:
-    """Draw contour plots of several results or layers side by side, with common levels and one colour bar.
+    """Draw contour plots of several results or layers side by side, with common levels and one
+    colour bar.
 
     Parameters
     ----------
@@ -164,22 +176,28 @@ def contours(
     Raises
     ------
     InputError
-        As in `contour`; also if there are no results, not as many titles as panels, or results name different measures.
+        As in `contour`; also if there are no results, not as many titles as panels, or results name
+        different measures.
     """
     shown = axes.shown_layers(list(results), layer, layers_of, None)
     if not shown:
         raise InputError("there are no results to draw; give at least one")
     if titles is not None and len(titles) != len(shown):
         raise InputError(f"{len(titles)} titles do not fit {len(shown)} panels; give one for each")
-    listed, found = [one for one, _ in shown], [_select(one, measure, name) for one, name in shown]
+    listed = [one for one, _ in shown]
+    found = [_select(one, measure, name) for one, name in shown]
     measures = sorted({one.measure for one in found})
     if len(measures) > 1:
-        raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
+        raise InputError(
+            f"the results are to be drawn as {' and '.join(measures)}; choose one with measure="
+        )
     axes.check_new(width, figure)
     scale = _scale(found, levels, cmap)
     with axes.typeset(width):
         across = columns or -(-len(listed) // -(-len(listed) // axes.most_across()))
-        place, panels = axes.panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.7))
+        place, panels = axes.panels_in(
+            figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.7)
+        )
         handles = _draw(panels, listed, found, scale, human, titles)
         for i, ax in enumerate(panels):
             # What the panel above or on the left says already is not said again.
@@ -201,9 +219,11 @@ def contour_panels(
     layer: str | None = None,
     **options: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`.
+    """Draw a contour plot for each result and layer: ``plot`` of a probe, see
+    `psyprobe.probes.results`.
 
-    Of several experiments with the same observers each has a row of its own, with its name at the left.
+    Of several experiments with the same observers each has a row of its own, with its name at the
+    left.
     """
     shown = axes.shown_layers(results, layer, layers_of, ax)
     if len(shown) == 1 and figure is None:
@@ -219,10 +239,14 @@ def contour_panels(
         for one, name in ([each for row in tests.values() for each in row] if rows else shown)
     ]
     if not rows:
-        return contours(results, figure=figure, layer=layer, titles=titles if told else None, **options)
+        return contours(
+            results, figure=figure, layer=layer, titles=titles if told else None, **options
+        )
     ordered = list(dict.fromkeys(id(one) for row in tests.values() for one, _ in row))
-    by_id = {id(one): one for one in results}
-    place = contours([by_id[one] for one in ordered], figure=figure, columns=across, titles=titles, **options)
+    by_id = {id(result): result for result in results}
+    place = contours(
+        [by_id[one] for one in ordered], figure=figure, columns=across, titles=titles, **options
+    )
     for name, ax in zip(tests, place.axes[::across], strict=False):
         ax.set_ylabel(f"{axes.printable(name)}\n{upward_label(tests[name][0][0])}")
     return place
@@ -230,7 +254,9 @@ def contour_panels(
 
 @dataclass(frozen=True)
 class _Scale:
-    """Levels and colours of the contours, common to all panels, in the drawn quantity: the response or its log10."""
+    """Levels and colours of the contours, common to all panels, in the drawn quantity: the response
+    or its log10.
+    """
 
     levels: FloatArray
     log: bool
@@ -249,8 +275,11 @@ class _Scale:
         defined = np.ma.masked_array(found.grid.T, found.status.T == UNDEFINED)
         if not self.log:
             return np.ma.asarray(defined)
-        # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
-        return np.ma.asarray(np.ma.log10(np.ma.masked_less_equal(defined, max(found.noise_floor, 0.0))))
+        # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up
+        # there.
+        return np.ma.asarray(
+            np.ma.log10(np.ma.masked_less_equal(defined, max(found.noise_floor, 0.0)))
+        )
 
 
 def _defined(found: Responses) -> FloatArray:
@@ -262,13 +291,16 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
     found = select(result, measure=measure, layer=layer)
     if not found.grid.size:
         raise InputError(
-            "this run showed only what the score needs, and no level grid to draw; run it again without --score-only"
+            "this run showed only what the score needs, and no level grid to draw; run it again "
+            "without --score-only"
         )
     if len(found.levels) != 1:
         names = list(found.levels)
         raise InputError(
-            f"a contour plot is over one level, and this result has {' and '.join(names) or 'no level'}; keep one and "
-            f"take the others, as with result.sel({names[-1] if names else 'frequency'}=..., method='nearest')"
+            "a contour plot is over one level, and this result has "
+            f"{' and '.join(names) or 'no level'}; keep one and "
+            f"take the others, as with result.sel({names[-1] if names else 'frequency'}=..., "
+            "method='nearest')"
         )
     return found
 
@@ -280,16 +312,26 @@ def _scale(found: Sequence[Responses], levels: Levels | None, cmap: str | None) 
 def _levelled(found: Sequence[Responses], levels: Levels | None) -> _Scale:
     top = max(float(_defined(one).max(initial=0.0)) for one in found)
     if levels is None:
-        levels = "log" if any((_defined(one) > max(one.noise_floor, 0.0)).any() for one in found) else "linear"
+        levels = (
+            "log"
+            if any((_defined(one) > max(one.noise_floor, 0.0)).any() for one in found)
+            else "linear"
+        )
     if isinstance(levels, str):
         if levels == "linear":
             return _Scale(_linear_levels(top, found[0].measure), log=False, extend="neither")
         if levels == "log":
             log_levels, lowest = _log_levels(found, top)
-            return _Scale(log_levels, log=True, extend="min" if lowest < log_levels[0] else "neither")
+            return _Scale(
+                log_levels, log=True, extend="min" if lowest < log_levels[0] else "neither"
+            )
         raise InputError(f"levels {levels!r} must be 'linear', 'log' or increasing numbers")
     given = np.asarray(levels, dtype=np.float64)
-    if given.ndim != 1 or len(given) < 2 or not (np.isfinite(given).all() and (np.diff(given) > 0).all()):
+    if (
+        given.ndim != 1
+        or len(given) < 2
+        or not (np.isfinite(given).all() and (np.diff(given) > 0).all())
+    ):
         raise InputError("levels must be two or more increasing numbers, 'linear' or 'log'")
     return _Scale(given, log=False, extend="both")
 
@@ -305,17 +347,23 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
 def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
     """Log10 of the levels, and of the smallest response above the noise."""
-    above = [values[values > max(one.noise_floor, 0.0)] for one, values in ((one, _defined(one)) for one in found)]
+    above = [
+        values[values > max(one.noise_floor, 0.0)]
+        for one, values in ((one, _defined(one)) for one in found)
+    ]
     smallest = min((float(values.min()) for values in above if values.size), default=None)
     if smallest is None:
         raise InputError(
-            f"no response exceeds the noise floor ({max(one.noise_floor for one in found):.3g}), so there are no log "
+            "no response exceeds the noise floor "
+            f"({max(one.noise_floor for one in found):.3g}), so there are no log "
             f"levels; draw levels='linear'"
         )
-    lowest, highest = np.log10(smallest), np.log10(top)
+    lowest = np.log10(smallest)
+    highest = np.log10(top)
     start = max(lowest, highest - _MOST_DECADES)
     bands = 10 if 10 * (highest - start) <= _MOST_BANDS else 5
-    first, last = np.floor(bands * start + 1e-9), np.ceil(bands * highest - 1e-9)
+    first = np.floor(bands * start + 1e-9)
+    last = np.ceil(bands * highest - 1e-9)
     return np.arange(first, max(last, first + 1) + 1) / bands, lowest + 1e-9
 
 
@@ -350,14 +398,17 @@ def _draw(
         title = (
             titles[i]
             if titles
-            else axes.panel_title(result, responses.layer, experiment=False, observer=True, among=results)
+            else axes.panel_title(
+                result, responses.layer, experiment=False, observer=True, among=results
+            )
         )
         axes.label(ax, axes.level_label(result, level), upward_label(result), title)
     lines = {str(line.get_label()): line for ax in panels for line in ax.lines}
     handles: list[Any] = [line for label, line in lines.items() if not label.startswith("_")]
     blanks = {
         _UNDEFINED_LABEL: any((one.status == UNDEFINED).any() for one in found),
-        "Not above noise floor": scale.log and any((_defined(one) <= max(one.noise_floor, 0.0)).any() for one in found),
+        "Not above noise floor": scale.log
+        and any((_defined(one) <= max(one.noise_floor, 0.0)).any() for one in found),
     }
     label = " or ".join(label for label, seen in blanks.items() if seen)
     if label:
@@ -367,7 +418,9 @@ def _draw(
 
 
 def upwards(result: xr.Dataset) -> bool:
-    """Whether thresholds stand upwards and not sensitivity: of masks, and of differences that are no contrast."""
+    """Whether thresholds stand upwards and not sensitivity: of masks, and of differences that are
+    no contrast.
+    """
     return "mask_contrast" in levels_of(result) or str(result.attrs["difference"]) != "contrast"
 
 
@@ -379,26 +432,36 @@ def upward_label(result: xr.Dataset) -> str:
     return f"Target contrast ({label})" if upwards(result) else f"Sensitivity (1 / {label})"
 
 
-def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
+def _draw_contours(
+    ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale
+) -> None:
     if not drawn.count():
         return
-    colours, levels = scale.colours, scale.levels
-    filled = ax.contourf(x, upwards, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend)
+    colours = scale.colours
+    levels = scale.levels
+    filled = ax.contourf(
+        x, upwards, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend
+    )
     # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
     filled.set_edgecolor("face")
     filled.set_linewidth(0.4)
     inside = levels[(levels > drawn.min()) & (levels < drawn.max())]
     if inside.size:
-        ax.contour(x, upwards, drawn, levels=inside, colors="0.45", linewidths=0.25, linestyles="solid")
+        ax.contour(
+            x, upwards, drawn, levels=inside, colors="0.45", linewidths=0.25, linestyles="solid"
+        )
 
 
 def human_points(result: xr.Dataset, found: Responses) -> tuple[str, FloatArray, FloatArray] | None:
-    """What the human curve or the measured thresholds are called, where they lie, and the sensitivity there."""
+    """What the human curve or the measured thresholds are called, where they lie, and the
+    sensitivity there.
+    """
     ((level, values),) = found.levels.items()
     if found.curve is not None and found.curve[0] == level:
         _, at, sensitivity = found.curve
     elif found.scored is not None and list(found.scored.at) == [level]:
-        at, sensitivity = found.scored.at[level], found.scored.sensitivity
+        at = found.scored.at[level]
+        sensitivity = found.scored.sensitivity
     else:
         return None
     model = str(result.attrs.get("human_model", ""))
@@ -418,7 +481,12 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
         return
     name, at, sensitivity = known
     if upwards(result):
-        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
+        style: dict[str, Any] = {
+            "linestyle": "none",
+            "marker": "o",
+            "markeredgecolor": "white",
+            "clip_on": False,
+        }
         ax.plot(at, 1 / sensitivity, color="black", zorder=3, label=name, **style)
         return
     halo = [withStroke(linewidth=axes.scaled(3.5), foreground="white")]
@@ -428,7 +496,11 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
     bar = panels[0].figure.colorbar(
-        scale.colours, ax=panels, label=MEASURE_LABELS[measure], spacing="proportional", extend=scale.extend
+        scale.colours,
+        ax=panels,
+        label=MEASURE_LABELS[measure],
+        spacing="proportional",
+        extend=scale.extend,
     )
     if scale.log:
         ticks = _log_ticks(float(scale.levels[0]), float(scale.levels[-1]))
@@ -436,7 +508,10 @@ def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
         bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=texts)
     else:
         every = -(-len(scale.levels) // _MOST_TICKS)
-        bar.set_ticks(scale.levels[::every].tolist(), labels=[f"{level:.6g}" for level in scale.levels[::every]])
+        bar.set_ticks(
+            scale.levels[::every].tolist(),
+            labels=[f"{level:.6g}" for level in scale.levels[::every]],
+        )
     bar.minorticks_off()
 
 
@@ -457,8 +532,8 @@ def scored_responses(
 ) -> Axes:
     """Draw the responses from which the alignment score is computed.
 
-    With the sensitivity of people, all lines would lie on one another and rise; lines that rise but lie apart are
-    what makes the score small.
+    With the sensitivity of people, all lines would lie on one another and rise; lines that rise but
+    lie apart are what makes the score small.
 
     Parameters
     ----------
@@ -470,13 +545,14 @@ def scored_responses(
     Returns
     -------
     matplotlib.axes.Axes
-        Contrast over human threshold to the right, response upwards, both logarithmic; the colour of a line is the
-        first level. The response axis is linear if no response exceeds 0.
+        Contrast over human threshold to the right, response upwards, both logarithmic; the colour
+        of a line is the first level. The response axis is linear if no response exceeds 0.
 
     Raises
     ------
     InputError
-        This is no detection result, it has no human reference, or several layers were run and none was named.
+        This is no detection result, it has no human reference, or several layers were run and none
+        was named.
     UnknownNameError
         The measure or layer is not in the result.
     """
@@ -487,7 +563,9 @@ def scored_responses(
     found = select(result, measure=measure, layer=layer)
     points = found.scored
     if points is None:
-        raise InputError("this run has no human reference, and so no multiples of human thresholds to draw")
+        raise InputError(
+            "this run has no human reference, and so no multiples of human thresholds to draw"
+        )
     ax = axes.new_axes() if ax is None else ax
     order = np.argsort(points.multiplier)
     undefined = points.status == UNDEFINED
@@ -503,11 +581,14 @@ def scored_responses(
         ax.plot([], [], linestyle="none", label=f"{count}: {_UNDEFINED_LABEL.lower()}")
         ax.legend(fontsize="small")
     for value, response in zip(values, drawn, strict=True):
-        ax.plot(points.multiplier[order], response[order], color=colours.to_rgba(value), linewidth=1.3)
+        ax.plot(
+            points.multiplier[order], response[order], color=colours.to_rgba(value), linewidth=1.3
+        )
     axes.log_axis(ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max()))
     positive = drawn[drawn > 0]
     if positive.size:
-        low, high = float(positive.min()), float(positive.max())
+        low = float(positive.min())
+        high = float(positive.max())
         axes.log_axis(ax.yaxis, low / 1.2, high * 1.2)
         if low < found.noise_floor < high:
             ax.axhline(found.noise_floor, color="0.4", linestyle=":", label="noise floor")
@@ -532,8 +613,8 @@ def matched_contrast(
 ) -> Axes:
     """Draw the contrasts that match each reference, over the frequency of the test grating.
 
-    Level lines show contrast constancy. People show it well above threshold; near it, they need more contrast at low
-    and high frequencies.
+    Level lines show contrast constancy. People show it well above threshold; near it, they need
+    more contrast at low and high frequencies.
 
     Parameters
     ----------
@@ -549,9 +630,10 @@ def matched_contrast(
     Returns
     -------
     matplotlib.axes.Axes
-        Frequency to the right, contrast upwards, both logarithmic. One colour a reference contrast: people dashed,
-        with triangles; the observer solid, with dots at the frequencies of the human data. Hollow dots at the end of
-        the contrast range are saturated: no match exists. Crosses are ambiguous: more than one contrast matches.
+        Frequency to the right, contrast upwards, both logarithmic. One colour a reference contrast:
+        people dashed, with triangles; the observer solid, with dots at the frequencies of the human
+        data. Hollow dots at the end of the contrast range are saturated: no match exists. Crosses
+        are ambiguous: more than one contrast matches.
 
     Raises
     ------
@@ -564,14 +646,20 @@ def matched_contrast(
     from matplotlib.lines import Line2D
 
     found = match_result(result, measure=measure, layer=layer, method=method, normalised=normalised)
-    at, order = found.measured(), np.argsort(found.reference_contrast)
+    at = found.measured()
+    order = np.argsort(found.reference_contrast)
     ax = axes.new_axes() if ax is None else ax
     # The light end of the map, which cannot be seen on white, is left out.
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
     people: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "marker": "^", "markersize": 3.5}
     for colour, k in zip(colours, order, strict=True):
         exists = found.matches.saturated[k] == 0
-        ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
+        ax.plot(
+            found.frequency,
+            np.where(exists, found.matches.contrast[k], np.nan),
+            color=colour,
+            linewidth=1.4,
+        )
         ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
         exists = at.saturated[k] == 0
         for marked, marker, inside in (
@@ -581,7 +669,12 @@ def matched_contrast(
         ):
             # Unclipped markers of no points would claim the corner of the figure for the layout.
             if marked.any():
-                style = {"markersize": 5, "markerfacecolor": inside, "markeredgecolor": colour, "zorder": 3}
+                style = {
+                    "markersize": 5,
+                    "markerfacecolor": inside,
+                    "markeredgecolor": colour,
+                    "zorder": 3,
+                }
                 place = found.measured_frequency[marked], at.contrast[k][marked]
                 ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
     contrast = result[str(result.attrs["difference"])].values
@@ -593,7 +686,17 @@ def matched_contrast(
     ]
     if at.saturated.any():
         hollow = "Saturated: no match"
-        keys.append(Line2D([], [], color="0.3", linestyle="none", marker="o", markerfacecolor="white", label=hollow))
+        keys.append(
+            Line2D(
+                [],
+                [],
+                color="0.3",
+                linestyle="none",
+                marker="o",
+                markerfacecolor="white",
+                label=hollow,
+            )
+        )
     if np.isnan(at.contrast).any():
         keys.append(Line2D([], [], linestyle="none", label=_UNDEFINED_LABEL))
     if (at.ambiguous & (at.saturated == 0)).any():
@@ -608,7 +711,9 @@ def matched_contrast(
         tick.set_color(colour)
     side.set_ylabel(f"Reference contrast at {float(result.attrs['reference_frequency']):g} cpd")
     title = axes.title_of(result) if title is None else title
-    axes.label(ax, axes.level_label(result, levels_of(result)[0]), "Matched contrast", title, framed=False)
+    axes.label(
+        ax, axes.level_label(result, levels_of(result)[0]), "Matched contrast", title, framed=False
+    )
     return ax
 
 
@@ -622,13 +727,15 @@ def match_panels(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw the contrast matches of each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
+    """Draw the contrast matches of each result and layer: ``plot`` of a probe, see
+    `psyprobe.probes.results`.
+    """
     shown = axes.shown_layers(results, layer, matching_layers, ax)
     if len(shown) == 1 and figure is None:
         return matched_contrast(results[0], ax, measure=measure, layer=shown[0][1])
-    names = {axes.title_of(one, width=80) for one in results}
+    names = {axes.title_of(result, width=80) for result in results}
     together = len(names) == 1 and len(results) > 1 and figure is None
-    named = figure is not None or len({one.attrs.get("experiment") for one in results}) > 1
+    named = figure is not None or len({result.attrs.get("experiment") for result in results}) > 1
     place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.8, 3.6))
     if together:
         place.suptitle(names.pop(), fontsize="large")

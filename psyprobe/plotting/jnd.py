@@ -1,4 +1,6 @@
-"""Figures of just noticeable differences: of an observer at its anchor, of pixels, of people, of the ideal observer."""
+"""Figures of just noticeable differences: of an observer at its anchor, of pixels, of people, of
+the ideal observer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
 _STYLES: dict[str, dict[str, Any]] = {
     "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels (no encoder)"},
     "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
-    "people": {"color": "black", "linestyle": "--", "marker": "o", "markersize": 4, "linewidth": 1.4},
+    "people": {
+        "color": "black",
+        "linestyle": "--",
+        "marker": "o",
+        "markersize": 4,
+        "linewidth": 1.4,
+    },
 }
 
 
@@ -51,14 +59,16 @@ def jnd_panels(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Drawn | SubFigure:
-    """Draw the thresholds of each result and layer with an anchor: ``plot`` of a probe, see `psyprobe.probes.results`.
+    """Draw the thresholds of each result and layer with an anchor: ``plot`` of a probe, see
+    `psyprobe.probes.results`.
 
-    The level to the right (a level of 0 at the very left), the difference that is just noticed upwards. What is not
-    reached is left out. With two levels, one curve for each value of the first.
+    The level to the right (a level of 0 at the very left), the difference that is just noticed
+    upwards. What is not reached is left out. With two levels, one curve for each value of the
+    first.
     """
     shown = axes.shown_layers(results, layer, layers_of, ax)
     scores = [_score(one, measure, name) for one, name in shown]
-    several = len({one.attrs.get("experiment") for one in results}) > 1 or not observer
+    several = len({result.attrs.get("experiment") for result in results}) > 1 or not observer
     place: Any = None
     if len(shown) == 1 and figure is None:
         panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
@@ -68,7 +78,9 @@ def jnd_panels(
     found = [list(_curves(one, score)) for (one, _), score in zip(shown, scores, strict=True)]
     for panel, (one, name), score, curves in zip(panels, shown, scores, found, strict=True):
         # Panels of one experiment share their upward axis.
-        together = [each for (other, _), each in zip(shown, found, strict=True) if _same(one, other)]
+        together = [
+            each for (other, _), each in zip(shown, found, strict=True) if _same(one, other)
+        ]
         who = "observer" if alike and len(shown) > 1 else score.observer
         _draw(panel, score, who, curves, [curve for each in together for curve in each])
         title = axes.panel_title(one, name, experiment=several, observer=observer)
@@ -85,7 +97,7 @@ def jnd_panels(
 
 def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     """The same as plain data, for a page."""
-    drawn = [one for one in results if "anchor_response" in one]
+    drawn = [result for result in results if "anchor_response" in result]
     if not drawn:
         return []
     panels = []
@@ -99,10 +111,15 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         panels.append(Panel(name_of(one), {"": views}))
     first = drawn[0]
     difference = str(first.attrs["difference"])
-    caption = "Differences at which the response reaches that to the anchor; what is not reached is left out."
+    caption = (
+        "Differences at which the response reaches that to the anchor; what is not "
+        "reached is left out."
+    )
     y = Axis(_upwards(first, difference), log=True)
     x = first[levels_of(first)[-1]].values
-    return [Figure("Just noticeable differences", level_axis(_across(first), x), y, panels, caption)]
+    return [
+        Figure("Just noticeable differences", level_axis(_across(first), x), y, panels, caption)
+    ]
 
 
 def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
@@ -120,7 +137,13 @@ def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
     who = str(_STYLES.get(curve.who, {}).get("label", curve.who))
     if curve.who == "people":
         who = _people(score)
-    return Line(", ".join(each for each in (who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
+    return Line(
+        ", ".join(each for each in (who, curve.at) if each),
+        curve.x,
+        curve.y,
+        style=style,
+        colour=colour,
+    )
 
 
 def _people(score: DiscriminationScore) -> str:
@@ -131,7 +154,9 @@ def _across(result: xr.Dataset) -> str:
     last = levels_of(result)[-1]
     label = axes.level_label(result, last)
     # A difference in contrast is one from a pedestal.
-    return f"Pedestal {label.lower()}" if result.attrs["difference"] == f"{last}_difference" else label
+    return (
+        f"Pedestal {label.lower()}" if result.attrs["difference"] == f"{last}_difference" else label
+    )
 
 
 def _upwards(result: xr.Dataset, difference: str) -> str:
@@ -161,10 +186,19 @@ def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
                 yield _Curve("observer" if who == "score" else who, told, x[here], y[here])
 
 
-def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curve], together: Sequence[_Curve]) -> None:
+def _draw(
+    ax: Axes,
+    score: DiscriminationScore,
+    who: str,
+    curves: Sequence[_Curve],
+    together: Sequence[_Curve],
+) -> None:
     known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in together])
     if not known.size:
-        raise InputError(f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give another")
+        raise InputError(
+            f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give "
+            "another"
+        )
     places = {each: i for i, each in enumerate(dict.fromkeys(curve.at for curve in curves))}
     for curve in curves:
         place = places[curve.at]

@@ -1,4 +1,6 @@
-"""People on figures: measured thresholds of each data set, with their errors, and the spread between people."""
+"""People on figures: measured thresholds of each data set, with their errors, and the spread
+between people.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,21 @@ Human = Literal["both", "model", "measured", "none"]
 HUMAN = ("both", "model", "measured", "none")
 #: The same data set has the same marker in all figures.
 _MARKERS = {
-    "modelfest": "o", "hdr_csf": "s", "hdrvdp_csf": "D", "colorfest": "^", "kim2013": "v", "wright1983": "P",
-    "rovamo1993": "X", "virsu1979": "*", "five_centres": "<", "lucassen2018": ">", "vanderHorst1969_b": "h",
-}  # fmt: skip
+    "modelfest": "o",
+    "hdr_csf": "s",
+    "hdrvdp_csf": "D",
+    "colorfest": "^",
+    "kim2013": "v",
+    "wright1983": "P",
+    "rovamo1993": "X",
+    "virsu1979": "*",
+    "five_centres": "<",
+    "lucassen2018": ">",
+    "vanderHorst1969_b": "h",
+}
 #: People between whom a spread is drawn, and values of the level at which they are as many.
-_FEWEST, _LEVELS = 3, 3
+_FEWEST = 3
+_LEVELS = 3
 
 
 def drawn_of(human: str) -> tuple[bool, bool]:
@@ -43,7 +55,9 @@ def drawn_of(human: str) -> tuple[bool, bool]:
 
 
 def measured_points(result: xr.Dataset) -> tuple[Conditions, tuple[MeasuredPoints, ...]] | None:
-    """Measured thresholds that belong to a result, on its levels or little beyond them; None where there are none."""
+    """Measured thresholds that belong to a result, on its levels or little beyond them; None where
+    there are none.
+    """
     shown = conditions_of(result)
     if shown is None:
         return None
@@ -52,14 +66,16 @@ def measured_points(result: xr.Dataset) -> tuple[Conditions, tuple[MeasuredPoint
 
 
 def spread_of(points: Sequence[MeasuredPoints]) -> tuple[MeasuredPoints, Any] | None:
-    """The data set of which the spread between people is drawn, that of most measurements, and where."""
+    """The data set of which the spread between people is drawn, that of most measurements, and
+    where.
+    """
     found = []
-    for one in points:
+    for point in points:
         # Where a value stands twice, the mean over more people counts.
-        best = np.array([one.n[i] == one.n[one.x == x].max() for i, x in enumerate(one.x)])
-        known = best & (one.n >= _FEWEST) & np.isfinite(one.spread)
+        best = np.array([point.n[i] == point.n[point.x == x].max() for i, x in enumerate(point.x)])
+        known = best & (point.n >= _FEWEST) & np.isfinite(point.spread)
         if known.sum() >= _LEVELS:
-            found.append((float(one.n[known].sum()), one, known))
+            found.append((float(point.n[known].sum()), point, known))
     return max(found, key=lambda each: each[0])[1:] if found else None
 
 
@@ -78,21 +94,43 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
     spread = spread_of(points)
     if spread is not None:
         one, known = spread
-        x, log_s, sd = one.x[known], np.log10(one.sensitivity[known]), one.spread[known]
-        low, high = 10 ** (log_s - sd), 10 ** (log_s + sd)
+        x = one.x[known]
+        log_s = np.log10(one.sensitivity[known])
+        sd = one.spread[known]
+        low = 10 ** (log_s - sd)
+        high = 10 ** (log_s + sd)
         if lines:
             for edge in (low, high):
-                ax.plot(x, edge, color="black", linewidth=scaled(0.8), linestyle=(0, (1, 1.5)), zorder=2.5)
+                ax.plot(
+                    x,
+                    edge,
+                    color="black",
+                    linewidth=scaled(0.8),
+                    linestyle=(0, (1, 1.5)),
+                    zorder=2.5,
+                )
         else:
             ax.fill_between(x, low, high, color=paler("black", 0.12), linewidth=0, zorder=0)
     for one in points:
-        style: dict[str, Any] = {"marker": _MARKERS.get(one.dataset, "p"), "linestyle": "none", "color": "black"}
-        style |= {"markersize": scaled(4.5), "markeredgewidth": scaled(0.7), "elinewidth": scaled(0.8), "zorder": 3.5}
+        style: dict[str, Any] = {
+            "marker": _MARKERS.get(one.dataset, "p"),
+            "linestyle": "none",
+            "color": "black",
+        }
+        style |= {
+            "markersize": scaled(4.5),
+            "markeredgewidth": scaled(0.7),
+            "elinewidth": scaled(0.8),
+            "zorder": 3.5,
+        }
         for chosen, fill in ((one.direct, "black"), (~one.direct, "white")):
             if chosen.any():
-                mean, error = one.sensitivity[chosen], np.nan_to_num(one.error[chosen])
+                mean = one.sensitivity[chosen]
+                error = np.nan_to_num(one.error[chosen])
                 reach = [mean * (1 - 10**-error), mean * (10**error - 1)]
-                ax.errorbar(one.x[chosen], mean, yerr=reach, markerfacecolor=fill, capsize=0, **style)
+                ax.errorbar(
+                    one.x[chosen], mean, yerr=reach, markerfacecolor=fill, capsize=0, **style
+                )
 
 
 def people_handles(
@@ -110,16 +148,34 @@ def people_handles(
     handles: list[Any] = []
     for name, found in sets.items():
         filled = all(one.direct.all() for one in found)
-        style: dict[str, Any] = {"marker": _MARKERS.get(name, "p"), "linestyle": "none", "color": "black"}
+        style: dict[str, Any] = {
+            "marker": _MARKERS.get(name, "p"),
+            "linestyle": "none",
+            "color": "black",
+        }
         style |= {"markersize": scaled(4.5), "markeredgewidth": scaled(0.7)}
         handles.append(
-            Line2D([], [], markerfacecolor="black" if filled else "white", label=_told(name, found), **style)
+            Line2D(
+                [],
+                [],
+                markerfacecolor="black" if filled else "white",
+                label=_told(name, found),
+                **style,
+            )
         )
     spreads = {each[0].dataset for _, points in listed if (each := spread_of(points)) is not None}
     if spreads:
         label = f"±1 sd between people ({', '.join(sorted(spreads))})"
-        dotted: dict[str, Any] = {"color": "black", "linewidth": scaled(0.8), "linestyle": (0, (1, 1.5))}
-        band = Patch(color=paler("black", 0.12), label=label) if surface else Line2D([], [], label=label, **dotted)
+        dotted: dict[str, Any] = {
+            "color": "black",
+            "linewidth": scaled(0.8),
+            "linestyle": (0, (1, 1.5)),
+        }
+        band = (
+            Patch(color=paler("black", 0.12), label=label)
+            if surface
+            else Line2D([], [], label=label, **dotted)
+        )
         handles.append(band)
     return handles
 
@@ -128,9 +184,9 @@ def people_title(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]) 
     """What filled and hollow marks mean."""
     listed = list(groups)
     told = []
-    if any(one.direct.any() for _, points in listed for one in points):
+    if any(point.direct.any() for _, points in listed for point in points):
         told.append("filled: measured so")
-    if any(one.moved for shown, points in listed for one in points if not shown.noise):
+    if any(point.moved for shown, points in listed for point in points if not shown.noise):
         told.append("hollow: moved here by castleCSF")
     if any(shown.noise for shown, _ in listed):
         told.append("on noise: Gabor thresholds, moved")
@@ -145,13 +201,31 @@ def people_lines(result: xr.Dataset) -> list[Line]:
     lines = []
     for one in beside[1] if beside is not None else ():
         reach = 10 ** np.nan_to_num(one.error)
-        how = ["measured under these conditions" if direct else "measured under others" for direct in one.direct]
+        how = [
+            "measured under these conditions" if direct else "measured under others"
+            for direct in one.direct
+        ]
         if one.moved is not None:
-            how = [each.replace("under others", "under others, moved here by castleCSF") for each in how]
-        people = [f", {n:.0f} {'person' if n == 1 else 'people'}" if n else ", a published mean" for n in one.n]
+            how = [
+                each.replace("under others", "under others, moved here by castleCSF")
+                for each in how
+            ]
+        people = [
+            f", {n:.0f} {'person' if n == 1 else 'people'}" if n else ", a published mean"
+            for n in one.n
+        ]
         notes = [each + many for each, many in zip(how, people, strict=True)]
         ends = one.sensitivity / reach, one.sensitivity * reach
-        lines.append(Line(_told(one.dataset, [one]), one.x, one.sensitivity, *ends, style="people points", notes=notes))
+        lines.append(
+            Line(
+                _told(one.dataset, [one]),
+                one.x,
+                one.sensitivity,
+                *ends,
+                style="people points",
+                notes=notes,
+            )
+        )
     return lines
 
 
@@ -162,6 +236,7 @@ def _told(name: str, found: Sequence[MeasuredPoints]) -> str:
     moved = [one.moved for one in found if one.moved is not None]
     if not moved:
         return f"{name}, {people}"
-    low, high = min(each[0] for each in moved), max(each[1] for each in moved)
+    low = min(each[0] for each in moved)
+    high = max(each[1] for each in moved)
     ends = dict.fromkeys((f"{low:.2g}", f"{high:.2g}"))
     return f"{name}, {people}, ×{' to '.join(ends)}"

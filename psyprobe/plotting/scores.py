@@ -2,8 +2,8 @@
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
-the human visual system? CVPR. Figure 6.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR. Figure 6.
 """
 
 from __future__ import annotations
@@ -20,20 +20,44 @@ from matplotlib.patches import Patch
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import BLANK, COLOUR_MAP, COLOURS, colour_map, label, new_axes, paler, panels_in, printable
+from psyprobe.plotting.axes import (
+    BLANK,
+    COLOUR_MAP,
+    COLOURS,
+    colour_map,
+    label,
+    new_axes,
+    paler,
+    panels_in,
+    printable,
+)
 
-#: Published entries that are no encoders: without an encoder, and the metric that stands for people.
-_NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
+#: Published entries that are no encoders: without an encoder, and the metric that stands for
+#: people.
+_NO_ENCODER = "No Encoder"
+_HUMAN_LIKE = "ColorVideoVDP"
 
 #: Families that always have their colour, in this order.
-_FAMILIES = ("DINO", "DINOv2", "OpenCLIP", "SAM", "SAM-2", "MAE", "SD-VAE", "timm", "open_clip", "torch")
+_FAMILIES = (
+    "DINO",
+    "DINOv2",
+    "OpenCLIP",
+    "SAM",
+    "SAM-2",
+    "MAE",
+    "SD-VAE",
+    "timm",
+    "open_clip",
+    "torch",
+)
 
 
 def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = None) -> Axes:
-    """Draw a scoreboard as coloured cells with the scores in them, models downwards and tests to the right.
+    """Draw a scoreboard as coloured cells with the scores in them, models downwards and tests to
+    the right.
 
-    Each column has its own colours, from the worst (light) to the best (dark) of its scores, since r_s and errors, and
-    tests of different difficulty, cannot be compared by value.
+    Each column has its own colours, from the worst (light) to the best (dark) of its scores, since
+    r_s and errors, and tests of different difficulty, cannot be compared by value.
 
     Parameters
     ----------
@@ -54,7 +78,8 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
     InputError
         The board is empty.
     """
-    tests, rows = board.tests, board.rows
+    tests = board.tests
+    rows = board.rows
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
     ax = new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows)) if ax is None else ax
@@ -66,12 +91,20 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
         span = np.ptp(found) if found.size else 0.0
         quality[known, column] = (found - found.min()) / span if span else 0.5
     colours = colour_map(cmap or COLOUR_MAP).with_extremes(bad=BLANK)
-    drawn = ax.imshow(quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest")
+    drawn = ax.imshow(
+        quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest"
+    )
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             ink = "white" if quality[i, j] > 0.55 else "black"
             ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
-    ax.set_xticks(range(len(tests)), [test.short_name for test in tests], rotation=40, ha="right", fontsize="small")
+    ax.set_xticks(
+        range(len(tests)),
+        [test.short_name for test in tests],
+        rotation=40,
+        ha="right",
+        fontsize="small",
+    )
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
     for name, row in zip(ax.get_yticklabels(), rows, strict=True):
         name.set_fontstyle("italic" if row.kind in ("baseline", "people") else "normal")
@@ -97,9 +130,9 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        One bar a model with its interval: coloured by family, its name slanted below, or, where they are ten at most,
-        each in the colour that the legend gives it. A dotted line is at the score of the pixels, and a dashed one at
-        that of ColorVideoVDP, where the board has them.
+        One bar a model with its interval: coloured by family, its name slanted below, or, where
+        they are ten at most, each in the colour that the legend gives it. A dotted line is at the
+        score of the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
 
     Raises
     ------
@@ -126,9 +159,14 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         ax.set_xticks([])
     else:
         # The name of a model without its family, which its colour says.
-        names = [row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:") for row in shown]
+        names = [
+            row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
+            for row in shown
+        ]
         labels = [printable(name) for name in names]
-        ax.set_xticks(range(len(shown)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
+        ax.set_xticks(
+            range(len(shown)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=6
+        )
     ax.set_xlim(-0.7, len(shown) - 0.3)
     label(ax, "", column.metric.label, column.short_name, framed=False)
     if alone:
@@ -182,8 +220,8 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Layers to the right, by name if there is one observer; score upwards, with its interval as a band. A dotted line
-        of the same colour is at the score of the pixels.
+        Layers to the right, by name if there is one observer; score upwards, with its interval as a
+        band. A dotted line of the same colour is at the score of the pixels.
 
     Raises
     ------
@@ -194,7 +232,9 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     metrics = {_depth_metric(one) for one in listed}
     metric = next(iter(metrics), None)
     if len(metrics) != 1 or metric is None:
-        raise InputError("a depth curve needs scores of one kind; give those of detection or of matching")
+        raise InputError(
+            "a depth curve needs scores of one kind; give those of detection or of matching"
+        )
     ax = new_axes() if ax is None else ax
     lines: dict[tuple[str, str], list[Score]] = {}
     for one in listed:
@@ -203,14 +243,18 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     tests = list(dict.fromkeys(test for _, test in lines))
     alone = len(observers) == 1
     for i, ((observer, test), layers) in enumerate(lines.items()):
-        colour, marker = COLOURS[i % len(COLOURS)], "osD^vP*X"[i % 8]
-        found = [_depth_entry(one, metric) for one in layers]
+        colour = COLOURS[i % len(COLOURS)]
+        marker = "osD^vP*X"[i % 8]
+        found = [_depth_entry(layer, metric) for layer in layers]
         at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
         name = " · ".join([observer] * (not alone) + [test] * (alone or len(tests) > 1))
         values = np.array([_value(found[k][0]) for k in at])
         ax.plot(at, values, color=colour, marker=marker, markersize=4, label=printable(name))
         bounded = [k for k in at if found[k][0].low is not None]
-        low, high = (np.array([getattr(found[k][0], end) for k in bounded], dtype=float) for end in ("low", "high"))
+        low, high = (
+            np.array([getattr(found[k][0], end) for k in bounded], dtype=float)
+            for end in ("low", "high")
+        )
         ax.fill_between(bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0)
         if found[0][1] is not None:
             ax.axhline(found[0][1], color=colour, linestyle=":", linewidth=1)
@@ -226,7 +270,9 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
 
 
 def _depth_metric(one: Score) -> Metric | None:
-    return next((metric for row in one.rows() if row.responder == OBSERVER for metric in row.entries), None)
+    return next(
+        (metric for row in one.rows() if row.responder == OBSERVER for metric in row.entries), None
+    )
 
 
 def _depth_entry(one: Score, metric: Metric) -> tuple[Entry, float | None]:
@@ -252,7 +298,9 @@ def _is_human_like(row: BoardRow) -> bool:
 
 
 def _references(rows: Sequence[BoardRow], test: Test) -> list[tuple[str, str, float]]:
-    """Label, line style and value of the lines that bars are compared with; one's own pixels before published ones."""
+    """Label, line style and value of the lines that bars are compared with; one's own pixels before
+    published ones.
+    """
     found: dict[str, tuple[str, str, float]] = {}
     for row in sorted(rows, key=lambda row: row.kind == "published"):
         if not _has(row, test):
@@ -260,7 +308,9 @@ def _references(rows: Sequence[BoardRow], test: Test) -> list[tuple[str, str, fl
         if row.name == PIXELS or row.family == _NO_ENCODER:
             found.setdefault("pixels", ("pixels (no encoder)", ":", _value(row.entries[test])))
         elif _is_human_like(row):
-            found.setdefault("human", ("ColorVideoVDP (human-like)", "--", _value(row.entries[test])))
+            found.setdefault(
+                "human", ("ColorVideoVDP (human-like)", "--", _value(row.entries[test]))
+            )
     return list(found.values())
 
 
@@ -283,4 +333,6 @@ def _legend(figure: Figure, board: Scoreboard) -> None:
     ]
     lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
     lines = {label: line for label, line in lines.items() if not label.startswith("_")}
-    figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
+    figure.legend(
+        handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small"
+    )

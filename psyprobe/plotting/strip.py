@@ -26,9 +26,10 @@ def stimulus_strip(
 
     Parameters
     ----------
-    images : array_like of float, shape (N, H, W) or (N, H, W, 3), or a sequence of (H, W) or (H, W, 3)
-        Display drive values in [0, 1], as `Display.encode` gives them. A viewer's screen stands in for the display,
-        so that the preview shows the pattern and not the calibrated light.
+    images : array_like of float, shape (N, H, W) or (N, H, W, 3), or a sequence of (H, W) or (H, W,
+    3)
+        Display drive values in [0, 1], as `Display.encode` gives them. A viewer's screen stands in
+        for the display, so that the preview shows the pattern and not the calibrated light.
     ppd : float
         Pixels per degree.
     labels : sequence of str, optional
@@ -39,13 +40,14 @@ def stimulus_strip(
     Returns
     -------
     matplotlib.figure.Figure
-        With one pair of axes for each image. Drive values outside [0, 1], which only an extended display shows, are
-        clipped in the preview, and the title says in how many pixels.
+        With one pair of axes for each image. Drive values outside [0, 1], which only an extended
+        display shows, are clipped in the preview, and the title says in how many pixels.
 
     Raises
     ------
     InputError
-        An image has another shape or values that are not finite, `ppd` is not above 0, or labels do not fit.
+        An image has another shape or values that are not finite, `ppd` is not above 0, or labels do
+        not fit.
 
     Examples
     --------
@@ -59,9 +61,13 @@ def stimulus_strip(
     arrays = [np.asarray(image, dtype=np.float64) for image in images]
     for array in arrays:
         if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] != 3) or not array.size:
-            raise InputError(f"an image of shape {array.shape} cannot be drawn; give (H, W) or (H, W, 3)")
+            raise InputError(
+                f"an image of shape {array.shape} cannot be drawn; give (H, W) or (H, W, 3)"
+            )
         if not np.isfinite(array).all():
-            raise InputError("an image holds values that are not finite; give display drive values in [0, 1]")
+            raise InputError(
+                "an image holds values that are not finite; give display drive values in [0, 1]"
+            )
     if not arrays:
         raise InputError("there are no images to draw; give at least one")
     if not (np.isfinite(ppd) and ppd > 0):
@@ -73,7 +79,9 @@ def stimulus_strip(
         half_height, half_width = (n / 2 / ppd for n in array.shape[:2])
         outside = float(((array < 0) | (array > 1)).mean())
         extent = (-half_width, half_width, -half_height, half_height)
-        ax.imshow(array.clip(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent)
+        ax.imshow(
+            array.clip(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent
+        )
         lines = [] if labels is None else [labels[i]]
         if outside:
             lines.append(f"{percent(outside, 2)} clipped here")

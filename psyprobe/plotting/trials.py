@@ -1,4 +1,6 @@
-"""Figures of one's own trials: psychometric functions of a fit, and from a file to a contrast sensitivity function."""
+"""Figures of one's own trials: psychometric functions of a fit, and from a file to a contrast
+sensitivity function.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from psyprobe.plotting.people import Human, draw_people, drawn_of, people_handle
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LABELS = {"frequency": "Spatial frequency (cpd)", "luminance": "Luminance (cd/m²)", "area": "Area (deg²)"}
+_LABELS = {
+    "frequency": "Spatial frequency (cpd)",
+    "luminance": "Luminance (cd/m²)",
+    "area": "Area (deg²)",
+}
 _STEPS = ("separable", "quasi_separable")
 #: Where arrows end that say that a threshold lies beyond, over the bound.
 _BEYOND = 1.6
@@ -32,7 +38,9 @@ def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
     z = 1.959963984540054
     share = yes / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    half = (
+        z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    )
     return np.asarray(np.stack([share - (middle - half), middle + half - share]).clip(0))
 
 
@@ -45,18 +53,26 @@ def draw_fit(
     """The curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
     import matplotlib as mpl
 
-    threshold, width = np.atleast_1d(fit.threshold).ravel(), np.atleast_1d(fit.width).ravel()
+    threshold = np.atleast_1d(fit.threshold).ravel()
+    width = np.atleast_1d(fit.width).ravel()
     if names is not None and len(names) != len(threshold):
-        raise InputError(f"{len(names)} names do not fit {len(threshold)} curves; give one for each")
+        raise InputError(
+            f"{len(names)} names do not fit {len(threshold)} curves; give one for each"
+        )
     counts = [np.atleast_2d(np.asarray(each, dtype=np.float64)) for each in answers or ()]
     if counts:
-        contrast, yes, trials = (each.reshape(-1, each.shape[-1]) for each in np.broadcast_arrays(*counts))
+        contrast, yes, trials = (
+            array.reshape(-1, array.shape[-1]) for array in np.broadcast_arrays(*counts)
+        )
         shown = contrast[(trials > 0) & (contrast > 0)]
-        low, high = float(shown.min()) / 1.3, float(shown.max()) * 1.3
+        low = float(shown.min()) / 1.3
+        high = float(shown.max()) * 1.3
     else:
         known = np.isfinite(threshold)
         if not known.any():
-            raise InputError("no curve has a threshold, and no answers are given; there is nothing to draw")
+            raise InputError(
+                "no curve has a threshold, and no answers are given; there is nothing to draw"
+            )
         reach = np.maximum(np.nan_to_num(width), 0.2)
         low = float(10 ** (threshold - reach)[known].min())
         high = float(10 ** (threshold + reach)[known].max())
@@ -65,14 +81,23 @@ def draw_fit(
     curves = np.atleast_2d(fit.predict(x)).reshape(len(threshold), -1)
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(threshold)))
     fields = ("status", "threshold_low", "threshold_high", "guess", "lapse")
-    status, least, most, guess, lapse = (np.atleast_1d(getattr(fit, name)).ravel() for name in fields)
+    status, least, most, guess, lapse = (
+        np.atleast_1d(getattr(fit, name)).ravel() for name in fields
+    )
     for i, colour in enumerate(colours):
         label = "" if names is None else names[i] if isinstance(names[i], str) else f"{names[i]:g}"
         if counts:
             use = trials[i] > 0
             error = wilson(yes[i][use], trials[i][use])
-            dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4, "elinewidth": 0.8}
-            ax.errorbar(contrast[i][use], yes[i][use] / trials[i][use], yerr=error, color=colour, **dots)
+            dots: dict[str, Any] = {
+                "linestyle": "none",
+                "marker": "o",
+                "markersize": 4,
+                "elinewidth": 0.8,
+            }
+            ax.errorbar(
+                contrast[i][use], yes[i][use] / trials[i][use], yerr=error, color=colour, **dots
+            )
         if not np.isfinite(threshold[i]):
             continue
         dashed = "--" if status[i] in _STEPS else "-"
@@ -80,7 +105,13 @@ def draw_fit(
         ax.plot(x, curves[i], color=colour, linestyle=dashed, label=told or None)
         height = guess[i] + (1 - guess[i] - lapse[i]) / 2
         ends = 10 ** np.clip([least[i], most[i]], np.log10(low), np.log10(high))
-        ax.plot(ends, [height, height], color=axes.paler(colour[:3], 0.6), linewidth=3, solid_capstyle="butt")
+        ax.plot(
+            ends,
+            [height, height],
+            color=axes.paler(colour[:3], 0.6),
+            linewidth=3,
+            solid_capstyle="butt",
+        )
         ax.plot([10 ** threshold[i]], [height], marker="|", markersize=9, color=colour)
     axes.log_axis(ax.xaxis, low, high)
     ax.set_ylim(-0.03, 1.03)
@@ -114,18 +145,20 @@ def plot_trials(
     direction : {"achromatic", "red_green", "yellow_violet"}, optional
         Colour direction; contrast is then RMS cone contrast.
     human : {"both", "model", "measured", "none"}, optional
-        castleCSF dashed in black, measured thresholds under these conditions or moved to them, or both.
+        castleCSF dashed in black, measured thresholds under these conditions or moved to them, or
+        both.
     title : str, optional
         Of the axes.
     **options
-        As for `psyprobe.analysis.psychometric.fit_trials`, such as ``guess=0.25`` of four alternatives.
+        As for `psyprobe.analysis.psychometric.fit_trials`, such as ``guess=0.25`` of four
+        alternatives.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The level to the right, sensitivity upwards. Dots are thresholds with their intervals, hollow where a step
-        between two contrasts is all that the answers tell; arrows say that the threshold lies beyond the contrasts
-        shown.
+        The level to the right, sensitivity upwards. Dots are thresholds with their intervals,
+        hollow where a step between two contrasts is all that the answers tell; arrows say that the
+        threshold lies beyond the contrasts shown.
 
     Raises
     ------
@@ -133,11 +166,17 @@ def plot_trials(
         The file is none of trials, or a condition is missing.
     """
     trials = read_trials(path)
-    given: Mapping[str, float | None] = {"frequency": frequency, "luminance": luminance, "area": area}
+    given: Mapping[str, float | None] = {
+        "frequency": frequency,
+        "luminance": luminance,
+        "area": area,
+    }
     for name, value in given.items():
         if (value is None) != (name == trials.level):
             told = "stands in the file" if name == trials.level else "is the same in all trials"
-            raise InputError(f"{name} {told}; {'leave it out' if name == trials.level else f'give {name}='}")
+            raise InputError(
+                f"{name} {told}; {'leave it out' if name == trials.level else f'give {name}='}"
+            )
     fit = fit_trials(trials, **options)
     ax = axes.new_axes() if ax is None else ax
     x = trials.values
@@ -149,14 +188,21 @@ def plot_trials(
         at = np.geomspace(*span, 121)
         asked: dict[str, Any] = {**given, trials.level: at}
         seen = castle_csf(direction=direction, **asked)
-        ax.plot(at, seen, color="black", linestyle="--", linewidth=axes.scaled(1.6), label="Human (castleCSF)")
+        ax.plot(
+            at,
+            seen,
+            color="black",
+            linestyle="--",
+            linewidth=axes.scaled(1.6),
+            label="Human (castleCSF)",
+        )
         heights.append(seen)
     points = figure_points(shown) if measured else ()
     draw_people(ax, points)
-    heights += [one.sensitivity for one in points]
+    heights += [point.sensitivity for point in points]
     heights.append(_draw_thresholds(ax, x, fit))
     axes.level_axis(ax.xaxis, x, margin=1.25)
-    drawn = np.concatenate([each[np.isfinite(each)] for each in heights])
+    drawn = np.concatenate([height[np.isfinite(height)] for height in heights])
     axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
     axes.label(ax, _LABELS[trials.level], "Sensitivity (1 / contrast)", title, framed=False)
     beside = [(shown, points)] if points else []
@@ -171,12 +217,22 @@ def _draw_thresholds(ax: Axes, x: Any, fit: PsychometricFit) -> Any:
     known = np.isfinite(fit.threshold)
     step = known & np.isin(fit.status, _STEPS)
     mean = 10.0**-fit.threshold
-    low, high = 10.0**-fit.threshold_high, 10.0**-fit.threshold_low
+    low = 10.0**-fit.threshold_high
+    high = 10.0**-fit.threshold_low
     reach = np.stack([mean - np.maximum(low, mean * 1e-2), np.minimum(high, mean * 1e2) - mean])
     ax.plot(x[known], mean[known], color=colour, linewidth=axes.scaled(1.4), zorder=3.6)
-    for chosen, fill, label in ((known & ~step, colour, "thresholds"), (step, "white", "steps between two contrasts")):
+    for chosen, fill, label in (
+        (known & ~step, colour, "thresholds"),
+        (step, "white", "steps between two contrasts"),
+    ):
         if chosen.any():
-            style: dict[str, Any] = {"color": colour, "marker": "o", "linestyle": "none", "capsize": 2, "zorder": 4}
+            style: dict[str, Any] = {
+                "color": colour,
+                "marker": "o",
+                "linestyle": "none",
+                "capsize": 2,
+                "zorder": 4,
+            }
             style |= {"markerfacecolor": fill, "markersize": axes.scaled(6), "label": label}
             ax.errorbar(x[chosen], mean[chosen], yerr=reach[:, chosen], **style)
     bounds = []
@@ -185,6 +241,11 @@ def _draw_thresholds(ax: Axes, x: Any, fit: PsychometricFit) -> Any:
         bound = 10.0 ** -(fit.threshold_low[i] if above else fit.threshold_high[i])
         if np.isfinite(bound) and bound > 0:
             end = bound / _BEYOND if above else bound * _BEYOND
-            ax.annotate("", xy=(x[i], end), xytext=(x[i], bound), arrowprops={"arrowstyle": "-|>", "color": colour})
+            ax.annotate(
+                "",
+                xy=(x[i], end),
+                xytext=(x[i], bound),
+                arrowprops={"arrowstyle": "-|>", "color": colour},
+            )
             bounds += [bound, end]
     return np.array([*mean[known], *bounds])

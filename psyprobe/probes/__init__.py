@@ -1,7 +1,7 @@
 """How an observer is asked: probes by name.
 
-A probe is a module, or any object, with what `psyprobe.running.protocol.Probe` lists. Packages add their own under the
-entry point ``psyprobe.probes``.
+A probe is a module, or any object, with what `psyprobe.running.protocol.Probe` lists. Packages add
+their own under the entry point ``psyprobe.probes``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,26 @@ __all__ = ["load_probe", "probe_names", "probe_summary"]
 
 #: Name to where the probe is, "module" or "module:object", and to what it asks, in words.
 _PROBES = {
-    "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric"),
-    "discrimination": ("psyprobe.probes.discrimination", "how far two stimuli are apart that differ in one parameter"),
-    "acuity": ("psyprobe.probes.acuity", "which frequency is the highest that is told from uniform"),
-    "matching": ("psyprobe.probes.matching", "which contrast of one grating draws the response of a reference grating"),
-    "yes_no": ("psyprobe.probes.words.session:yes_no", "in words, whether a pattern is seen in an image"),
+    "detection": (
+        "psyprobe.probes.detection",
+        "how far a stimulus is from its background for an encoder or a metric",
+    ),
+    "discrimination": (
+        "psyprobe.probes.discrimination",
+        "how far two stimuli are apart that differ in one parameter",
+    ),
+    "acuity": (
+        "psyprobe.probes.acuity",
+        "which frequency is the highest that is told from uniform",
+    ),
+    "matching": (
+        "psyprobe.probes.matching",
+        "which contrast of one grating draws the response of a reference grating",
+    ),
+    "yes_no": (
+        "psyprobe.probes.words.session:yes_no",
+        "in words, whether a pattern is seen in an image",
+    ),
     "two_interval": (
         "psyprobe.probes.words.session:two_interval",
         "in words, which of two images shows a pattern, in both orders",
@@ -64,7 +79,8 @@ def probe_names() -> list[str]:
 
 
 def probe_summary(name: str) -> str:
-    """What a probe asks, half a line; of a probe of another package where it comes from, or why it cannot be used.
+    """What a probe asks, half a line; of a probe of another package where it comes from, or why it
+    cannot be used.
 
     Parameters
     ----------
@@ -111,7 +127,9 @@ def load_probe(name: str) -> Probe:
         return cast("Probe", added[name].load())
     except (Exception, SystemExit) as error:
         # Whatever another package raises on import is its own; here it is one line.
-        raise InputError(f"probe {name!r} of {added[name].value} cannot be loaded: {own_failure(error)}") from error
+        raise InputError(
+            f"probe {name!r} of {added[name].value} cannot be loaded: {own_failure(error)}"
+        ) from error
 
 
 def _added() -> Mapping[str, EntryPoint]:

@@ -1,8 +1,8 @@
 """Acuity: the finest stripes that are told from uniform.
 
-It is detection in which not contrast but the period of the stripes, 1 / frequency, grows until the pattern is seen: at
-the criterion of the page's anchor, or in three of four choices between two images. To an encoder degrees mean nothing:
-its limit is to be read in cycles a pixel.
+It is detection in which not contrast but the period of the stripes, 1 / frequency, grows until the
+pattern is seen: at the criterion of the page's anchor, or in three of four choices between two
+images. To an encoder degrees mean nothing: its limit is to be read in cycles a pixel.
 """
 
 from __future__ import annotations
@@ -30,12 +30,16 @@ __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result"
 class Period(Differing):
     """The period of the stripes of a test, whose reference is its background."""
 
-    def grid(self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray) -> Grid | None:
+    def grid(
+        self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
+    ) -> Grid | None:
         """As of any difference."""
         if not differences.size:
             return None
         every = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
-        base = with_levels(drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)})
+        base = with_levels(
+            drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)}
+        )
         shape = (*map(len, levels.values()), differences.shape[-1])
         tests = with_levels(base, frequency=np.broadcast_to(1 / differences, shape))
         return Grid(tests, tests.reference())
@@ -44,13 +48,20 @@ class Period(Differing):
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
     """As in `Probe`; among the levels is frequency."""
     if "frequency" not in experiment.levels:
-        raise InputError("[levels] has no 'frequency'; give for example frequency = { from = 4, to = 54, n = 20 }")
+        raise InputError(
+            "[levels] has no 'frequency'; give for example frequency = { from = 4, to = 54, n = "
+            "20 }"
+        )
     if observer.card.ability == "answer":
         return in_words().plan(experiment, observer)
     if experiment.score.anchor is None:
-        raise InputError("[score] has no anchor; give 'detection': the limit is where that response is reached")
+        raise InputError(
+            "[score] has no anchor; give 'detection': the limit is where that response is reached"
+        )
     values = periods(experiment.levels["frequency"])
-    by = Period(PERIOD["name"], "frequency", PERIOD["unit"], PERIOD["label"], "", values, level="frequency")
+    by = Period(
+        PERIOD["name"], "frequency", PERIOD["unit"], PERIOD["label"], "", values, level="frequency"
+    )
     conditions = detection.grid_conditions(experiment, observer.card, by)
     return PairSession(experiment, observer, conditions, detection.VERSION, batch_size)
 
@@ -68,5 +79,7 @@ def report(results: Sequence[Any]) -> list[Any]:
     """As in `Probe`."""
     from psyprobe.plotting.feature_parts import contour_parts
 
-    words, others = ([one for one in results if ("trial" in one.dims) == asked] for asked in (True, False))
+    words, others = (
+        [one for one in results if ("trial" in one.dims) == asked] for asked in (True, False)
+    )
     return [*(in_words().report(words) if words else []), *contour_parts(others)]

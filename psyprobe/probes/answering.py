@@ -1,9 +1,11 @@
-"""Putting pairs to observers, and reading their answers: tests are drawn, looked at and compared with their references.
+"""Putting pairs to observers, and reading their answers: tests are drawn, looked at and compared
+with their references.
 
-An encoder is asked for its features of both, whose distances are measured; a metric says itself how different they
-look. Each distinct image is drawn, shown and passed through the observer once a run; all tests on one reference share
-its features. Their lengths are kept, and each reference is shown once more, one step of rounding away, since an angle
-says nothing where features all but vanish (`psyprobe.analysis.direction`).
+An encoder is asked for its features of both, whose distances are measured; a metric says itself how
+different they look. Each distinct image is drawn, shown and passed through the observer once a run;
+all tests on one reference share its features. Their lengths are kept, and each reference is shown
+once more, one step of rounding away, since an angle says nothing where features all but vanish
+(`psyprobe.analysis.direction`).
 """
 
 from __future__ import annotations
@@ -90,19 +92,23 @@ def default_batch_size(size: tuple[int, int], device: str) -> int:
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """Show each batch to every observer.
 
-    An answer holds "values": of each layer a list, one value a measure. Where there are features it holds "lengths",
-    too: of each layer the length of the test's, of the reference's, and of what one step of rounding changes in it.
+    An answer holds "values": of each layer a list, one value a measure. Where there are features it
+    holds "lengths", too: of each layer the length of the test's, of the reference's, and of what
+    one step of rounding changes in it.
     """
     keep_freed_memory()
     references = _References()
-    elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
-    for together, tests in drawn_in_turn(_neighbours(batches), tests_of, lambda: _known(batches), ahead=elsewhere):
+    elsewhere = any(not observer.card.device.startswith("cpu") for observer in observers.values())
+    for together, tests in drawn_in_turn(
+        _neighbours(batches), tests_of, lambda: _known(batches), ahead=elsewhere
+    ):
         if isinstance(together[0].work.tests[0], Clip):
             for batch in together:
                 yield from _answer_clips(observers, batch)
             continue
         references.take(together[0].work)
-        # The pixels, which stand last, come first: a network's pass leaves little of the images in the cache.
+        # The pixels, which stand last, come first: a network's pass leaves little of the images in
+        # the cache.
         for name, who in reversed([*observers.items()]):
             for some, shown in [(together, tests)] if by_pixel(who) else _each(together, tests):
                 asked = [question for batch in some for question in _asked(batch, name)]
@@ -111,15 +117,17 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
                     yield from (Answered(question, each) for question, each in told if question)
 
 
-#: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's pass find nothing in
-#: the cache and take half as long again.
+#: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's
+#: pass find nothing in the cache and take half as long again.
 _DRAWN_TOGETHER = 4
 #: Unless these have so many pixels, as those of an accelerator do.
 DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
 
 
 def _known(batches: Iterable[Batch]) -> bool:
-    """Whether more batches are known; a worker, which has no more for now, would lose what it keeps by asking."""
+    """Whether more batches are known; a worker, which has no more for now, would lose what it keeps
+    by asking.
+    """
     return length_hint(batches) > 0
 
 
@@ -131,7 +139,9 @@ def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
             yield together
             together = []
         together.append(batch)
-        pixels = sum(len(each.work.rows) for each in together) * math.prod(batch.work.tests[0].extent)
+        pixels = sum(len(each.work.rows) for each in together) * math.prod(
+            batch.work.tests[0].extent
+        )
         if len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS or not _known(batches):
             yield together
             together = []
@@ -140,7 +150,9 @@ def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
 
 
 def tests_of(batches: Sequence[Batch]) -> ShownImages:
-    """The tests of some batches as they are shown; none of clips, which are drawn as their frames are taken."""
+    """The tests of some batches as they are shown; none of clips, which are drawn as their frames
+    are taken.
+    """
     specs = [test for batch in batches for test in batch.work.tests]
     if isinstance(specs[0], Clip):
         return ShownImages((), specs[0].shape)
@@ -149,7 +161,9 @@ def tests_of(batches: Sequence[Batch]) -> ShownImages:
     return show(specs, batches[0].work.display, quarters)
 
 
-def _each(batches: Sequence[Batch], tests: ShownImages) -> Iterator[tuple[Sequence[Batch], ShownImages]]:
+def _each(
+    batches: Sequence[Batch], tests: ShownImages
+) -> Iterator[tuple[Sequence[Batch], ShownImages]]:
     """One batch after the other, each with its own tests."""
     start = 0
     for batch in batches:
@@ -160,7 +174,9 @@ def _each(batches: Sequence[Batch], tests: ShownImages) -> Iterator[tuple[Sequen
 
 def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
     """What an observer is asked about each test of a batch; of all or of none."""
-    return [each for each in batch.questions if each.observer == name] or [None] * len(batch.work.rows)
+    return [question for question in batch.questions if question.observer == name] or [None] * len(
+        batch.work.rows
+    )
 
 
 def _compared(
@@ -171,12 +187,17 @@ def _compared(
     rows = [row for batch in batches for row in batch.work.rows]
     of_references = references.lengths(name, who)
     measures = work.measures if of_references is None else (*work.measures, LENGTH)
-    told, start = [], 0
+    told = []
+    start = 0
     for drive in tests.pieces if tells_by_part(who, measures) else [tests.drive]:
-        by_quarter, own = tests.by_quarter(drive), rows[start : start + len(drive)]
+        by_quarter = tests.by_quarter(drive)
+        own = rows[start : start + len(drive)]
         known, places = references.features(name, who, own, by_quarter=by_quarter)
-        light, ppd = presented(drive, work.display, who.card.ability), work.tests[0].ppd
-        told.append(respond(who, light, known, places, measures, ppd=ppd, parts=4 if by_quarter else 1))
+        light = presented(drive, work.display, who.card.ability)
+        ppd = work.tests[0].ppd
+        told.append(
+            respond(who, light, known, places, measures, ppd=ppd, parts=4 if by_quarter else 1)
+        )
         start += len(drive)
     values = np.concatenate(told)
     if of_references is None:
@@ -197,7 +218,8 @@ class _References:
         names = [spec.digest for spec in work.references]
         if names == self._names:
             return
-        self._names, self._display = names, work.display
+        self._names = names
+        self._display = work.display
         self._shown = show(work.references, work.display)
         # Where each stands among those that are held by a quarter.
         self._among = np.cumsum(mirroring(work.references)) - 1
@@ -207,11 +229,17 @@ class _References:
     def features(
         self, name: str, who: Any, rows: Sequence[int], *, by_quarter: bool
     ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """As `psyprobe.probes.asking.features`, of all or of the quarters, and where in it these rows stand."""
+        """As `psyprobe.probes.asking.features`, of all or of the quarters, and where in it these
+        rows stand.
+        """
         if (name, by_quarter) not in self._features:
             drive = self._shown.quarters.drive if by_quarter else self._shown.drive
-            self._features[name, by_quarter] = features(who, presented(drive, self._display, who.card.ability))
-        return self._features[name, by_quarter], self._among[list(rows)].tolist() if by_quarter else rows
+            self._features[name, by_quarter] = features(
+                who, presented(drive, self._display, who.card.ability)
+            )
+        return self._features[name, by_quarter], self._among[
+            list(rows)
+        ].tolist() if by_quarter else rows
 
     def lengths(self, name: str, who: Any) -> FloatArray | None:
         """As `lengths_of`."""
@@ -225,14 +253,17 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
     """As `answer`, of clips."""
     work: Work = batch.work
     for name, who in observers.items():
-        asked = [each for each in batch.questions if each.observer == name]
+        asked = [question for question in batch.questions if question.observer == name]
         if not asked:
             continue
         tests, references = (
-            ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card) for specs in (work.tests, work.references)
+            ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card)
+            for specs in (work.tests, work.references)
         )
         at_once = default_batch_size(work.tests[0].shape, who.card.device)
-        told = clip_answers(who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd)
+        told = clip_answers(
+            who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd
+        )
         yield from map(Answered, asked, told)
 
 
@@ -258,7 +289,8 @@ class Responses:
     #: Shapes (pairs, layers, measures) and (pairs, measures).
     observer: FloatArray
     baseline: FloatArray
-    #: Of the angles, shapes (pairs, layers) and (pairs,), as `angle_status` gives them; None for a metric.
+    #: Of the angles, shapes (pairs, layers) and (pairs,), as `angle_status` gives them; None for a
+    #: metric.
     status: FloatArray | None
     baseline_status: FloatArray
     layers: tuple[str, ...]
@@ -315,7 +347,10 @@ MOST_PAIRS = 8
 
 
 def effect_of_format(
-    observer: Any, pairs: Sequence[tuple[Specification, Specification]], first: int, display: Display
+    observer: Any,
+    pairs: Sequence[tuple[Specification, Specification]],
+    first: int,
+    display: Display,
 ) -> dict[str, Any] | None:
     """How far the number format of an encoder moves S_ac.
 
@@ -333,9 +368,10 @@ def effect_of_format(
     Returns
     -------
     dict or None
-        "dtype", "pairs", and of the change of S_ac as a share of that in float32 the "median" and the "largest", over
-        pairs and layers; these are None where S_ac is 0 in float32 throughout. None where the format is float32, or the
-        network was not loaded by name, so that it is not there in float32.
+        "dtype", "pairs", and of the change of S_ac as a share of that in float32 the "median" and
+        the "largest", over pairs and layers; these are None where S_ac is 0 in float32 throughout.
+        None where the format is float32, or the network was not loaded by name, so that it is not
+        there in float32.
     """
     loaded = loaded_as(observer)
     if loaded is None or loaded[1].get("dtype", "float32") == "float32":
@@ -348,13 +384,23 @@ def effect_of_format(
     known = (whole > 0) & np.isfinite(short)
     moved = np.abs(short[known] / whole[known] - 1)
     told = {"median": float(np.median(moved)), "largest": float(moved.max())} if moved.size else {}
-    return {"dtype": observer.card.dtype, "pairs": len(chosen), "median": None, "largest": None, **told}
+    return {
+        "dtype": observer.card.dtype,
+        "pairs": len(chosen),
+        "median": None,
+        "largest": None,
+        **told,
+    }
 
 
-def _angles(observer: Any, pairs: Sequence[tuple[Specification, Specification]], display: Display) -> FloatArray:
+def _angles(
+    observer: Any, pairs: Sequence[tuple[Specification, Specification]], display: Display
+) -> FloatArray:
     tests, references = (show(specs, display).drive for specs in zip(*pairs, strict=True))
     known = features(observer, references)
-    return respond(observer, tests, known, range(len(pairs)), ("angular",), ppd=pairs[0][0].ppd)[..., 0]
+    return respond(observer, tests, known, range(len(pairs)), ("angular",), ppd=pairs[0][0].ppd)[
+        ..., 0
+    ]
 
 
 #: Seconds an image, by card, size and batch: a suite is timed once.
@@ -367,7 +413,11 @@ def seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_siz
     if key not in _SPEEDS:
         grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)
         metric = observer.card.ability == "difference"
-        ask = partial(observer.difference, grey, grey, ppd=ppd) if metric else partial(observer.features, grey)
+        ask = (
+            partial(observer.difference, grey, grey, ppd=ppd)
+            if metric
+            else partial(observer.features, grey)
+        )
         keep_freed_memory()
         ask()
         start = perf_counter()

@@ -1,7 +1,7 @@
 """Asking: how far tests are from references for an observer.
 
-Responses are distances between features. A metric, which compares two images by itself, gives its own difference; a
-grid of either is what `detection` and `matching` are made of.
+Responses are distances between features. A metric, which compares two images by itself, gives its
+own difference; a grid of either is what `detection` and `matching` are made of.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep up to 512 MiB of freed memory for the next batch, where that is glibc.
+    """Have the C library keep up to 512 MiB of freed memory for the next batch, where that is
+    glibc.
 
-    By itself it maps each large block anew and gives it back as soon as it is free, so that the system clears the
-    activations of a network page by page in every pass: half the time of EfficientNet-Lite0 in batches of 8.
+    By itself it maps each large block anew and gives it back as soon as it is free, so that the
+    system clears the activations of a network page by page in every pass: half the time of
+    EfficientNet-Lite0 in batches of 8.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is None:
@@ -40,17 +42,24 @@ def keep_freed_memory() -> None:
 
 
 #: Bytes, and the names of two options in malloc.h.
-_KEPT, _TRIM_THRESHOLD, _MMAP_THRESHOLD = 512 << 20, -1, -3
+_KEPT = 512 << 20
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
 
 
-#: The one measure of a metric: its own response. Beside it, that of the pixels is their angular distance.
+#: The one measure of a metric: its own response. Beside it, that of the pixels is their angular
+#: distance.
 DIFFERENCE = "difference"
-#: Not a distance but the length of the test's own feature, by which one tells whether it has a direction.
+#: Not a distance but the length of the test's own feature, by which one tells whether it has a
+#: direction.
 LENGTH = "length"
 
 
-def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray) -> Mapping[str, FloatArray]:
-    """What is kept of shown references: an observer's features of them; for a metric their light itself.
+def features(
+    observer: FeatureObserver | DifferenceObserver, images: FloatArray
+) -> Mapping[str, FloatArray]:
+    """What is kept of shown references: an observer's features of them; for a metric their light
+    itself.
 
     Parameters
     ----------
@@ -81,7 +90,8 @@ def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray)
     for name, array in arrays.items():
         if array.ndim != 2 or len(array) != len(images):
             raise InputError(
-                f"observer {observer.card.name} gives features {name} of shape {array.shape} for {len(images)} "
+                f"observer {observer.card.name} gives features {name} of shape {array.shape} "
+                f"for {len(images)} "
                 f"images; they must have shape ({len(images)}, D)"
             )
     return arrays
@@ -110,18 +120,19 @@ def respond(
     rows : sequence of int, length n
         Which reference belongs to each test.
     measures : sequence of str
-        Which distances: those of `distances`, and "angular_float32"; "difference", which is a metric's response
-        or the angular distance of features; or "length", of the test's feature.
+        Which distances: those of `distances`, and "angular_float32"; "difference", which is a
+        metric's response or the angular distance of features; or "length", of the test's feature.
     ppd : float
         Pixels per degree of the images.
     parts : int
-        Of how many equal parts of each image this is one, and its reference likewise: 4 for quarters of images that
-        mirror themselves. Only where `tells_by_part`.
+        Of how many equal parts of each image this is one, and its reference likewise: 4 for
+        quarters of images that mirror themselves. Only where `tells_by_part`.
 
     Returns
     -------
     array, shape (n, layers, measures), float64
-        In the order of the card's features and of `measures`; an angle with a feature of zeros is NaN.
+        In the order of the card's features and of `measures`; an angle with a feature of zeros is
+        NaN.
 
     Raises
     ------
@@ -130,19 +141,28 @@ def respond(
     """
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
-    tests, alone = features(observer, images), equal_planes(observer, images)
+    tests = features(observer, images)
+    alone = equal_planes(observer, images)
     chosen = list(rows[:1] if len(set(rows)) == 1 else rows)
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
-        seen, compared, planes = tests[name], references[name][chosen], alone
-        if by_pixel(observer) and (len(seen[0]) != len(compared[0]) or "angular_float32" in measures):
+        seen = tests[name]
+        compared = references[name][chosen]
+        planes = alone
+        if by_pixel(observer) and (
+            len(seen[0]) != len(compared[0]) or "angular_float32" in measures
+        ):
             # Of colour beside grey; and the published sum has the order of all planes.
-            seen, compared = (np.tile(each, (1, images[0].size // each.shape[-1])) for each in (seen, compared))
+            seen, compared = (
+                np.tile(each, (1, images[0].size // each.shape[-1])) for each in (seen, compared)
+            )
             planes = 1
         found = _distances(observer, name, seen, compared)
         if "angular_float32" in measures:
             both = zip(seen, np.broadcast_to(compared, seen.shape), strict=True)
-            found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
+            found["angular_float32"] = np.array(
+                [float(angular_distance_float32(*pair)) for pair in both]
+            )
         found[DIFFERENCE] = found["angular"]
         for grown in GROWING.keys() & found.keys():
             found[grown] *= (planes * parts) ** GROWING[grown]
@@ -152,9 +172,12 @@ def respond(
 
 
 def lengths_of(
-    observer: FeatureObserver | DifferenceObserver, references: Mapping[str, FloatArray], drive: FloatArray
+    observer: FeatureObserver | DifferenceObserver,
+    references: Mapping[str, FloatArray],
+    drive: FloatArray,
 ) -> FloatArray | None:
-    """How long the features of references are, and how far one step of rounding moves them; None for a metric.
+    """How long the features of references are, and how far one step of rounding moves them; None
+    for a metric.
 
     Parameters
     ----------
@@ -173,8 +196,13 @@ def lengths_of(
     if not _has_features(observer):
         return None
     moved = features(observer, one_step_away(drive, observer.card))
-    told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
-    return np.asarray(np.moveaxis(np.array(told) * equal_planes(observer, drive) ** GROWING[LENGTH], -1, 0))
+    told = [
+        (lengths(rows), _distances(observer, name, moved[name], rows)["l2"])
+        for name, rows in references.items()
+    ]
+    return np.asarray(
+        np.moveaxis(np.array(told) * equal_planes(observer, drive) ** GROWING[LENGTH], -1, 0)
+    )
 
 
 #: By which power of the number of equal planes and parts a measure grows.
@@ -182,12 +210,16 @@ GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
 
 
 def by_pixel(observer: Any) -> bool:
-    """Whether an observer's features are pixels, one for one, as those of `psyprobe.observers.images.Pixels`."""
+    """Whether an observer's features are pixels, one for one, as those of
+    `psyprobe.observers.images.Pixels`.
+    """
     return getattr(observer, "by_pixel", False)
 
 
 def tells_by_part(observer: Any, measures: Sequence[str]) -> bool:
-    """Whether one of equal parts of images tells these measures of the whole; the published sum has an order."""
+    """Whether one of equal parts of images tells these measures of the whole; the published sum has
+    an order.
+    """
     return by_pixel(observer) and "angular_float32" not in measures
 
 
@@ -232,11 +264,14 @@ def _differences(
     found = np.asarray(observer.difference(images, compared, ppd=ppd), dtype=np.float64)
     if found.shape != (len(images),):
         raise InputError(
-            f"observer {name} gives differences of shape {found.shape} for {len(images)} images; they must have "
+            f"observer {name} gives differences of shape {found.shape} for {len(images)} "
+            "images; they must have "
             f"shape ({len(images)},)"
         )
     if not np.isfinite(found).all():
-        raise InputError(f"observer {name} gives a difference of NaN or infinity; each must be a finite number")
+        raise InputError(
+            f"observer {name} gives a difference of NaN or infinity; each must be a finite number"
+        )
     return found[:, None, None]
 
 
@@ -253,8 +288,12 @@ def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
     Returns
     -------
     array, shape (layers, measures), float64
-        The largest distance, or the smallest similarity; where a feature has no angle, those of none.
+        The largest distance, or the smallest similarity; where a feature has no angle, those of
+        none.
     """
     known = np.where(np.isnan(repeats), [float(name == "cosine") for name in measures], repeats)
-    worst = [(np.min if name == "cosine" else np.max)(known[..., m], axis=0) for m, name in enumerate(measures)]
+    worst = [
+        (np.min if name == "cosine" else np.max)(known[..., m], axis=0)
+        for m, name in enumerate(measures)
+    ]
     return np.stack(worst, axis=-1)

@@ -1,8 +1,9 @@
 """Clips put to observers: whole to those that take clips, frame by frame to all others.
 
-An encoder that takes images is asked about every frame. Its features are compared as one long vector, all frames after
-each other, and besides as their mean over the clip (":mean" behind the name of the layer), which knows nothing of time.
-Frames are drawn, shown and forgotten a few at a time, so that memory does not grow with the length of a clip.
+An encoder that takes images is asked about every frame. Its features are compared as one long
+vector, all frames after each other, and besides as their mean over the clip (":mean" behind the
+name of the layer), which knows nothing of time. Frames are drawn, shown and forgotten a few at a
+time, so that memory does not grow with the length of a clip.
 """
 
 from __future__ import annotations
@@ -33,10 +34,13 @@ _STILL = "angular_float32"
 
 
 def clip_layout(shown: Clip, experiment: Experiment, card: Card) -> dict[str, Any]:
-    """What the layout of a run says of clips besides; `InputError` where the observer cannot be asked about them."""
+    """What the layout of a run says of clips besides; `InputError` where the observer cannot be
+    asked about them.
+    """
     if experiment.score.measure == _STILL:
         raise InputError(
-            f"{experiment.name}: score.measure is {_STILL!r}, the published arithmetic of still images; name 'angular' "
+            f"{experiment.name}: score.measure is {_STILL!r}, the published arithmetic of still "
+            "images; name 'angular' "
             "or another for clips"
         )
     layers = list(card.features)
@@ -75,10 +79,16 @@ class ShownClips:
     @cached_property
     def _stacks(self) -> list[Clip]:
         """Neighbours that differ in numbers only are drawn in one call."""
-        return [same[0].joined(same) for _, neighbours in groupby(self.specs, Clip.family) if (same := [*neighbours])]
+        return [
+            same[0].joined(same)
+            for _, neighbours in groupby(self.specs, Clip.family)
+            if (same := [*neighbours])
+        ]
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """Some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one plane."""
+        """Some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one
+        plane.
+        """
         drives = [self.display.encode(stack.stills(start, stop).draw()) for stack in self._stacks]
         grey = all(drive.strides[-1] == 0 for drive in drives)
         drive = np.concatenate([each[..., :1] if grey else each for each in drives])
@@ -121,7 +131,10 @@ def clip_answers(
     """
     if who.card.ability == "difference":
         compare = _whole_difference if who.card.clips else _mean_difference
-        return [{"values": [[value]]} for value in compare(who, tests, references.of(rows), at_once, ppd).tolist()]
+        return [
+            {"values": [[value]]}
+            for value in compare(who, tests, references.of(rows), at_once, ppd).tolist()
+        ]
     ask = _whole_features if who.card.clips else _frame_features
     found = ask(who, tests, references, rows, at_once)
     moved = ShownClips(references.specs, references.display, references.card, moved=True)
@@ -129,17 +142,29 @@ def clip_answers(
     itself = ask(who, references, references, range(len(references.specs)), at_once)
     # Beside a metric the pixels are asked for its one measure: their angle.
     names = ["angular" if name == DIFFERENCE else name for name in measures]
-    values = np.stack([np.stack([each[name] for name in names], axis=-1) for each in found.values()], axis=1)
+    values = np.stack(
+        [np.stack([each[name] for name in names], axis=-1) for each in found.values()], axis=1
+    )
     sizes = np.stack(
         [
-            np.stack([found[name][LENGTH], itself[name][LENGTH][list(rows)], rounding[name]["l2"][list(rows)]], axis=-1)
+            np.stack(
+                [
+                    found[name][LENGTH],
+                    itself[name][LENGTH][list(rows)],
+                    rounding[name]["l2"][list(rows)],
+                ],
+                axis=-1,
+            )
             for name in found
         ],
         axis=1,
     )
     told = values.astype(object)
     told[np.isnan(values)] = None
-    return [{"values": each, "lengths": size} for each, size in zip(told.tolist(), sizes.tolist(), strict=True)]
+    return [
+        {"values": each, "lengths": size}
+        for each, size in zip(told.tolist(), sizes.tolist(), strict=True)
+    ]
 
 
 def seconds_a_clip(who: Any, spec: Clip, display: Display) -> float:
@@ -155,17 +180,21 @@ def seconds_a_clip(who: Any, spec: Clip, display: Display) -> float:
 
 def _together(clips: ShownClips, at_once: int) -> Iterator[slice]:
     """Clips that an observer which takes them whole looks at together."""
-    count, each = len(clips.specs), max(1, at_once // clips.shape[1])
+    count = len(clips.specs)
+    each = max(1, at_once // clips.shape[1])
     return (slice(start, min(start + each, count)) for start in range(0, count, each))
 
 
 def _chunks(clips: ShownClips, at_once: int) -> Iterator[tuple[int, int]]:
     """First and last frames that an observer of images looks at together."""
-    frames, each = clips.shape[1], max(1, at_once // len(clips.specs))
+    frames = clips.shape[1]
+    each = max(1, at_once // len(clips.specs))
     return ((start, min(start + each, frames)) for start in range(0, frames, each))
 
 
-def _whole_difference(who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float) -> FloatArray:
+def _whole_difference(
+    who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float
+) -> FloatArray:
     places = range(len(tests.specs))
     found = [
         who.clip_difference(tests.of(places[some]), references.of(places[some]), ppd=ppd)
@@ -174,19 +203,24 @@ def _whole_difference(who: Any, tests: ShownClips, references: ShownClips, at_on
     return _checked(who, np.concatenate(found), len(tests.specs))
 
 
-def _mean_difference(who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float) -> FloatArray:
+def _mean_difference(
+    who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float
+) -> FloatArray:
     """Of a metric of images: the mean over frames."""
     total: FloatArray = np.zeros(len(tests.specs))
     for start, stop in _chunks(tests, at_once):
         both = (_flat(each.frames(start, stop)) for each in (tests, references))
-        total += np.asarray(who.difference(*both, ppd=ppd)).reshape(len(tests.specs), -1).sum(axis=1)
+        total += (
+            np.asarray(who.difference(*both, ppd=ppd)).reshape(len(tests.specs), -1).sum(axis=1)
+        )
     return _checked(who, total / tests.shape[1], len(tests.specs))
 
 
 def _checked(who: Any, found: FloatArray, count: int) -> FloatArray:
     if found.shape != (count,) or not np.isfinite(found).all():
         raise InputError(
-            f"observer {who.card.name} gives differences of shape {found.shape} for {count} clips, or NaN or infinity "
+            f"observer {who.card.name} gives differences of shape {found.shape} for {count} "
+            "clips, or NaN or infinity "
             f"among them; wanted are {count} finite numbers"
         )
     return found
@@ -200,41 +234,58 @@ def _whole_features(
         parts = [who.clip_features(clips.of(places[some])) for some in _together(clips, at_once)]
         return {name: np.concatenate([part[name] for part in parts]) for name in who.card.features}
 
-    one, other = seen(tests), seen(references)
+    one = seen(tests)
+    other = seen(references)
     return {name: distances(one[name], other[name][list(rows)]) for name in who.card.features}
 
 
 def _frame_features(
     who: Any, tests: ShownClips, references: ShownClips, rows: Sequence[int], at_once: int
 ) -> Mapping[str, Mapping[str, FloatArray]]:
-    """Distances of each layer of an observer of images, of all frames after each other and of their mean."""
+    """Distances of each layer of an observer of images, of all frames after each other and of their
+    mean.
+    """
     sums = {name: SummedDistances() for name in who.card.features}
-    both_still, planes = tests.still and references.still, 1
+    both_still = tests.still and references.still
+    planes = 1
     kept = _seen(who, references, 0, 1) if references.still else None
     for start, stop in [(0, 1)] if both_still else _chunks(tests, at_once):
         compared = _seen(who, references, start, stop) if kept is None else kept
         looked_at = _seen(who, tests, start, stop)
         for name, each in sums.items():
-            (one, planes), (other, others) = looked_at[name], compared[name]
+            (one, planes) = looked_at[name]
+            (other, others) = compared[name]
             if planes != others:  # colour beside grey, of which one plane stands for all
-                one, other, planes = np.tile(one, planes), np.tile(other, others), 1
+                one = np.tile(one, planes)
+                other = np.tile(other, others)
+                planes = 1
             each.add(one, other[list(rows)], tests.shape[1] if both_still else 1)
     found = {name: each.distances() for name, each in sums.items()}
     found |= {name + MEAN: each.distances_of_means() for name, each in sums.items()}
     return {
-        name: {measure: value * planes ** GROWING.get(measure, 0.0) for measure, value in each.items()}
+        name: {
+            measure: value * planes ** GROWING.get(measure, 0.0) for measure, value in each.items()
+        }
         for name, each in found.items()
     }
 
 
 def _seen(who: Any, clips: ShownClips, start: int, stop: int) -> dict[str, tuple[FloatArray, int]]:
-    """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes they stand."""
+    """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes
+    they stand.
+    """
     images = _flat(clips.frames(start, stop))
-    planes, shape = equal_planes(who, images), (len(clips.specs), stop - start, -1)
-    return {name: (np.asarray(rows).reshape(shape), planes) for name, rows in features(who, images).items()}
+    planes = equal_planes(who, images)
+    shape = (len(clips.specs), stop - start, -1)
+    return {
+        name: (np.asarray(rows).reshape(shape), planes)
+        for name, rows in features(who, images).items()
+    }
 
 
 def _flat(frames: FloatArray) -> FloatArray:
     """Frames of all clips after each other, (N * T, H, W, 3); grey stays a view of one plane."""
     plane = frames[..., :1] if frames.strides[-1] == 0 else frames
-    return np.broadcast_to(plane.reshape(-1, *plane.shape[2:]), (len(plane) * plane.shape[1], *frames.shape[2:]))
+    return np.broadcast_to(
+        plane.reshape(-1, *plane.shape[2:]), (len(plane) * plane.shape[1], *frames.shape[2:])
+    )

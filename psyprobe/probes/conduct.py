@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from psyprobe.observers.registry import Observer
 
 #: What every page has, whatever its probe reads besides.
-_OF_EVERY_PAGE = ("title", "source", "probe", "display", "changed", "differences", "assumed", "options")
+_OF_EVERY_PAGE = (
+    "title",
+    "source",
+    "probe",
+    "display",
+    "changed",
+    "differences",
+    "assumed",
+    "options",
+)
 #: Attributes that tell one run of an observer with an experiment from another.
 _OF_A_RUN = ("probe", "experiment", "experiment_digest", "observer_card")
 #: Images at once; more than any memory holds.
@@ -59,21 +68,23 @@ def run(
     experiment : str, Path or Experiment
         A catalogue name, the path of an experiment file, or an experiment that was read before.
     observer : str or observer, optional
-        A name as `load_observer` takes it, or an object; without it the default observer. One that answers in words
-        must be named.
+        A name as `load_observer` takes it, or an object; without it the default observer. One that
+        answers in words must be named.
     store : str, Path or Store, optional
         The file that keeps answers; what it holds is not asked again. Without it nothing is kept.
     batch_size : int, optional
-        Images shown at once; by default as many as memory surely holds, from the image size and the device. A run
-        that goes on keeps the batches with which it began.
+        Images shown at once; by default as many as memory surely holds, from the image size and the
+        device. A run that goes on keeps the batches with which it began.
     score_only : bool, optional
         Show only what the score needs, without the level grid and frequencies that are for figures.
     variants : mapping of str to sequence of float, optional
-        Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2, 3]}``: every
-        combination is shown and responses are averaged; instead of those that the experiment's file names.
+        Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2,
+        3]}``: every combination is shown and responses are averaged; instead of those that the
+        experiment's file names.
     executor : int, str or dask.distributed.Client, optional
-        Who puts the questions, which changes no byte of the result: so many worker processes, or the workers of a Dask
-        scheduler, by its address or by a client of it. By default this process, which asks a server many at once.
+        Who puts the questions, which changes no byte of the result: so many worker processes, or
+        the workers of a Dask scheduler, by its address or by a client of it. By default this
+        process, which asks a server many at once.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
     prices : str, Path or Prices, optional
@@ -84,9 +95,10 @@ def run(
     Returns
     -------
     xarray.Dataset
-        Responses with units, the human curve, baselines, and where they come from; dimensions are named after the
-        levels. With variants their mean, and those of each variant as ``response_by_variant`` and the like. Of an
-        experiment that asks in words, one row a question.
+        Responses with units, the human curve, baselines, and where they come from; dimensions are
+        named after the levels. With variants their mean, and those of each variant as
+        ``response_by_variant`` and the like. Of an experiment that asks in words, one row a
+        question.
 
     Raises
     ------
@@ -100,10 +112,15 @@ def run(
         The budget is spent; what is answered is in the store, and the same call goes on.
     """
     read, who = _prepared(experiment, observer, score_only, variants)
-    purse = budget if isinstance(budget, Purse) or budget is None else Purse(budget, _known(prices).currency)
+    purse = (
+        budget
+        if isinstance(budget, Purse) or budget is None
+        else Purse(budget, _known(prices).currency)
+    )
     if purse is not None and executor is not None:
         raise InputError(
-            "a budget is kept by one process, which asks a server many questions at once: leave workers out"
+            "a budget is kept by one process, which asks a server many questions at once: leave "
+            "workers out"
         )
     results = []
     with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
@@ -132,9 +149,10 @@ def run_shard(
 ) -> None:
     """Ask one share of what `run` with the same arguments asks, into a store of its own.
 
-    All shares together ask each question once, wherever and whenever they run: of pairs a batch belongs to one share,
-    of a benchmark the questions about one image, of an experiment in words all of one prompt. Once the stores are
-    merged (``psyprobe store merge``), `run` asks what a judge is asked, or nothing, and gives the result.
+    All shares together ask each question once, wherever and whenever they run: of pairs a batch
+    belongs to one share, of a benchmark the questions about one image, of an experiment in words
+    all of one prompt. Once the stores are merged (``psyprobe store merge``), `run` asks what a
+    judge is asked, or nothing, and gives the result.
 
     Parameters
     ----------
@@ -161,15 +179,31 @@ def run_shard(
 def _share(text: str) -> Callable[[str], bool]:
     """Whether a digest belongs to a share, "2/3" being the second of three."""
     number, _, count = text.partition("/")
-    if not (number.isascii() and number.isdigit() and count.isascii() and count.isdigit() and len(text) < 20):
-        raise InputError(f"shard is {text!r:.80}; give which of how many, such as 2/3 for the second of three")
+    if not (
+        number.isascii()
+        and number.isdigit()
+        and count.isascii()
+        and count.isdigit()
+        and len(text) < 20
+    ):
+        raise InputError(
+            f"shard is {text!r:.80}; give which of how many, such as 2/3 for the second of three"
+        )
     if not 1 <= int(number) <= int(count):
         raise InputError(f"shard is {text}; give a number from 1 to {count}")
-    return lambda name: int(hashlib.sha256(name.encode()).hexdigest(), 16) % int(count) == int(number) - 1
+    return lambda name: (
+        int(hashlib.sha256(name.encode()).hexdigest(), 16) % int(count) == int(number) - 1
+    )
 
 
 def _ask(
-    store: Store, session: Session, experiment: Experiment, workers: Any, progress: bool | None, *, part: bool = False
+    store: Store,
+    session: Session,
+    experiment: Experiment,
+    workers: Any,
+    progress: bool | None,
+    *,
+    part: bool = False,
 ) -> RunRecord:
     for remark in session.remarks:
         warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
@@ -191,16 +225,17 @@ def plan(
 ) -> Plan:
     """What `run` with the same arguments would show and ask, and what it takes; nothing is asked.
 
-    A store that does not exist yet is not made. With ``timed``, a network is given two batches of grey images to see
-    how long it takes, and a server the first question. The plan prints as a paragraph.
+    A store that does not exist yet is not made. With ``timed``, a network is given two batches of
+    grey images to see how long it takes, and a server the first question. The plan prints as a
+    paragraph.
 
     Parameters
     ----------
     experiment, observer, store, batch_size, score_only, variants, prices
         As for `run`.
     timed : bool, optional
-        Give a network two batches of grey images, to see how long it takes; and put one question to a server whose
-        answers the store does not hold, to count tokens and time.
+        Give a network two batches of grey images, to see how long it takes; and put one question to
+        a server whose answers the store does not hold, to count tokens and time.
 
     Examples
     --------
@@ -221,7 +256,8 @@ def plan(
 
 
 def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
-    """The results of all finished runs of a store, or the one of a result file, without any observer.
+    """The results of all finished runs of a store, or the one of a result file, without any
+    observer.
 
     Parameters
     ----------
@@ -231,7 +267,8 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     Returns
     -------
     list of xarray.Dataset
-        In the order in which the runs were begun; the sittings of one person with one experiment are one result.
+        In the order in which the runs were begun; the sittings of one person with one experiment
+        are one result.
 
     Raises
     ------
@@ -247,7 +284,8 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
         finished = _whole_results(store, records)
     if not finished:
         raise InputError(
-            f"{path} has no finished run ({len(records)} unfinished); run the experiment again to go on with it"
+            f"{path} has no finished run ({len(records)} unfinished); run the experiment again "
+            "to go on with it"
         )
     return together(finished)
 
@@ -255,7 +293,8 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
 def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
     """Results in which those are one that their probe takes for one, as the sittings of a person.
 
-    What another result holds as well is left out: a run again, or one with `score_only` before the whole.
+    What another result holds as well is left out: a run again, or one with `score_only` before the
+    whole.
 
     Parameters
     ----------
@@ -272,16 +311,17 @@ def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
 
 def _told_once(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
     kept: list[xarray.Dataset] = []
-    for one in results:
-        if not any(_holds(other, one) for other in kept):
-            kept = [*(other for other in kept if not _holds(one, other)), one]
+    for result in results:
+        if not any(_holds(other, result) for other in kept):
+            kept = [*(other for other in kept if not _holds(result, other)), result]
     return kept
 
 
 def _holds(result: xarray.Dataset, part: xarray.Dataset) -> bool:
     """Whether a result tells all that another one of the same run tells, but for rounding."""
     return all(result.attrs.get(name) == part.attrs.get(name) for name in _OF_A_RUN) and all(
-        name in result and _alike(result[name].values, values.values) for name, values in part.variables.items()
+        name in result and _alike(result[name].values, values.values)
+        for name, values in part.variables.items()
     )
 
 
@@ -300,7 +340,9 @@ def _merged(members: list[xarray.Dataset]) -> xarray.Dataset:
     return merged
 
 
-def observer_for(experiment: Experiment, observer: str | Observer | None = None, /, **options: Any) -> Any:
+def observer_for(
+    experiment: Experiment, observer: str | Observer | None = None, /, **options: Any
+) -> Any:
     """The observer of a name, fed as an experiment wants it; an observer itself stays as it is.
 
     Parameters
@@ -320,7 +362,8 @@ def observer_for(experiment: Experiment, observer: str | Observer | None = None,
     abilities = load_probe(experiment.probe).ABILITIES
     if observer is None and "answer" in abilities and "features" not in abilities:
         raise InputError(
-            f"{experiment.name} asks in words; name an observer that answers, such as simulated:watson-malo or "
+            f"{experiment.name} asks in words; name an observer that answers, such as "
+            "simulated:watson-malo or "
             "openai:MODEL"
         )
     feeding = experiment.observer
@@ -351,7 +394,9 @@ def checked(experiment: Experiment) -> Experiment:
 
 
 def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
-    """Who puts the questions, as `run` takes it; None is this process, and what is open already stays so."""
+    """Who puts the questions, as `run` takes it; None is this process, and what is open already
+    stays so.
+    """
     if executor is None:
         return nullcontext()
     from psyprobe.running.executors import open_executor
@@ -365,9 +410,14 @@ def _prepared(
     score_only: bool,
     variants: Mapping[str, Sequence[float]] | None,
 ) -> tuple[Experiment, Any]:
-    read = checked(experiment if isinstance(experiment, Experiment) else read_experiment(experiment))
+    read = checked(
+        experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+    )
     takes = load_probe(read.probe).SECTIONS
-    for name, given, section in (("score_only", score_only, "score"), ("variants", variants, "variants")):
+    for name, given, section in (
+        ("score_only", score_only, "score"),
+        ("variants", variants, "variants"),
+    ):
         if given and section not in takes:
             raise InputError(f"probe {read.probe!r} of {read.name} takes no {name}; leave it out")
     if score_only:
@@ -380,15 +430,20 @@ def _prepared(
 def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> Session:
     probe = load_probe(experiment.probe)
     if batch_size is not None and "batch_size" not in inspect.signature(probe.plan).parameters:
-        raise InputError(f"probe {experiment.probe!r} of {experiment.name} takes no batch_size; leave it out")
+        raise InputError(
+            f"probe {experiment.probe!r} of {experiment.name} takes no batch_size; leave it out"
+        )
     if observer.card.ability not in probe.ABILITIES:
         raise InputError(
             f"probe {experiment.probe!r} needs an observer with the ability "
-            f"{' or '.join(map(repr, probe.ABILITIES))}, and {observer.card.name} has {observer.card.ability!r}; "
+            f"{' or '.join(map(repr, probe.ABILITIES))}, and {observer.card.name} has "
+            f"{observer.card.ability!r}; "
             "choose another observer"
         )
     if batch_size is not None and batch_size > _LARGEST_BATCH:
-        raise InputError(f"batch_size is {batch_size}; give at most {_LARGEST_BATCH:,}, or leave it out")
+        raise InputError(
+            f"batch_size is {batch_size}; give at most {_LARGEST_BATCH:,}, or leave it out"
+        )
     options = {} if batch_size is None else {"batch_size": batch_size}
     with in_file(experiment.name):
         return probe.plan(experiment, observer, **options)
@@ -399,13 +454,15 @@ def _putting(observer: Any, executor: Any) -> Any:
     if not hasattr(observer, "put"):
         return executor
     if executor is not None:
-        raise InputError(f"{observer.card.name} is asked in batches, by this process alone; leave workers out")
+        raise InputError(
+            f"{observer.card.name} is asked in batches, by this process alone; leave workers out"
+        )
     return observer
 
 
 def _charge(session: Session, prices: str | Path | Prices | None, purse: Purse | None) -> None:
     """Let those who are asked and paid for know their prices and the budget."""
-    paid = [who for who in session.observers.values() if hasattr(who, "purse")]
+    paid = [observer for observer in session.observers.values() if hasattr(observer, "purse")]
     if paid or prices is not None:
         charge(paid, _known(prices), purse)
 
@@ -414,7 +471,9 @@ def _known(prices: str | Path | Prices | None) -> Prices:
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
-def _averaged(results: list[xarray.Dataset], variants: Mapping[str, Any], chosen: Sequence[Any]) -> xarray.Dataset:
+def _averaged(
+    results: list[xarray.Dataset], variants: Mapping[str, Any], chosen: Sequence[Any]
+) -> xarray.Dataset:
     from psyprobe.analysis.variants import average_variants
 
     return average_variants(results, variants, [variant_label(variant) for variant in chosen])
@@ -434,7 +493,11 @@ def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Da
         if "variant" not in layout:
             results += found
         elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
-            results.append(_averaged(found, layout["variants"], [record.layout["variant"] for record in members]))
+            results.append(
+                _averaged(
+                    found, layout["variants"], [record.layout["variant"] for record in members]
+                )
+            )
     return results
 
 
@@ -457,5 +520,7 @@ def _read_result(path: Path) -> xarray.Dataset:
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
     if not {"experiment", "probe"} <= set(result.attrs):
-        raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
+        raise InputError(
+            f"{path} is no result that psyprobe wrote: it has no responses of an experiment"
+        )
     return result

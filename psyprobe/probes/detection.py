@@ -2,14 +2,15 @@
 
 An observer that answers in words is shown both and asked in which of them something was added.
 
-The conditions are a grid of levels (for the contour plot) and points along the human contrast sensitivity curve (for
-the score). Levels are any numeric parameters of the stimulus. Test and reference differ in one of them: in contrast,
-the reference being the uniform background (or the mask alone), or in what the experiment's [difference] names.
+The conditions are a grid of levels (for the contour plot) and points along the human contrast
+sensitivity curve (for the score). Levels are any numeric parameters of the stimulus. Test and
+reference differ in one of them: in contrast, the reference being the uniform background (or the
+mask alone), or in what the experiment's [difference] names.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of the
-human visual system? CVPR.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR.
 """
 
 from __future__ import annotations
@@ -34,7 +35,13 @@ from psyprobe.observers import Card
 from psyprobe.probes import answering, pairs
 from psyprobe.probes.answering import Responses, responses
 from psyprobe.probes.asking import DIFFERENCE, noise_floor
-from psyprobe.probes.differing import Differing, differing, parameters_of, remarks_of, sensitivity_at
+from psyprobe.probes.differing import (
+    Differing,
+    differing,
+    parameters_of,
+    remarks_of,
+    sensitivity_at,
+)
 from psyprobe.probes.pairs import Conditions, Grid, PairSession, pair_up
 from psyprobe.probes.showing import at_native_size
 from psyprobe.running.protocol import Answered, Batch, RunRecord
@@ -46,10 +53,30 @@ from psyprobe.stimulus.specification import level_of, with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "report", "result", "score"]
+__all__ = [
+    "ABILITIES",
+    "SECTIONS",
+    "VERSION",
+    "answer",
+    "plan",
+    "plot",
+    "report",
+    "result",
+    "score",
+]
 
 ABILITIES = (*pairs.ABILITIES, "answer")
-SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer", "asking", "delivery", "fit")
+SECTIONS = (
+    "stimulus",
+    "levels",
+    "variants",
+    "human",
+    "score",
+    "observer",
+    "asking",
+    "delivery",
+    "fit",
+)
 #: Drawing, showing or measuring differently makes another question of the same condition.
 VERSION = "detection 2"
 
@@ -58,12 +85,14 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     """As in `Probe`."""
     if observer.card.ability == "answer":
         return in_words().plan(experiment, observer)
-    return PairSession(experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size)
+    return PairSession(
+        experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size
+    )
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """As in `Probe`: batches of one run are all of pairs, or all in words."""
-    words = any(who.card.ability == "answer" for who in observers.values())
+    words = any(observer.card.ability == "answer" for observer in observers.values())
     return (in_words().answer if words else answering.answer)(observers, batches)
 
 
@@ -75,7 +104,9 @@ def result(record: RunRecord, store: Store) -> Any:
 
 
 def score(result: Any, **options: Any) -> Any:
-    """As in `Probe`: just noticeable differences where there is an anchor, alignment, or thresholds of answers."""
+    """As in `Probe`: just noticeable differences where there is an anchor, alignment, or thresholds
+    of answers.
+    """
     return (in_words().score if "trial" in result.dims else score_discrimination)(result, **options)
 
 
@@ -83,12 +114,19 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
     """Responses at their places on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
-    observer = [None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1)) for at in (grid, scored)]
-    pixels = [None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in (grid, scored)]
+    observer = [
+        None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1))
+        for at in (grid, scored)
+    ]
+    pixels = [
+        None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in (grid, scored)
+    ]
     floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
     about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
     values = (observer[0], observer[1]), (pixels[0], pixels[1])
-    told = detection_result(layout, *values, floor, found.layers, about, (found.status, found.baseline_status))
+    told = detection_result(
+        layout, *values, floor, found.layers, about, (found.status, found.baseline_status)
+    )
     if "anchor" not in layout:
         return told
     from psyprobe.probes.anchored import with_anchor
@@ -97,10 +135,14 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
 
 
 def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> Any:
-    """As in `Probe`: thresholds where all results have an anchor, else contours; answers in words are drawn apart."""
+    """As in `Probe`: thresholds where all results have an anchor, else contours; answers in words
+    are drawn apart.
+    """
     kinds = {"trial" in one.dims for one in results}
     if len(kinds) > 1:
-        raise InputError("answers in words and responses of encoders go on figures of their own; draw them apart")
+        raise InputError(
+            "answers in words and responses of encoders go on figures of their own; draw them apart"
+        )
     if True in kinds:
         return in_words().plot(results, ax, **options)
     if all("anchor_response" in one for one in results):
@@ -117,7 +159,9 @@ def report(results: Sequence[xarray.Dataset]) -> list[Any]:
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
 
-    words, others = ([one for one in results if ("trial" in one.dims) == asked] for asked in (True, False))
+    words, others = (
+        [one for one in results if ("trial" in one.dims) == asked] for asked in (True, False)
+    )
     parts = [*jnd_parts(others), *contour_parts(others)] if others else []
     return [*parts, *(in_words().report(words) if words else [])]
 
@@ -141,7 +185,8 @@ def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = N
     experiment : Experiment
         What to show.
     card : Card
-        Of the observer; its native input size decides the size of the images, over the same degrees of visual angle.
+        Of the observer; its native input size decides the size of the images, over the same degrees
+        of visual angle.
     by : Differing, optional
         In what test and reference differ; without it what the experiment says.
 
@@ -181,7 +226,10 @@ def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = N
         axes={
             "levels": [
                 {"name": name, "unit": parameter.unit, "label": parameter.label}
-                | {"values": on_grid[name].tolist(), "scored": scored_levels[name].tolist() if scored_places else []}
+                | {
+                    "values": on_grid[name].tolist(),
+                    "scored": scored_levels[name].tolist() if scored_places else [],
+                }
                 for name, parameter in parameters.items()
             ],
             "difference": {name: getattr(by, name) for name in ("name", "unit", "label", "kind")}
@@ -199,9 +247,15 @@ def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = N
 
 
 def _anchored(
-    experiment: Experiment, by: Differing, drawn: Specification, native: Specification, levels: Mapping[str, FloatArray]
+    experiment: Experiment,
+    by: Differing,
+    drawn: Specification,
+    native: Specification,
+    levels: Mapping[str, FloatArray],
 ) -> tuple[Mapping[str, Grid], Mapping[str, Any]]:
-    """What is shown besides for just noticeable differences, and what is told of it; nothing without an anchor."""
+    """What is shown besides for just noticeable differences, and what is told of it; nothing
+    without an anchor.
+    """
     if experiment.score.anchor is None:
         return {}, {}
     from psyprobe.probes.anchored import beside
@@ -224,12 +278,22 @@ def check_levels(levels: Mapping[str, FloatArray]) -> None:
 def _human(
     experiment: Experiment, levels: Mapping[str, FloatArray], native: Specification
 ) -> tuple[dict[str, FloatArray], FloatArray, dict[str, Any]]:
-    """Scored levels, thresholds there times the multipliers (the last axis), and what the result tells of people."""
-    reference, score = experiment.human, experiment.score
+    """Scored levels, thresholds there times the multipliers (the last axis), and what the result
+    tells of people.
+    """
+    reference = experiment.human
+    score = experiment.score
     if reference is None or (score.multiplier is None and score.anchor is not None):
-        return {}, np.empty(0), {"human": "", "scored_difference": None, "human_sensitivity": None, "curve": None}
+        return (
+            {},
+            np.empty(0),
+            {"human": "", "scored_difference": None, "human_sensitivity": None, "curve": None},
+        )
     if score.multiplier is None:
-        raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
+        raise InputError(
+            "[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "
+            '"log" }'
+        )
     if isinstance(reference, DataReference):
         points, _ = reference.within(levels, parameters_of(native))
         curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
@@ -251,36 +315,58 @@ def _human(
 
 
 def _curve_at(values: FloatArray) -> FloatArray:
-    """Where a human curve is drawn: log-spaced, and without a pedestal besides where 0 is a level."""
+    """Where a human curve is drawn: log-spaced, and without a pedestal besides where 0 is a
+    level.
+    """
     above = log_spaced(values[values > 0][0], values[-1], _CURVE_POINTS)
     return above if values[0] > 0 else np.concatenate([values[:1], above])
 
 
 def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
-    above, below = experiment.score.above, experiment.score.below
-    scored = values[(values > (-math.inf if above is None else above)) & (values < (below or math.inf))]
+    above = experiment.score.above
+    below = experiment.score.below
+    scored = values[
+        (values > (-math.inf if above is None else above)) & (values < (below or math.inf))
+    ]
     if not scored.size:
         limits = " and ".join(
-            f"score.{key} = {limit:g}" for key, limit in (("above", above), ("below", below)) if limit is not None
+            f"score.{key} = {limit:g}"
+            for key, limit in (("above", above), ("below", below))
+            if limit is not None
         )
         unit = level_of(experiment.spec(), name).unit
         raise InputError(
-            f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to {values[-1]:g} {unit}"
+            f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} "
+            f"to {values[-1]:g} {unit}"
         )
     return scored
 
 
 def _strongest(
-    by: Differing, units: Mapping[str, str], levels: Mapping[str, FloatArray], values: FloatArray, places: Any
+    by: Differing,
+    units: Mapping[str, str],
+    levels: Mapping[str, FloatArray],
+    values: FloatArray,
+    places: Any,
 ) -> dict[int, str]:
     """Index of the pair that differs most at each place, with words for it."""
     every = np.reshape(places, (*map(len, levels.values()), values.shape[-1]))
     here = np.broadcast_to(values, every.shape)
     at = here.argmax(axis=-1)[..., None]
-    strongest, most = (np.take_along_axis(each, at, axis=-1).ravel().tolist() for each in (every, here))
-    words = [[f"{name} {value:.4g} {units[name]}" for value in each] for name, each in levels.items()]
+    strongest, most = (
+        np.take_along_axis(each, at, axis=-1).ravel().tolist() for each in (every, here)
+    )
+    words = [
+        [f"{name} {value:.4g} {units[name]}" for value in each] for name, each in levels.items()
+    ]
     told = zip(itertools.product(*words), most, strict=True)
-    return dict(zip(strongest, (", ".join([*at, f"{by.name} {value:.4g}"]) for at, value in told), strict=True))
+    return dict(
+        zip(
+            strongest,
+            (", ".join([*at, f"{by.name} {value:.4g}"]) for at, value in told),
+            strict=True,
+        )
+    )
 
 
 def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
@@ -288,13 +374,16 @@ def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], st
     if card.ability == "difference":
         return (DIFFERENCE,), DIFFERENCE
     wanted = experiment.score.measure
-    # The published arithmetic is slow and good for nothing else: only those experiments that name it pay for it.
+    # The published arithmetic is slow and good for nothing else: only those experiments that name
+    # it pay for it.
     return MEASURES if wanted in MEASURES else (*MEASURES, wanted), wanted
 
 
 @contextmanager
 def redrawn(name: str, native: Specification, drawn: Specification, card: Card) -> Iterator[None]:
-    """Say in errors which experiment they are about, and that an observer's own size may be the cause."""
+    """Say in errors which experiment they are about, and that an observer's own size may be the
+    cause.
+    """
     try:
         yield
     except InputError as error:
@@ -302,6 +391,8 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
             raise
         height, width = drawn.shape
         raise type(error)(
-            f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: {error}; for "
-            "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
+            f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: "
+            f"{error}; for "
+            "this encoder, change the levels in a copy of the experiment file, or take one with "
+            "a larger input"
         ) from error

@@ -1,4 +1,6 @@
-"""In what test and reference differ: how the one comes of the other, and what people need to tell them apart."""
+"""In what test and reference differ: how the one comes of the other, and what people need to tell
+them apart.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _CONTRAST_LABELS = {
 }
 
 
-#: How a reference's value changes by a difference, and the unit of that difference; "" stands for the parameter's own.
+#: How a reference's value changes by a difference, and the unit of that difference; "" stands for
+#: the parameter's own.
 _CHANGES: Mapping[str, tuple[Any, str]] = {
     "increment": (lambda value, by: value + by, ""),
     "deg": (lambda value, by: value + by, "deg"),
@@ -48,24 +51,36 @@ class Differing:
     #: Kind of contrast; "" where the parameter is none.
     kind: str
     values: tuple[float, ...]
-    #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the background.
+    #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the
+    #: background.
     change: str = ""
     #: The level whose place it takes, where that has another name.
     level: str = ""
 
-    def grid(self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray) -> Grid | None:
-        """Tests and references at all levels that differ by as many values each, on the last axis; None without any."""
+    def grid(
+        self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
+    ) -> Grid | None:
+        """Tests and references at all levels that differ by as many values each, on the last axis;
+        None without any.
+        """
         if not differences.size:
             return None
         every = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
-        base = with_levels(drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)})
+        base = with_levels(
+            drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)}
+        )
         shape = (*map(len, levels.values()), differences.shape[-1])
         if not self.change:
             tests = with_levels(base, **{self.parameter: np.broadcast_to(differences, shape)})
             return Grid(tests, tests.reference())
         # Number by number: a power of an array may be rounded otherwise.
-        both = (np.broadcast_to(each, shape).ravel().tolist() for each in (base.value(self.parameter), differences))
-        changed = np.reshape([_CHANGES[self.change][0](*each) for each in zip(*both, strict=True)], shape)
+        both = (
+            np.broadcast_to(each, shape).ravel().tolist()
+            for each in (base.value(self.parameter), differences)
+        )
+        changed = np.reshape(
+            [_CHANGES[self.change][0](*each) for each in zip(*both, strict=True)], shape
+        )
         return Grid(with_levels(base, **{self.parameter: changed}), base)
 
 
@@ -77,7 +92,8 @@ def differing(experiment: Experiment) -> Differing:
     InputError
         Neither levels of contrast nor a table [difference] say so.
     """
-    given, spec = experiment.difference, experiment.spec()
+    given = experiment.difference
+    spec = experiment.spec()
     if given is None:
         kind = contrast_kind(spec)
         if "contrast" not in experiment.levels:
@@ -137,7 +153,9 @@ def contrast_kind(spec: Specification) -> str:
     return spec.contrast_kind or "michelson"
 
 
-def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:
+def sensitivity_at(
+    reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
+) -> FloatArray:
     """1 / threshold at every combination of levels."""
     every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
     return reference.sensitivity(**human_inputs({**parameters_of(native), **every}))
@@ -146,20 +164,32 @@ def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[
 def parameters_of(native: Specification) -> dict[str, Any]:
     """All that a human reference may want to know of a stimulus."""
     target = getattr(native, "parts", (native,))[0]
-    told = {each.name: getattr(target, each.name) for each in fields(target)}
-    return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
+    told = {field.name: getattr(target, field.name) for field in fields(target)}
+    return told | {
+        name: native.value(name) for name in native.levels() if name not in target.derived_levels
+    }
 
 
 def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
-    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its levels."""
+    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its
+    levels.
+    """
     cautions: tuple[str, ...] = ()
     if isinstance(native, Clip):
-        in_time = {name: np.array(values) for name, values in experiment.levels.items() if name.startswith("temporal")}
+        in_time = {
+            name: np.array(values)
+            for name, values in experiment.levels.items()
+            if name.startswith("temporal")
+        }
         every = np.meshgrid(*in_time.values(), indexing="ij")
         cautions = native.changed(**dict(zip(in_time, every, strict=True))).cautions()
     if experiment.human is None:
         return cautions
-    fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
+    fixed = {
+        name: value
+        for name, value in parameters_of(native).items()
+        if name not in experiment.levels
+    }
     if "area" in experiment.levels:
         fixed.pop("radius")
     return (*cautions, *mismatches(experiment.human, fixed))

@@ -1,8 +1,10 @@
-"""Discrimination: how far two stimuli are apart for an observer that differ in one parameter, or which is which.
+"""Discrimination: how far two stimuli are apart for an observer that differ in one parameter, or
+which is which.
 
-What differs stands in the experiment's [difference]: contrast on a pedestal, orientation, frequency, phase, luminance.
-For encoders and metrics it is otherwise detection, and pairs that both probes ask about share their answers; an
-observer that answers in words is shown both images and asked which of them has more of it.
+What differs stands in the experiment's [difference]: contrast on a pedestal, orientation,
+frequency, phase, luminance. For encoders and metrics it is otherwise detection, and pairs that both
+probes ask about share their answers; an observer that answers in words is shown both images and
+asked which of them has more of it.
 """
 
 from __future__ import annotations

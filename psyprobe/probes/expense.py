@@ -1,7 +1,8 @@
-"""What questions in words will take before they are asked: tokens, time and money, and where the estimate comes from.
+"""What questions in words will take before they are asked: tokens, time and money, and where the
+estimate comes from.
 
-No estimate is made of a model's own way of counting an image's tokens: answers tell it, those in a store or that to one
-question that is put for it.
+No estimate is made of a model's own way of counting an image's tokens: answers tell it, those in a
+store or that to one question that is put for it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _SOME = 200
 class Pace:
     """What one question takes."""
 
-    #: Tokens of the question, those of them that a server has cached, and of the answer; None where nobody knows.
+    #: Tokens of the question, those of them that a server has cached, and of the answer; None where
+    #: nobody knows.
     tokens_in: float | None
     tokens_cached: float
     tokens_out: float | None
@@ -55,7 +57,13 @@ class Expense:
         tokens = "an unknown number of tokens"
         if self.tokens_in is not None and self.tokens_out is not None:
             tokens = f"{short(self.tokens_in)} tokens in, {short(self.tokens_out)} out"
-        paid = "no known price" if self.cost is None else money(self.cost, self.currency) if self.cost else "no price"
+        paid = (
+            "no known price"
+            if self.cost is None
+            else money(self.cost, self.currency)
+            if self.cost
+            else "no price"
+        )
         count = f"{self.questions:,} question{'s' * (self.questions != 1)}"
         return f"{count}: about {tokens}, {duration(self.seconds)}, {paid}"
 
@@ -65,13 +73,21 @@ def pace_of(replies: Sequence[Mapping[str, Any]], source: str) -> Pace:
     count = len(replies)
 
     def mean(name: str) -> float | None:
-        told = [each.get(name) for each in replies]
+        told = [reply.get(name) for reply in replies]
         return None if None in told else sum(value for value in told if value is not None) / count
 
-    currencies = {each.get("currency", USD) for each in replies}
-    cached = sum(each.get("tokens_cached") or 0 for each in replies) / count
+    currencies = {reply.get("currency", USD) for reply in replies}
+    cached = sum(reply.get("tokens_cached") or 0 for reply in replies) / count
     cost = mean("cost") if len(currencies) == 1 else None
-    return Pace(mean("tokens_in"), cached, mean("tokens_out"), mean("latency") or 0.0, cost, currencies.pop(), source)
+    return Pace(
+        mean("tokens_in"),
+        cached,
+        mean("tokens_out"),
+        mean("latency") or 0.0,
+        cost,
+        currencies.pop(),
+        source,
+    )
 
 
 def measured_pace(
@@ -93,7 +109,8 @@ def measured_pace(
     own : sequence of mapping
         Replies in the store to questions of the run that is planned.
     alike : mapping
-        "probe" and entries of the layout in which another run must agree with it, for its answers to stand for these.
+        "probe" and entries of the layout in which another run must agree with it, for its answers
+        to stand for these.
     put : callable, optional
         Puts batches; given where one question may be asked.
     batches : sequence of Batch
@@ -105,16 +122,27 @@ def measured_pace(
         None where nothing was measured.
     """
     if own:
-        return pace_of(own, f"Tokens and seconds are those of {len(own):,} answers of this run in the store.")
+        return pace_of(
+            own, f"Tokens and seconds are those of {len(own):,} answers of this run in the store."
+        )
     for record in store.runs():
         layout = {**record.layout, "probe": record.probe}
-        if record.observer_digest != observer.card.digest or any(layout.get(name) != alike[name] for name in alike):
+        if record.observer_digest != observer.card.digest or any(
+            layout.get(name) != alike[name] for name in alike
+        ):
             continue
         trials = record.outcome.get("trials")
-        keys = [each["key"] for each in trials] if trials else layout.get("keys", [])
-        replies = [each["reply"] for each in store.answers(keys[:_SOME]).values() if each["reply"] is not None]
+        keys = [trial["key"] for trial in trials] if trials else layout.get("keys", [])
+        replies = [
+            answer["reply"]
+            for answer in store.answers(keys[:_SOME]).values()
+            if answer["reply"] is not None
+        ]
         if replies:
-            told = f"Tokens and seconds are those of {len(replies)} answers of {record.experiment} in the store."
+            told = (
+                f"Tokens and seconds are those of {len(replies)} answers of "
+                f"{record.experiment} in the store."
+            )
             return pace_of(replies, told)
     if put is not None and hasattr(observer, "served"):
         # Who is asked in batches otherwise is asked directly here.
@@ -128,15 +156,20 @@ def measured_pace(
     return None
 
 
-def expense(observer: Any, pace: Pace, questions: int, images: Sequence[tuple[int, int]]) -> Expense:
+def expense(
+    observer: Any, pace: Pace, questions: int, images: Sequence[tuple[int, int]]
+) -> Expense:
     """What questions to an observer take, each about images of so many pixels (height, width)."""
     price = getattr(observer, "price", None)
-    concurrency, rate = getattr(observer, "concurrency", None) or 1, getattr(observer, "rate", None)
+    concurrency = getattr(observer, "concurrency", None) or 1
+    rate = getattr(observer, "rate", None)
     seconds = questions * pace.seconds / concurrency
     counted = pace.tokens_in is not None and pace.tokens_out is not None
-    cost, currency = pace.cost, pace.currency
+    cost = pace.cost
+    currency = pace.currency
     if price is not None:
-        cost, currency = None, price.currency
+        cost = None
+        currency = price.currency
         if pace.tokens_in is not None and pace.tokens_out is not None:
             cost = price.of(pace.tokens_in, pace.tokens_out, images, pace.tokens_cached)
     elif cost is None and not hasattr(observer, "purse"):
@@ -166,13 +199,22 @@ def priced_plan(expenses: Sequence[Expense], budget: float | None) -> list[str]:
     costs = [each.cost for each in paid if each.cost is not None]
     if len(costs) < len(paid) or len(currencies) > 1:
         lacking = len(paid) - len(costs)
-        why = f"{lacking} of {len(paid)} have no known price" if lacking else " and ".join(sorted(currencies))
-        return [f"What is left has no price in all ({why}): give the prices of the models (--prices FILE)."]
-    (currency,), total = currencies, sum(costs)
+        why = (
+            f"{lacking} of {len(paid)} have no known price"
+            if lacking
+            else " and ".join(sorted(currencies))
+        )
+        return [
+            f"What is left has no price in all ({why}): give the prices of the models (--prices "
+            "FILE)."
+        ]
+    (currency,) = currencies
+    total = sum(costs)
     told = f"What is left costs about {money(total, currency)}"
     if budget is None:
         return [f"{told}."]
-    questions, left = 0.0, budget
+    questions = 0.0
+    left = budget
     for each, cost in zip(paid, costs, strict=True):
         questions += each.questions * min(1.0, left / cost)
         left = max(left - cost, 0.0)

@@ -60,9 +60,9 @@ def answer_table(store: Store) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row each: "question" (the key), "observer", "version", "answered" (UTC), "origin" (JSON), what is kept of
-        what was "asked." and "shown.", of pairs the parameters "test." and "reference.", "values." by layer and
-        measure, and the "answer." itself; lists as JSON.
+        A row each: "question" (the key), "observer", "version", "answered" (UTC), "origin" (JSON),
+        what is kept of what was "asked." and "shown.", of pairs the parameters "test." and
+        "reference.", "values." by layer and measure, and the "answer." itself; lists as JSON.
     """
     import pandas as pd
 
@@ -83,13 +83,20 @@ def answer_table(store: Store) -> pd.DataFrame:
         }
         for name, spec in zip(("test", "reference"), pairs.get(question.shown, ()), strict=False):
             row |= _flat(name, contents.get(spec[:DIGITS], {}))
-        row |= _values(answered.answer.get("values"), card.get("features") or ["difference"], measures, question.asked)
+        row |= _values(
+            answered.answer.get("values"),
+            card.get("features") or ["difference"],
+            measures,
+            question.asked,
+        )
         rows.append(row | _flat("answer", answered.answer))
     return pd.DataFrame(rows)
 
 
 def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
-    """Test and reference by what was shown, and measures by what was asked, in all runs about pairs."""
+    """Test and reference by what was shown, and measures by what was asked, in all runs about
+    pairs.
+    """
     from psyprobe.probes.answering import asked_of, shown_of
 
     pairs: dict[str, tuple[str, str]] = {}
@@ -97,12 +104,18 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
     for run in store.runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
-            pairs |= zip((shown[:DIGITS] for shown in shown_of(layout)), map(tuple, layout["pairs"]), strict=True)
+            pairs |= zip(
+                (shown[:DIGITS] for shown in shown_of(layout)),
+                map(tuple, layout["pairs"]),
+                strict=True,
+            )
             measures[asked_of(layout)[:DIGITS]] = layout["measures"]
     return pairs, measures
 
 
-def _values(values: Any, layers: list[str], measures: Mapping[str, list[str]], asked: str) -> dict[str, float]:
+def _values(
+    values: Any, layers: list[str], measures: Mapping[str, list[str]], asked: str
+) -> dict[str, float]:
     """Numbers by layer, where there are several, and measure."""
     named = measures.get(asked)
     if named is None or len(values) != len(layers):
@@ -117,7 +130,11 @@ def _values(values: Any, layers: list[str], measures: Mapping[str, list[str]], a
 def _flat(prefix: str, value: Any) -> dict[str, Any]:
     """The entries of a nested table by their names joined with points; lists as JSON."""
     if isinstance(value, Mapping):
-        return {name: entry for key, each in value.items() for name, entry in _flat(f"{prefix}.{key}", each).items()}
+        return {
+            name: entry
+            for key, each in value.items()
+            for name, entry in _flat(f"{prefix}.{key}", each).items()
+        }
     return {prefix: json.dumps(value) if isinstance(value, list) else value}
 
 
@@ -129,14 +146,19 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
     try:
         table.to_parquet(path, engine="pyarrow", index=False)
     except ImportError:
-        raise PsyprobeError("Parquet needs pyarrow; pip install psyprobe[parquet], or write .csv or .nc") from None
+        raise PsyprobeError(
+            "Parquet needs pyarrow; pip install psyprobe[parquet], or write .csv or .nc"
+        ) from None
 
 
 def _write_netcdf(table: pd.DataFrame, path: Path) -> None:
     import xarray
 
     # NetCDF knows no "/" in names, no missing text and no truth.
-    columns = {str(name).replace("/", "_"): ("answer", _column(column).to_numpy()) for name, column in table.items()}
+    columns = {
+        str(name).replace("/", "_"): ("answer", _column(column).to_numpy())
+        for name, column in table.items()
+    }
     xarray.Dataset(columns).to_netcdf(path, engine="scipy")
 
 

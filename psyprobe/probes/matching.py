@@ -1,13 +1,13 @@
 """Matching: which contrast of one grating draws the response that a reference grating drew?
 
-For each test frequency the response to a dense row of contrasts is measured, and the response to reference gratings of
-one frequency: every response is the distance from the same uniform field. Each distinct image is shown once; which
-contrasts match is computed from the stored responses.
+For each test frequency the response to a dense row of contrasts is measured, and the response to
+reference gratings of one frequency: every response is the distance from the same uniform field.
+Each distinct image is shown once; which contrasts match is computed from the stored responses.
 
 References
 ----------
-Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of the
-human visual system? CVPR.
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level
+characteristics of the human visual system? CVPR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from psyprobe.plotting.features import match_panels as plot
 from psyprobe.probes.answering import answer, responses
 from psyprobe.probes.asking import noise_floor
 
-# A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
+# A grating on a uniform field is asked about as it is in detection: both probes share the answers
+# of a store.
 from psyprobe.probes.detection import VERSION, check_levels, measures_of, redrawn
 from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, pair_up
 from psyprobe.probes.showing import at_native_size
@@ -53,31 +54,42 @@ _CONTRAST = {"name": "contrast", "unit": "1", "label": "Michelson contrast", "ki
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
     """As in `Probe`."""
-    return PairSession(experiment, observer, _conditions(experiment, observer.card), VERSION, batch_size)
+    return PairSession(
+        experiment, observer, _conditions(experiment, observer.card), VERSION, batch_size
+    )
 
 
 def _conditions(experiment: Experiment, card: Card) -> Conditions:
-    """Test gratings (frequencies, contrasts) on the grid, and reference gratings (1, references) as what is scored."""
+    """Test gratings (frequencies, contrasts) on the grid, and reference gratings (1, references) as
+    what is scored.
+    """
     human = matching_data()
-    name, levels = experiment.name, {each: np.array(values) for each, values in experiment.levels.items()}
+    name = experiment.name
+    levels = {each: np.array(values) for each, values in experiment.levels.items()}
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
-        raise InputError(f"a matching experiment compares with matches; give human.data = {_DATA!r}")
+        raise InputError(
+            f"a matching experiment compares with matches; give human.data = {_DATA!r}"
+        )
     if set(levels) != {"frequency", "contrast"}:
         raise InputError(
             f"human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
             f"varies {', '.join(levels)}"
         )
     check_levels(levels)
-    frequency, contrast = levels["frequency"], levels["contrast"]
+    frequency = levels["frequency"]
+    contrast = levels["contrast"]
     lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
     if lacking:
         raise InputError(
-            f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
+            f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to "
+            "levels.frequency"
         )
     if experiment.score_only:
         frequency = human.frequency
     measures, measure = measures_of(experiment, card)
-    native = with_levels(experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
+    native = with_levels(
+        experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0])
+    )
     drawn = at_native_size(name, native, card)
 
     def grid_of(frequencies: FloatArray, contrasts: FloatArray) -> Grid:
@@ -96,7 +108,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         noise_floor=repeated,
         measures=measures,
         axes={
-            "levels": [{**_FREQUENCY, "values": frequency.tolist(), "scored": [human.reference_frequency]}],
+            "levels": [
+                {**_FREQUENCY, "values": frequency.tolist(), "scored": [human.reference_frequency]}
+            ],
             "difference": {**_CONTRAST, "values": contrast.tolist()},
             "scored_difference": [human.reference_contrast.tolist()],
             "score_measure": measure,
@@ -106,7 +120,8 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
             "human": experiment.human.name,
         },
         strongest={
-            row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)
+            row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}"
+            for f, row in zip(frequency, grid, strict=True)
         },
     )
 
@@ -117,33 +132,77 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        ``response`` (layer, measure, frequency, contrast), ``reference_response`` (layer, measure, reference_contrast),
-        the same of the pixels, and ``human_match`` (reference_contrast, measured_frequency).
+        ``response`` (layer, measure, frequency, contrast), ``reference_response`` (layer, measure,
+        reference_contrast), the same of the pixels, and ``human_match`` (reference_contrast,
+        measured_frequency).
     """
-    layout, found = record.layout, responses(record, store)
-    answered, baseline = found.observer, found.baseline
-    (level,), difference, measures = layout["levels"], layout["difference"], layout["measures"]
-    grid, reference = np.array(layout["grid"]), np.array(layout["scored"])[0]
+    layout = record.layout
+    found = responses(record, store)
+    answered = found.observer
+    baseline = found.baseline
+    (level,) = layout["levels"]
+    difference = layout["difference"]
+    measures = layout["measures"]
+    grid = np.array(layout["grid"])
+    reference = np.array(layout["scored"])[0]
     floor = noise_floor(answered[np.array(layout["noise_floor"])], measures)
-    curves, targets = ("measure", level["name"], difference["name"]), ("measure", "reference_contrast")
-    measured, of_reference = f"measured_{level['name']}", np.moveaxis(answered[reference], 0, -1)
+    curves = ("measure", level["name"], difference["name"])
+    targets = ("measure", "reference_contrast")
+    measured = f"measured_{level['name']}"
+    of_reference = np.moveaxis(answered[reference], 0, -1)
     data: dict[str, Variable] = {
-        "response": (("layer", *curves), np.moveaxis(answered[grid], (2, 3), (0, 1)), SCALE, "Response to gratings"),
-        "reference_response": (("layer", *targets), of_reference, SCALE, "Response to the reference gratings"),
-        "pixels_response": (curves, np.moveaxis(baseline[grid], 2, 0), SCALE, "Response of the pixels to gratings"),
-        "pixels_reference_response": (
-            targets, baseline[reference].T, SCALE, "Response of the pixels to the reference gratings",
+        "response": (
+            ("layer", *curves),
+            np.moveaxis(answered[grid], (2, 3), (0, 1)),
+            SCALE,
+            "Response to gratings",
         ),
-        "human_match": (("reference_contrast", measured), layout["human_match"], "1", "Contrast that people match"),
+        "reference_response": (
+            ("layer", *targets),
+            of_reference,
+            SCALE,
+            "Response to the reference gratings",
+        ),
+        "pixels_response": (
+            curves,
+            np.moveaxis(baseline[grid], 2, 0),
+            SCALE,
+            "Response of the pixels to gratings",
+        ),
+        "pixels_reference_response": (
+            targets,
+            baseline[reference].T,
+            SCALE,
+            "Response of the pixels to the reference gratings",
+        ),
+        "human_match": (
+            ("reference_contrast", measured),
+            layout["human_match"],
+            "1",
+            "Contrast that people match",
+        ),
         "noise_floor": (("layer", "measure"), floor, SCALE, "Largest response to identical images"),
-    }  # fmt: skip
-    data = with_status(data, {"response": grid, "reference_response": reference}, found.status, found.baseline_status)
+    }
+    data = with_status(
+        data,
+        {"response": grid, "reference_response": reference},
+        found.status,
+        found.baseline_status,
+    )
     label = f"{difference['label']} of the reference grating"
     coordinates: dict[str, Variable] = {
         "layer": (("layer",), list(found.layers), "1", "Features"),
         "measure": (("measure",), list(measures), "1", "Measure"),
-        **{one["name"]: ((one["name"],), one["values"], one["unit"], one["label"]) for one in (level, difference)},
-        "reference_contrast": (("reference_contrast",), layout["scored_difference"][0], difference["unit"], label),
+        **{
+            one["name"]: ((one["name"],), one["values"], one["unit"], one["label"])
+            for one in (level, difference)
+        },
+        "reference_contrast": (
+            ("reference_contrast",),
+            layout["scored_difference"][0],
+            difference["unit"],
+            label,
+        ),
         measured: ((measured,), layout["measured"], level["unit"], level["label"]),
     }
     named = {

@@ -1,8 +1,8 @@
 """A run of pairs: how far an observer's response to each test lies from that to its reference.
 
-The pixels themselves are asked beside every observer. Batches are fixed when a run begins and kept with it, since an
-encoder's rounding depends on which images share a batch: a run that was killed and taken up again ends with the same
-bytes as an unbroken one.
+The pixels themselves are asked beside every observer. Batches are fixed when a run begins and kept
+with it, since an encoder's rounding depends on which images share a batch: a run that was killed
+and taken up again ends with the same bytes as an unbroken one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ Pair = tuple[Specification, Specification]
 
 @dataclass(frozen=True)
 class Grid:
-    """Tests and references at every place of a grid, each as one specification whose numbers are arrays."""
+    """Tests and references at every place of a grid, each as one specification whose numbers are
+    arrays.
+    """
 
     #: Of the shape of the grid.
     tests: Specification
@@ -58,12 +60,17 @@ class Grid:
     @cached_property
     def digests(self) -> list[tuple[str, str]]:
         """Of test and reference at every place."""
-        names, own = self.references.digests(), np.arange(math.prod(self.references.batch))
-        of_places = np.broadcast_to(own.reshape(self.references.batch), self.tests.batch).ravel().tolist()
+        names = self.references.digests()
+        own = np.arange(math.prod(self.references.batch))
+        of_places = (
+            np.broadcast_to(own.reshape(self.references.batch), self.tests.batch).ravel().tolist()
+        )
         return list(zip(self.tests.digests(), (names[i] for i in of_places), strict=True))
 
     def shown_on(self, display: Display) -> npt.NDArray[np.bool_]:
-        """Of which tests it is certain without drawing that a display shows them, of the shape of the grid."""
+        """Of which tests it is certain without drawing that a display shows them, of the shape of
+        the grid.
+        """
         bounds = self.tests.bounds()
         if bounds is None:
             return np.zeros(self.tests.batch, bool)
@@ -71,7 +78,9 @@ class Grid:
 
 
 class Pairs(Sequence[Pair]):
-    """Distinct pairs of test and reference, made when they are taken; planning needs their digests alone."""
+    """Distinct pairs of test and reference, made when they are taken; planning needs their digests
+    alone.
+    """
 
     def __init__(self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]) -> None:
         known = list(sources)
@@ -103,10 +112,14 @@ class Pairs(Sequence[Pair]):
         """Test or reference of a pair."""
         grid, place, alone = self._sources[index]
         chosen = grid.references if reference or alone else grid.tests
-        return chosen.single(grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch))))
+        return chosen.single(
+            grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch)))
+        )
 
     def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
-        """The tests of some pairs in their order, neighbours of one grid as one specification; each clip by itself."""
+        """The tests of some pairs in their order, neighbours of one grid as one specification; each
+        clip by itself.
+        """
         found: list[Specification] = []
         sources = ((i, *self._sources[i]) for i in indices)
         for _, neighbours in groupby(sources, key=lambda source: (id(source[1]), source[3])):
@@ -136,7 +149,10 @@ class Pairs(Sequence[Pair]):
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
     """Pairs that a probe made itself, in their order."""
-    return Pairs(((test.digest, reference.digest), (Grid(test, reference), 0, False)) for test, reference in pairs)
+    return Pairs(
+        ((test.digest, reference.digest), (Grid(test, reference), 0, False))
+        for test, reference in pairs
+    )
 
 
 def pair_up(
@@ -154,7 +170,8 @@ def pair_up(
     Returns
     -------
     pairs : Pairs
-        Up to three references of what is scored, or else of the grid, come first, with themselves, for the noise floor.
+        Up to three references of what is scored, or else of the grid, come first, with themselves,
+        for the noise floor.
     grid, scored : nested list of int
         Indices into ``pairs``.
     noise_floor : list of int
@@ -166,7 +183,9 @@ def pair_up(
     assert first is not None
     references = {name: place for place, (_, name) in reversed(list(enumerate(first.digests)))}
     names = list(dict.fromkeys(name for _, name in first.digests))
-    repeated = [names[i] for i in np.unique(np.linspace(0, len(names) - 1, _REPEATED).round().astype(int))]
+    repeated = [
+        names[i] for i in np.unique(np.linspace(0, len(names) - 1, _REPEATED).round().astype(int))
+    ]
     sources = {(name, name): (first, references[name], True) for name in repeated}
     index = {pair: i for i, pair in enumerate(sources)}
 
@@ -178,7 +197,8 @@ def pair_up(
             index.setdefault(pair, len(index))
         return np.reshape([index[pair] for pair in of.digests], of.tests.batch).tolist()
 
-    grid_places, scored_places = places(grid), places(scored)
+    grid_places = places(grid)
+    scored_places = places(scored)
     others = {name: places(each) for name, each in beside.items()}
     return Pairs(sources.items()), grid_places, scored_places, list(range(len(repeated))), others
 
@@ -191,9 +211,11 @@ _REPEATED = 3
 class Conditions:
     """What is shown to an observer, and where each response belongs."""
 
-    #: Distinct pairs of test and reference; those of the noise floor, whose test is the reference, come first.
+    #: Distinct pairs of test and reference; those of the noise floor, whose test is the reference,
+    #: come first.
     pairs: Pairs
-    #: Indices into `pairs`: of the level grid, of what is scored, and of repeated references; nested lists of int.
+    #: Indices into `pairs`: of the level grid, of what is scored, and of repeated references;
+    #: nested lists of int.
     grid: Any
     scored: Any
     noise_floor: list[int]
@@ -214,7 +236,8 @@ class Conditions:
         return self.pairs.spec(0, reference=False)
 
 
-#: Clips of a batch, which are small: a run keeps and shares with other processes what it has by whole batches.
+#: Clips of a batch, which are small: a run keeps and shares with other processes what it has by
+#: whole batches.
 CLIPS_AT_ONCE = 8
 
 
@@ -228,12 +251,18 @@ class PairSession(ExperimentSession):
     """
 
     def __init__(
-        self, experiment: Experiment, observer: Any, conditions: Conditions, version: str, batch_size: int | None
+        self,
+        experiment: Experiment,
+        observer: Any,
+        conditions: Conditions,
+        version: str,
+        batch_size: int | None,
     ) -> None:
         _check_feeding(experiment, observer.card)
         self.baseline: FeatureObserver = load_observer("pixels")
         super().__init__(experiment, observer, self.baseline)
-        self.conditions, self.remarks = conditions, conditions.remarks
+        self.conditions = conditions
+        self.remarks = conditions.remarks
         self._batch_size = batch_size
         self._batches: list[dict[str, Any]] = []
         self._outcome: dict[str, Any] = {}
@@ -260,7 +289,8 @@ class PairSession(ExperimentSession):
         return self._layout
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown.
+        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it
+        cannot be shown.
 
         Batches of which a part is asked are those of all pairs, so that every part has the same.
         """
@@ -275,12 +305,16 @@ class PairSession(ExperimentSession):
         yield from ((name, "stimulus", values) for name, values in self.conditions.pairs.contents())
 
     def begin(self, record: RunRecord) -> None:
-        """Take the batches with which the run began, and besides what the store had answered by then."""
+        """Take the batches with which the run began, and besides what the store had answered by
+        then.
+        """
         self._outcome = dict(record.outcome)
-        began, size = record.grouping["batches"], record.grouping["batch_size"]
+        began = record.grouping["batches"]
+        size = record.grouping["batch_size"]
         if self.holds is not None and record.grouping != self._wanted.grouping:
             raise StoreError(
-                f"{self.experiment.name} was begun in this store in other batches than those of which shards are made; "
+                f"{self.experiment.name} was begun in this store in other batches than those of "
+                "which shards are made; "
                 "give each shard a store of its own, and all of them the same --batch-size"
             )
         planned = {i for batch in began for i in batch["pairs"]}
@@ -290,14 +324,21 @@ class PairSession(ExperimentSession):
 
     def next(self) -> list[Batch]:
         """All batches at once, then none."""
-        batches, self._batches = self._batches, []
-        asked, version = asked_of(self._layout), self._layout["version"]
-        digests, pairs = self.conditions.pairs.digests, self.conditions.pairs
+        batches = self._batches
+        self._batches = []
+        asked = asked_of(self._layout)
+        version = self._layout["version"]
+        digests = self.conditions.pairs.digests
+        pairs = self.conditions.pairs
         shows = {reference: i for i, (_, reference) in enumerate(digests)}
         reference = cache(lambda name: pairs.spec(shows[name], reference=True))
         made = [
             Batch(
-                tuple(Question(self._shown[i], asked, who, version) for who in self.observers for i in batch["pairs"]),
+                tuple(
+                    Question(self._shown[i], asked, observer, version)
+                    for observer in self.observers
+                    for i in batch["pairs"]
+                ),
                 Work(
                     tests=pairs.tests(batch["pairs"]),
                     references=tuple(map(reference, batch["references"])),
@@ -310,22 +351,30 @@ class PairSession(ExperimentSession):
             )
             for batch in batches
         ]
-        return made if self.holds is None else [batch for batch in made if self.holds(batch.questions[0].key)]
+        return (
+            made
+            if self.holds is None
+            else [batch for batch in made if self.holds(batch.questions[0].key)]
+        )
 
     def outcome(self) -> dict[str, Any]:
         """What a short number format of the network costs, measured once a run of images."""
         if not self._outcome and not isinstance(self.conditions.shown, Clip):
-            pairs, first = self.conditions.pairs, len(self.conditions.noise_floor)
+            pairs = self.conditions.pairs
+            first = len(self.conditions.noise_floor)
             effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
             self._outcome = {} if effect is None else {"precision": effect}
         return self._outcome
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
-        """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""
+        """What is left to show, and how long that takes by one batch of grey images where it shall
+        be timed.
+        """
         missing = self._missing(store)
         planned = self._planned(store, missing)
         record = store.find(planned.key) or planned
-        conditions, grouping = self.conditions, record.grouping
+        conditions = self.conditions
+        grouping = record.grouping
         grid, *needed = (
             set(np.ravel(nested).tolist())
             for nested in (conditions.grid, conditions.scored, *conditions.beside.values())
@@ -358,13 +407,16 @@ class PairSession(ExperimentSession):
 
     def _seconds(self, batch_size: int) -> float:
         """Time that the observer takes for one image, or for one clip."""
-        shown, card = self.conditions.shown, self.observer.card
+        shown = self.conditions.shown
+        card = self.observer.card
         if not isinstance(shown, Clip):
             return seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
         if card.clips:
             return seconds_a_clip(self.observer, shown, self.experiment.display)
         frames_at_once = default_batch_size(shown.shape, card.device)
-        return shown.frames * seconds_an_image(self.observer, shown.shape, shown.ppd, frames_at_once)
+        return shown.frames * seconds_an_image(
+            self.observer, shown.shape, shown.ppd, frames_at_once
+        )
 
     def _planned(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
@@ -377,12 +429,16 @@ class PairSession(ExperimentSession):
         return replace(super().record(store), grouping=grouping)
 
     def _check_gamut(self, missing: set[int]) -> None:
-        """Draw the strongest contrast at each level before the observer works for minutes and the display refuses.
+        """Draw the strongest contrast at each level before the observer works for minutes and the
+        display refuses.
 
         Of very many that only drawing can tell of, some.
         """
-        display, pairs = self.experiment.display, self.conditions.pairs
-        doubtful = pairs.doubtful((place for place in self.conditions.strongest if place in missing), display)
+        display = self.experiment.display
+        pairs = self.conditions.pairs
+        doubtful = pairs.doubtful(
+            (place for place in self.conditions.strongest if place in missing), display
+        )
         for place in spread(doubtful):
             spec = pairs.spec(place, reference=False)
             try:
@@ -403,13 +459,17 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
     feeding = experiment.observer
     if feeding.input == "raw" and card.input != "raw":
         raise InputError(
-            f"{experiment.name} feeds drive values to the observer as they are, and {card.name} was loaded with "
-            f"input={card.input!r}; load it with input='raw', or run the experiment that is not '_published'"
+            f"{experiment.name} feeds drive values to the observer as they are, and {card.name} "
+            "was loaded with "
+            f"input={card.input!r}; load it with input='raw', or run the experiment that is not "
+            "'_published'"
         )
     if feeding.metric_ppd is not None and card.options.get("ppd") == STIMULUS_PPD:
         raise InputError(
-            f"{experiment.name} tells a metric that images have {feeding.metric_ppd:g} pixels per degree, and "
-            f"{card.name} was loaded to take those {STIMULUS_PPD}; load it with ppd={feeding.metric_ppd:g}, or with "
+            f"{experiment.name} tells a metric that images have {feeding.metric_ppd:g} pixels "
+            "per degree, and "
+            f"{card.name} was loaded to take those {STIMULUS_PPD}; load it with "
+            f"ppd={feeding.metric_ppd:g}, or with "
             "the ppd you want"
         )
 
@@ -421,13 +481,16 @@ class PairPlan:
     #: Names.
     experiment: str
     observer: str
-    #: Distinct images of the level grid, those that only the score needs, and those that tests are compared with.
+    #: Distinct images of the level grid, those that only the score needs, and those that tests are
+    #: compared with.
     grid: int
     score: int
     references: int
-    #: References shown a second time, for the noise floor; all are shown once more one step of rounding away.
+    #: References shown a second time, for the noise floor; all are shown once more one step of
+    #: rounding away.
     repeated: int
-    #: Pairs of test and reference, those of the noise floor included, and how many of them the store has answered.
+    #: Pairs of test and reference, those of the noise floor included, and how many of them the
+    #: store has answered.
     questions: int
     answered: int
     #: Batches left to ask, and images in each.
@@ -469,22 +532,30 @@ class PairPlan:
         from psyprobe.files import html
 
         names = ("grid", "score", "references", "images", "questions", "answered", "batches")
-        return html.paragraphs(str(self)) + html.fields({name: getattr(self, name) for name in names})
+        return html.paragraphs(str(self)) + html.fields(
+            {name: getattr(self, name) for name in names}
+        )
 
     def __str__(self) -> str:
         height, width = self.size
         what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         return (
-            f"{self.experiment} with {self.observer}: {self.images} distinct {what} of {height} x {width} px at "
-            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
-            f"grid, {self.score} more for the score, {self.references} backgrounds, each also one step of rounding "
-            f"away; {self.repeated} shown again for the noise floor. {self.answered} of {self.questions} questions are "
+            f"{self.experiment} with {self.observer}: {self.images} distinct {what} of {height} "
+            f"x {width} px at "
+            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): "
+            f"{self.grid} on the level "
+            f"grid, {self.score} more for the score, {self.references} backgrounds, each also "
+            "one step of rounding "
+            f"away; {self.repeated} shown again for the noise floor. {self.answered} of "
+            f"{self.questions} questions are "
             f"answered; {self.batches} batches of up to {self.batch_size} are left."
             + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
 
 
-def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:
+def fixed_batches(
+    references: Sequence[str], wanted: Sequence[int], size: int
+) -> list[dict[str, Any]]:
     """Group questions into batches whose references fit into memory together.
 
     Parameters
@@ -499,8 +570,8 @@ def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -
     Returns
     -------
     list of dict
-        "references": digests to be passed through the observer together; "pairs": indices of questions. Batches with
-        the same references follow each other.
+        "references": digests to be passed through the observer together; "pairs": indices of
+        questions. Batches with the same references follow each other.
 
     Examples
     --------
@@ -515,7 +586,10 @@ def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -
     for i in wanted:
         groups[group[references[i]]].append(i)
     return [
-        {"references": distinct[start * size : (start + 1) * size], "pairs": members[first : first + size]}
+        {
+            "references": distinct[start * size : (start + 1) * size],
+            "pairs": members[first : first + size],
+        }
         for start, members in enumerate(groups)
         for first in range(0, len(members), size)
     ]

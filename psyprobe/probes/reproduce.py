@@ -38,7 +38,10 @@ class Difference:
 
     def __str__(self) -> str:
         if self.largest is not None:
-            return f"{self.what}: differs by up to {self.largest:.3g} ({self.before} then, {self.now} now)"
+            return (
+                f"{self.what}: differs by up to {self.largest:.3g} ({self.before} then, "
+                f"{self.now} now)"
+            )
         return f"{self.what}: {self.before} then, {self.now} now"
 
 
@@ -66,12 +69,21 @@ class Reproduction:
         found = "same" if self.same else "not the same"
         lines = [f"{self.experiment} with {self.observer}: every number and text is the {found}"]
         if not self.same:
-            lines = [f"{self.experiment} with {self.observer}: {len(self.responses)} variables are not the same"]
-        return "\n".join([*lines, *(f"  {each}" for each in (*self.responses, *self.circumstances))])
+            lines = [
+                f"{self.experiment} with {self.observer}: {len(self.responses)} variables are "
+                "not the same"
+            ]
+        return "\n".join(
+            [*lines, *(f"  {each}" for each in (*self.responses, *self.circumstances))]
+        )
 
 
 def reproduce(
-    result: str | Path, *, experiment: str | Path | None = None, observer: Any = None, **options: Any
+    result: str | Path,
+    *,
+    experiment: str | Path | None = None,
+    observer: Any = None,
+    **options: Any,
 ) -> Reproduction:
     """Run a result again from what it holds, into a store that is forgotten, and compare.
 
@@ -80,7 +92,8 @@ def reproduce(
     result : str or Path
         ``.nc`` that `psyprobe run` wrote, or the ``.json`` beside it.
     experiment : str or Path, optional
-        The page; by default the text that the result holds, which finds its own files beside the result.
+        The page; by default the text that the result holds, which finds its own files beside the
+        result.
     observer : str or observer, optional
         Who is asked; by default the one of the result, which must still be the same.
     **options
@@ -94,21 +107,30 @@ def reproduce(
     Raises
     ------
     InputError
-        The result does not hold what it takes, a file that its page names is gone, or the observer of its name is
-        another one now.
+        The result does not hold what it takes, a file that its page names is gone, or the observer
+        of its name is another one now.
     PsyprobeError
         The observer cannot be had.
     """
     path = Path(result)
     if path.suffix not in (".nc", ".json"):
-        raise InputError(f"{path} is no result; give RESULT.nc that run wrote, or the RESULT.json beside it")
+        raise InputError(
+            f"{path} is no result; give RESULT.nc that run wrote, or the RESULT.json beside it"
+        )
     if path.suffix == ".json" and not path.with_suffix(".nc").exists():
-        raise InputError(f"{path} holds scores only, and the result {path.stem}.nc is not beside it; give that")
+        raise InputError(
+            f"{path} holds scores only, and the result {path.stem}.nc is not beside it; give that"
+        )
     (before,) = load_results(path.with_suffix(".nc"))
     page = _page(before, path.parent, experiment)
     who = _observer(before, page, observer, options)
     size = before.attrs.get("batch_size")
-    now = run(page, who, batch_size=None if size is None else int(size), score_only=_score_only(before, page))
+    now = run(
+        page,
+        who,
+        batch_size=None if size is None else int(size),
+        score_only=_score_only(before, page),
+    )
     return Reproduction(
         str(before.attrs["experiment"]),
         str(before.attrs.get("observer", "")),
@@ -122,13 +144,16 @@ def _page(result: xarray.Dataset, folder: Path, given: str | Path | None) -> Exp
     if given is not None:
         page = read_experiment(given)
     elif not isinstance(name, str) or not isinstance(text, str):
-        raise InputError("the result does not hold the page of its experiment; give it with --experiment")
+        raise InputError(
+            "the result does not hold the page of its experiment; give it with --experiment"
+        )
     else:
         try:
             page = experiment_of(text, name, folder)
         except InputError as error:
             raise InputError(
-                f"{error}; files that a page names are looked for beside the result; give --experiment"
+                f"{error}; files that a page names are looked for beside the result; give "
+                "--experiment"
             ) from None
     varied = json.loads(result.attrs.get("variants", "{}"))
     return page.with_variants(varied) if varied else page
@@ -139,10 +164,14 @@ def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
     known = {name: len(values) for name, values in page.levels.items() if name in result.sizes}
-    return "response" not in result or any(result.sizes[name] != count for name, count in known.items())
+    return "response" not in result or any(
+        result.sizes[name] != count for name, count in known.items()
+    )
 
 
-def _observer(result: xarray.Dataset, page: Experiment, given: Any, options: Mapping[str, Any]) -> Any:
+def _observer(
+    result: xarray.Dataset, page: Experiment, given: Any, options: Mapping[str, Any]
+) -> Any:
     if given is not None or "observer_card" not in result.attrs:
         return observer_for(page, given, **options)
     card = Card.from_dict(json.loads(result.attrs["observer_card"]))
@@ -153,15 +182,20 @@ def _observer(result: xarray.Dataset, page: Experiment, given: Any, options: Map
     if who.card.digest != card.digest:
         changed = _told(card.to_dict(), who.card.to_dict(), ("device", "software", "weights"))
         raise InputError(
-            f"{card.name} is not the observer of the result any more: {'; '.join(map(str, changed))}"[:240]
+            f"{card.name} is not the observer of the result any more: "
+            f"{'; '.join(map(str, changed))}"[:240]
             + "; give what it was loaded with, --observer-option NAME=VALUE, or another --observer"
         )
     return who
 
 
 def _with_options(page: Experiment, card: Card, plain: Any, known: Mapping[str, Any]) -> Any:
-    """The observer with what its card says that it was loaded with, as far as its kind takes that."""
-    asked = {name: value for name, value in card.options.items() if plain.card.options.get(name) != value}
+    """The observer with what its card says that it was loaded with, as far as its kind takes
+    that.
+    """
+    asked = {
+        name: value for name, value in card.options.items() if plain.card.options.get(name) != value
+    }
     if card.features != plain.card.features:
         asked["layers"] = card.features
     if card.input != plain.card.input:
@@ -178,7 +212,8 @@ def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Differen
             there = ["there" if name in one.variables else "not there" for one in (before, now)]
             yield Difference(name, there[0], there[1])
             continue
-        one, other = before[name].values, now[name].values
+        one = before[name].values
+        other = now[name].values
         if one.shape != other.shape:
             yield Difference(name, f"shape {one.shape}", f"shape {other.shape}")
         elif one.dtype.kind in "fiub" and other.dtype.kind in "fiub":
@@ -188,7 +223,9 @@ def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Differen
             yield Difference(f"{name} ({int(apart.sum())} of {one.size})", texts[0], texts[1])
 
 
-def _numbers(name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Iterator[Difference]:
+def _numbers(
+    name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]
+) -> Iterator[Difference]:
     apart = ~((one == other) | (np.isnan(one) & np.isnan(other)))
     if not apart.any():
         return
@@ -201,20 +238,27 @@ def _numbers(name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) 
 
 
 def _attributes(result: xarray.Dataset) -> dict[str, Any]:
-    told = {name: value for name, value in result.attrs.items() if name not in ("experiment_toml", "psyprobe_version")}
+    told = {
+        name: value
+        for name, value in result.attrs.items()
+        if name not in ("experiment_toml", "psyprobe_version")
+    }
     return told | {name: json.loads(told[name]) for name in _TABLES if name in told}
 
 
 def _circumstances(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
     for name in sorted({*before, *now}):
-        one, other = before.get(name), now.get(name)
+        one = before.get(name)
+        other = now.get(name)
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _told(one, other, (), name)
         elif str(one) != str(other):
             yield Difference(name, _short(one), _short(other))
 
 
-def _told(before: Mapping[str, Any], now: Mapping[str, Any], but: tuple[str, ...], table: str = "") -> list[Difference]:
+def _told(
+    before: Mapping[str, Any], now: Mapping[str, Any], but: tuple[str, ...], table: str = ""
+) -> list[Difference]:
     """Entries of a table that differ; what is not there is none."""
     return [
         Difference(f"{table} {name}".strip(), _short(before.get(name)), _short(now.get(name)))

@@ -1,8 +1,10 @@
-"""Scores and figures of any result, by the probe that asked: the one place that goes from a result to its probe.
+"""Scores and figures of any result, by the probe that asked: the one place that goes from a result
+to its probe.
 
-A probe offers ``score(result, **options)``, which gives a tuple of `psyprobe.analysis.Score` (one a layer where there
-are layers, none where there is nothing to compare with), and ``plot(results, ax=None, *, figure, observer, measure,
-layer, levels)``, which gives Axes, a figure or the subfigure that it was given.
+A probe offers ``score(result, **options)``, which gives a tuple of `psyprobe.analysis.Score` (one a
+layer where there are layers, none where there is nothing to compare with), and ``plot(results,
+ax=None, *, figure, observer, measure, layer, levels)``, which gives Axes, a figure or the subfigure
+that it was given.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     result : xarray.Dataset
         Of any run.
     **options
-        Of the probe's own ``score``; those of encoders and metrics take measure, layer, confidence, resamples and seed.
+        Of the probe's own ``score``; those of encoders and metrics take measure, layer, confidence,
+        resamples and seed.
 
     Returns
     -------
@@ -42,8 +45,8 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     Raises
     ------
     InputError
-        If this is no result, there is no human reference, several layers were run and none was named, or values are
-        not finite.
+        If this is no result, there is no human reference, several layers were run and none was
+        named, or values are not finite.
     UnknownNameError
         If the probe, measure or layer is not known.
 
@@ -55,7 +58,10 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     """
     found = score_layers(result, **options)
     if not found:
-        raise InputError(f"{result.attrs.get('experiment', 'this result')} has {NO_SCORE}; give its page a [human]")
+        raise InputError(
+            f"{result.attrs.get('experiment', 'this result')} has {NO_SCORE}; give its page a "
+            "[human]"
+        )
     if len(found) > 1:
         layers = ", ".join(one.layer for one in found)
         raise InputError(f"the result holds {len(found)} layers ({layers}); name one with layer=")
@@ -79,7 +85,8 @@ def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
 
 
 def all_scores(results: Sequence[xr.Dataset], **options: Any) -> list[Score]:
-    """Scores of each result, and those that a probe finds in several together, as in several people.
+    """Scores of each result, and those that a probe finds in several together, as in several
+    people.
 
     Parameters
     ----------
@@ -88,16 +95,20 @@ def all_scores(results: Sequence[xr.Dataset], **options: Any) -> list[Score]:
     **options
         As for `score`.
     """
-    return [one for result in results for one in score_layers(result, **options)] + scores_together(results)
+    return [
+        layer for result in results for layer in score_layers(result, **options)
+    ] + scores_together(results)
 
 
 def scores_together(results: Sequence[xr.Dataset]) -> list[Score]:
-    """Scores that probes find in several results together, such as several people against each other."""
+    """Scores that probes find in several results together, such as several people against each
+    other.
+    """
     found: list[Score] = []
     for name in dict.fromkeys(map(_probe_of, results)):
         together = getattr(load_probe(name), "score_together", None)
         if together is not None:
-            found += together([one for one in results if _probe_of(one) == name])
+            found += together([result for result in results if _probe_of(result) == name])
     return found
 
 
@@ -108,7 +119,8 @@ def scoreboard(
     sort: str | None = None,
     **options: Any,
 ) -> Scoreboard:
-    """Put results of observers in tests into one table, each layer by itself, with the trivial responders under them.
+    """Put results of observers in tests into one table, each layer by itself, with the trivial
+    responders under them.
 
     Parameters
     ----------
@@ -145,7 +157,8 @@ def plot(
     cmap: str | None = None,
     width: float | None = None,
 ) -> Axes | Figure:
-    """Draw the figure that fits each result: contours, contrast matches, sensitivity functions, or its probe's own.
+    """Draw the figure that fits each result: contours, contrast matches, sensitivity functions, or
+    its probe's own.
 
     Parameters
     ----------
@@ -160,16 +173,19 @@ def plot(
     levels : "log", "linear" or array_like of float, optional
         Of contours, as for `psyprobe.plotting.contour`.
     human : {"both", "model", "measured", "none"}, optional
-        What of people is drawn: the curve of a model, measured thresholds with the spread between people, or both.
+        What of people is drawn: the curve of a model, measured thresholds with the spread between
+        people, or both.
     cmap : str, optional
         A colour map of matplotlib, of what is drawn in one.
     width : float, optional
-        Of a new figure, mm: 85 for one column of a journal, 178 for two, with type as journals print it.
+        Of a new figure, mm: 85 for one column of a journal, 178 for two, with type as journals
+        print it.
 
     Returns
     -------
     matplotlib Axes or Figure
-        Axes of a single panel, or the figure that holds several, the results of each probe in a row of their own.
+        Axes of a single panel, or the figure that holds several, the results of each probe in a row
+        of their own.
 
     Raises
     ------
@@ -191,7 +207,9 @@ def plot(
     check_new(width, ax)
     options = {"measure": measure, "layer": layer, "levels": levels, "human": human, "cmap": cmap}
     if len(groups) > 1 and ax is not None:
-        raise InputError(f"ax holds one panel, and there are results of {', '.join(groups)}; leave ax out")
+        raise InputError(
+            f"ax holds one panel, and there are results of {', '.join(groups)}; leave ax out"
+        )
     with typeset(width):
         if len(groups) == 1:
             drawn = _offered(listed[0], "plot", "drawn")(listed, ax, **options)
@@ -211,10 +229,13 @@ def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
     figure.suptitle(names.pop() if len(names) == 1 else "", fontsize="large")
     together = bool(figure.get_suptitle())
     spec = figure.add_gridspec(len(groups), 1)
-    shapes, keys = [], []
+    shapes = []
+    keys = []
     for row, group in enumerate(groups):
         part = figure.add_subfigure(spec[row])
-        _offered(group[0], "plot", "drawn")(group, None, figure=part, observer=not together, **options)
+        _offered(group[0], "plot", "drawn")(
+            group, None, figure=part, observer=not together, **options
+        )
         shapes.append(_shape(part))
         keys.append(keys_below(part))
     heights = [3.6 * rows + 0.13 * lines for (rows, _), lines in zip(shapes, keys, strict=True)]
@@ -232,7 +253,10 @@ def _shape(part: SubFigure) -> tuple[int, int]:
 def _probe_of(result: xr.Dataset) -> str:
     name = getattr(result, "attrs", {}).get("probe")
     if not name:
-        raise InputError("this is no result of a run: it does not say which probe asked; pass what psyprobe.run() gave")
+        raise InputError(
+            "this is no result of a run: it does not say which probe asked; pass what "
+            "psyprobe.run() gave"
+        )
     return str(name)
 
 
@@ -241,5 +265,7 @@ def _offered(result: xr.Dataset, what: str, done: str) -> Any:
     name = _probe_of(result)
     function = getattr(load_probe(name), what, None)
     if function is None:
-        raise InputError(f"probe {name!r} does not say how its results are {done}; give it a function {what!r}")
+        raise InputError(
+            f"probe {name!r} does not say how its results are {done}; give it a function {what!r}"
+        )
     return function

@@ -1,6 +1,7 @@
 """Showing: stimuli as the drive values of a display, and what of these an observer gets.
 
-Of images that mirror themselves along both axes a quarter is drawn, encoded and held until somebody needs all of it.
+Of images that mirror themselves along both axes a quarter is drawn, encoded and held until somebody
+needs all of it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from psyprobe.stimulus.certificate import observer_of
 class ShownImages:
     """Images of one size as drive values."""
 
-    #: Of neighbours, shape (n, H, W, 3), or (n, H/2, W/2, 3) of the upper left quarters of images that mirror
-    #: themselves; grey as read-only views whose channels share one plane.
+    #: Of neighbours, shape (n, H, W, 3), or (n, H/2, W/2, 3) of the upper left quarters of images
+    #: that mirror themselves; grey as read-only views whose channels share one plane.
     pieces: tuple[FloatArray, ...]
     #: (H, W) of a whole image.
     shape: tuple[int, int]
@@ -63,7 +64,8 @@ class ShownImages:
         """Some of the images."""
         if "drive" in vars(self):
             return ShownImages((self.drive[start:stop],), self.shape)
-        pieces, first = [], 0
+        pieces = []
+        first = 0
         for piece in self.pieces:
             pieces.append(piece[max(start - first, 0) : max(stop - first, 0)])
             first += len(piece)
@@ -78,12 +80,13 @@ def show(
     Parameters
     ----------
     specs : sequence of Specification
-        Of one size, each of one image or of more along one axis; neighbours that differ in numbers only are drawn in
-        one call.
+        Of one size, each of one image or of more along one axis; neighbours that differ in numbers
+        only are drawn in one call.
     display : Display
         What shows them.
     quarters : array of bool, shape (n,), optional
-        Which images are drawn and held by a quarter; by default those that mirror themselves. No bit depends on it.
+        Which images are drawn and held by a quarter; by default those that mirror themselves. No
+        bit depends on it.
 
     Raises
     ------
@@ -106,11 +109,15 @@ def show(
 
 
 def mirroring(specs: Sequence[Specification]) -> npt.NDArray[np.bool_]:
-    """Which images mirror themselves, shape (n,), as `Specification.mirrors` tells of each specification."""
+    """Which images mirror themselves, shape (n,), as `Specification.mirrors` tells of each
+    specification.
+    """
     return np.concatenate([np.ravel(spec.mirrors()) for spec in specs])
 
 
-def _runs(specs: Sequence[Specification], quarters: npt.NDArray[np.bool_]) -> Iterator[tuple[Specification, bool]]:
+def _runs(
+    specs: Sequence[Specification], quarters: npt.NDArray[np.bool_]
+) -> Iterator[tuple[Specification, bool]]:
     """Specifications of which all images are held by a quarter, or none."""
     start = 0
     for spec in specs:
@@ -163,7 +170,8 @@ def drawn_in_turn(
     more : callable
         Whether more work is known, so that it can be taken already.
     ahead : bool
-        Whether another thread draws the next one while whoever asks is at this one, which changes no bit.
+        Whether another thread draws the next one while whoever asks is at this one, which changes
+        no bit.
     """
     if not ahead:
         yield from ((each, draw(each)) for each in work)
@@ -190,7 +198,8 @@ MOST_DRAWN = 256
 
 
 def spread(levels: Sequence[T]) -> Sequence[T]:
-    """Those levels that are drawn before anything is asked: all, or as many as are drawn, evenly spread.
+    """Those levels that are drawn before anything is asked: all, or as many as are drawn, evenly
+    spread.
 
     Examples
     --------
@@ -217,8 +226,9 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
     Returns
     -------
     array, shape (n, H, W, 3)
-        For a metric ("difference") the light that the display emits: linear, of BT.709 primaries, cd/m² a channel;
-        for others the drive values themselves. Grey stays a read-only view of one plane.
+        For a metric ("difference") the light that the display emits: linear, of BT.709 primaries,
+        cd/m² a channel; for others the drive values themselves. Grey stays a read-only view of one
+        plane.
 
     Raises
     ------
@@ -240,17 +250,21 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
         light = light @ (Display().xyz_to_rgb @ display.rgb_to_xyz).astype(light.dtype).T
         if light.min() < 0:
             raise InputError(
-                f"a display with primaries {display.primaries} shows colours outside BT.709, down to {light.min():g} "
-                "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB primaries"
+                f"a display with primaries {display.primaries} shows colours outside BT.709, "
+                f"down to {light.min():g} "
+                "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB "
+                "primaries"
             )
     return light
 
 
 def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
-    """Shown images with about half of their pixels, always the same ones, moved by one step of rounding.
+    """Shown images with about half of their pixels, always the same ones, moved by one step of
+    rounding.
 
-    The step is that of the drive in float32, or of the drive as a network computes with it (normalised, in its own
-    format) where that is coarser; it leads towards the middle, so that no drive leaves its range.
+    The step is that of the drive in float32, or of the drive as a network computes with it
+    (normalised, in its own format) where that is coarser; it leads towards the middle, so that no
+    drive leaves its range.
 
     Parameters
     ----------
@@ -273,8 +287,11 @@ def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
     plane = drive[..., :1] if drive.strides[-1] == 0 else drive
     normalised = card.input == "normalised"
     mean = np.array(card.mean if normalised else [0.0])
-    # Behind the binary point bfloat16 has 7 digits, float16 10, and what else a network may compute in 23 at least.
-    own = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(card.dtype, 2.0**-23 if normalised else 0.0)
+    # Behind the binary point bfloat16 has 7 digits, float16 10, and what else a network may compute
+    # in 23 at least.
+    own = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
+        card.dtype, 2.0**-23 if normalised else 0.0
+    )
     away = np.stack([np.abs(plane - one).max(axis=-1) for one in mean]).max(axis=0)[..., None]
     step = np.maximum(np.spacing(plane.astype(np.float32)), own * away)
     chosen = np.random.default_rng(0).integers(0, 2, (*plane.shape[1:3], 1))
@@ -305,7 +322,8 @@ def at_native_size(name: str, native: Specification, card: Card) -> Specificatio
     rows, columns = card.input_size
     if rows * width != columns * height:
         raise InputError(
-            f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
+            f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x "
+            f"{columns} px, "
             "another shape; copy the stimulus file and give it a size of the observer's proportions"
         )
     return native.changed(size=(rows, columns), ppd=native.ppd * rows / height)

@@ -1,3 +1,5 @@
-"""Pages for a browser, each one file that needs nothing else; whatever a template is given is escaped."""
+"""Pages for a browser, each one file that needs nothing else; whatever a template is given is
+escaped.
+"""
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What an experiment rests on, as BibTeX: papers of its page, its stimulus, the people in it and its probe."""
+"""What an experiment rests on, as BibTeX: papers of its page, its stimulus, the people in it and
+its probe.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ from psyprobe.human import list_human
 from psyprobe.stimulus.catalogue import read_page
 
 #: Probes that are somebody's benchmark.
-_BENCHMARKS = {"mvp_bench": "li2024mvp", "r_bench": "li2024rbench", "corruption_profile": "li2024rbench"}
+_BENCHMARKS = {
+    "mvp_bench": "li2024mvp",
+    "r_bench": "li2024rbench",
+    "corruption_profile": "li2024rbench",
+}
 #: Characters between an author's name and the year, at most.
 _REACH = 80
 
@@ -81,12 +87,15 @@ def references_in(text: str) -> list[str]:
     """
     # A name behind a comma or an ampersand is not the first of its paper.
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    pairs = [(one.author, one.year) for one in references().values()]
+    pairs = [(reference.author, reference.year) for reference in references().values()]
     return [
-        one.key
-        for one in references().values()
-        if pairs.count((one.author, one.year)) == 1
-        and re.search(rf"(?<![,&] )\b{re.escape(one.author)}\b[^;]{{0,{_REACH}}}?\b{one.year}\b", plain)
+        reference.key
+        for reference in references().values()
+        if pairs.count((reference.author, reference.year)) == 1
+        and re.search(
+            rf"(?<![,&] )\b{re.escape(reference.author)}\b[^;]{{0,{_REACH}}}?\b{reference.year}\b",
+            plain,
+        )
     ]
 
 
@@ -121,10 +130,14 @@ def cite(experiment: str | Path) -> list[Cited]:
                 found.setdefault(key, Cited(key, references()[key].bibtex, reason))
             if not keys:
                 key = f"source_{one.name}"
-                found.setdefault(key, Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason))
+                found.setdefault(
+                    key, Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason)
+                )
         if one.probe in _BENCHMARKS:
             key = _BENCHMARKS[one.probe]
-            found.setdefault(key, Cited(key, references()[key].bibtex, f"the benchmark {one.probe}"))
+            found.setdefault(
+                key, Cited(key, references()[key].bibtex, f"the benchmark {one.probe}")
+            )
     return list(found.values())
 
 
@@ -143,8 +156,13 @@ def _sources(experiment: Experiment) -> Iterator[tuple[str, str]]:
     human = page.get("human", {})
     told = [(experiment.source, f"the experiment {experiment.name}")]
     if isinstance(page.get("stimulus"), str) and not page["stimulus"].endswith(".toml"):
-        told.append((str(read_page("stimuli", page["stimulus"])[1].get("source", "")), "the stimulus"))
-    told += [(rows.get(str(human.get(key)), ""), f"people: {human.get(key)}") for key in ("model", "data")]
+        told.append(
+            (str(read_page("stimuli", page["stimulus"])[1].get("source", "")), "the stimulus")
+        )
+    told += [
+        (rows.get(str(human.get(key)), ""), f"people: {human.get(key)}")
+        for key in ("model", "data")
+    ]
     return ((text, reason) for text, reason in told if text and text != "psyprobe")
 
 

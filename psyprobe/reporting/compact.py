@@ -1,4 +1,6 @@
-"""Figures as compact JSON: numbers rounded to what is seen, responses as 16 bits of their logarithm."""
+"""Figures as compact JSON: numbers rounded to what is seen, responses as 16 bits of their
+logarithm.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from psyprobe.files.terminal import printable
 from psyprobe.plotting.described import Axis, Figure, Grid, Line
 
 #: Codes of what has no logarithm, and the first and last of what has one.
-_ABSENT, _ZERO, _FIRST, _LAST = 0, 1, 2, 65535
+_ABSENT = 0
+_ZERO = 1
+_FIRST = 2
+_LAST = 65535
 
 
 def compact(figure: Figure) -> dict[str, Any]:
@@ -25,7 +30,11 @@ def compact(figure: Figure) -> dict[str, Any]:
             return [_line(each) for each in one]
         key = (np.asarray(one.x).tobytes(), np.asarray(one.y).tobytes())
         places.setdefault(key, [rounded(one.x), rounded(one.y)])
-        return {"at": list(places).index(key), "floor": float(f"{one.floor:.3g}"), **packed(one.values)}
+        return {
+            "at": list(places).index(key),
+            "floor": float(f"{one.floor:.3g}"),
+            **packed(one.values),
+        }
 
     panels = [
         {
@@ -42,7 +51,9 @@ def compact(figure: Figure) -> dict[str, Any]:
         "x": _axis(figure.x),
         "y": _axis(figure.y),
         "choice": figure.choice,
-        "options": [[key, printable(key), printable(label)] for key, label in figure.options.items()],
+        "options": [
+            [key, printable(key), printable(label)] for key, label in figure.options.items()
+        ],
         "panels": panels,
         "over": [_line(each) for each in figure.over],
         "behind": [compact(each) for each in figure.behind],
@@ -60,7 +71,11 @@ def packed(values: npt.ArrayLike) -> dict[str, Any]:
     """
     given = np.asarray(values, dtype=np.float64).ravel()
     positive = given[np.isfinite(given) & (given > 0)]
-    low, high = (float(np.log10(each)) for each in (positive.min(), positive.max())) if positive.size else (0.0, 0.0)
+    low, high = (
+        (float(np.log10(each)) for each in (positive.min(), positive.max()))
+        if positive.size
+        else (0.0, 0.0)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         place = (np.log10(given) - low) / ((high - low) or 1.0)
     steps = _FIRST + np.rint(np.nan_to_num(place, neginf=0.0).clip(0, 1) * (_LAST - _FIRST))
@@ -76,17 +91,31 @@ def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
     >>> rounded([0.123456, np.nan])
     [0.1235, None]
     """
-    return [float(f"{each:.{digits}g}") if np.isfinite(each) else None for each in np.asarray(values, dtype=np.float64)]
+    return [
+        float(f"{each:.{digits}g}") if np.isfinite(each) else None
+        for each in np.asarray(values, dtype=np.float64)
+    ]
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
-    told: dict[str, Any] = {"label": printable(axis.label), "log": axis.log, "inverse": printable(axis.inverse)}
+    told: dict[str, Any] = {
+        "label": printable(axis.label),
+        "log": axis.log,
+        "inverse": printable(axis.inverse),
+    }
     told |= {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
-    return told | {"span": axis.span and rounded(axis.span), "names": [printable(name) for name in axis.names]}
+    return told | {
+        "span": axis.span and rounded(axis.span),
+        "names": [printable(name) for name in axis.names],
+    }
 
 
 def _line(line: Line) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": printable(line.name), "x": rounded(line.x), "y": rounded(line.y)}
+    told: dict[str, Any] = {
+        "name": printable(line.name),
+        "x": rounded(line.x),
+        "y": rounded(line.y),
+    }
     if line.low is not None and line.high is not None:
         told |= {"low": rounded(line.low), "high": rounded(line.high)}
     more = {
@@ -96,4 +125,6 @@ def _line(line: Line) -> dict[str, Any]:
         "notes": [printable(note) for note in line.notes],
         "behind": list(line.behind),
     }
-    return told | {name: value for name, value in more.items() if value or name == "style" or value == 0.0}
+    return told | {
+        name: value for name, value in more.items() if value or name == "style" or value == 0.0
+    }

@@ -33,14 +33,17 @@ class Picture:
 
 
 def render(template: str, **values: Any) -> str:
-    r"""A page that loads nothing, and runs no script and takes no style but those whose digests its policy names.
+    r"""A page that loads nothing, and runs no script and takes no style but those whose digests its
+    policy names.
 
     Parameters
     ----------
     template : str
-        Path inside psyprobe of a template that extends ``reporting/page.html``: "tasks/r_bench/report.html".
+        Path inside psyprobe of a template that extends ``reporting/page.html``:
+        "tasks/r_bench/report.html".
     **values
-        What the template names, all of it. Tags and quotes in text do nothing, and control characters are seen.
+        What the template names, all of it. Tags and quotes in text do nothing, and control
+        characters are seen.
 
     Examples
     --------
@@ -57,7 +60,9 @@ def _environment() -> Environment:
         loader=PackageLoader("psyprobe", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        finalize=lambda value: (
+            printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -95,18 +100,25 @@ def picture(image: Any, width: int = 320) -> Picture:
 
     shown = Image.fromarray(np.asarray(image, dtype=np.uint8))
     if shown.width > width:
-        shown = shown.resize((width, max(1, round(shown.height * width / shown.width))), Image.Resampling.LANCZOS)
+        shown = shown.resize(
+            (width, max(1, round(shown.height * width / shown.width))), Image.Resampling.LANCZOS
+        )
     streams = {}
     for kind, options in (("png", {}), ("jpeg", {"quality": 88})):
         stream = io.BytesIO()
         shown.save(stream, kind.upper(), **options)
         streams[kind] = stream.getvalue()
     kind = min(streams, key=lambda name: len(streams[name]))
-    return Picture(f"data:image/{kind};base64,{base64.b64encode(streams[kind]).decode()}", shown.width, shown.height)
+    return Picture(
+        f"data:image/{kind};base64,{base64.b64encode(streams[kind]).decode()}",
+        shown.width,
+        shown.height,
+    )
 
 
 def detail(image: Any, side: int = 96) -> Picture:
-    """The middle of an image inside a page, lossless, to be shown larger: what a codec did is seen there.
+    """The middle of an image inside a page, lossless, to be shown larger: what a codec did is seen
+    there.
 
     Parameters
     ----------

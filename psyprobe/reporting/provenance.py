@@ -1,4 +1,6 @@
-"""What a report tells of how results came about: methods in words, stimuli with certificates, software and digests."""
+"""What a report tells of how results came about: methods in words, stimuli with certificates,
+software and digests.
+"""
 
 from __future__ import annotations
 
@@ -51,22 +53,33 @@ class Shown:
 
 
 def stimulus_of(result: xr.Dataset) -> Shown | None:
-    """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none of ours."""
+    """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none
+    of ours.
+    """
     page = page_of(result)
     found = stimulus_on(page)
     if found is None:
         return None
     display = Display.from_dict(dict(_told(result, "display")))
-    levels = {name: read_levels(name, values) for name, values in page.get("levels", {}).items()} or found.levels
+    levels = {
+        name: read_levels(name, values) for name, values in page.get("levels", {}).items()
+    } or found.levels
     drawn = []
     for at in places_of(levels):
         specification = strongest(found, at, levels.get("contrast", ()), display)
         if specification is not None:
-            told = {"contrast": float(specification.value("contrast"))} if "contrast" in specification.levels() else {}
+            told = (
+                {"contrast": float(specification.value("contrast"))}
+                if "contrast" in specification.levels()
+                else {}
+            )
             drawn.append((specification, at | told))
     if not drawn:
         return None
-    pictures = [(picture(_codes(display, specification), _WIDTH), _words(found, at)) for specification, at in drawn]
+    pictures = [
+        (picture(_codes(display, specification), _WIDTH), _words(found, at))
+        for specification, at in drawn
+    ]
     specification, at = drawn[len(drawn) // 2]
     certificate = specification.draw().measure(display)
     rows = [
@@ -85,19 +98,32 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
 
 
 def places_of(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
-    """The first level at values from low to high, the others in the middle; contrast is left to `strongest`."""
-    others = {name: float(values[len(values) // 2]) for name, values in levels.items() if name != "contrast"}
+    """The first level at values from low to high, the others in the middle; contrast is left to
+    `strongest`.
+    """
+    others = {
+        name: float(values[len(values) // 2])
+        for name, values in levels.items()
+        if name != "contrast"
+    }
     if not others:
         return [{}]
     first = next(iter(others))
-    places = np.unique(np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int))[1:-1]
+    places = np.unique(np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int))[
+        1:-1
+    ]
     return [{**others, first: float(levels[first][i])} for i in places]
 
 
 def strongest(
-    found: StimulusSet, at: Mapping[str, float], contrasts: Sequence[float] | FloatArray, display: Display
+    found: StimulusSet,
+    at: Mapping[str, float],
+    contrasts: Sequence[float] | FloatArray,
+    display: Display,
 ) -> Specification | None:
-    """The stimulus at the highest of these contrasts, and then its usual one, that the display can show."""
+    """The stimulus at the highest of these contrasts, and then its usual one, that the display can
+    show.
+    """
     usual = found.spec(**at)
     tried = [usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]]
     for specification in [*tried, usual]:
@@ -112,14 +138,17 @@ def strongest(
 def _codes(display: Display, specification: Specification) -> Any:
     """uint8 sRGB of what the display is driven with; of a clip in the frame that stands for it."""
     still = specification.picture() if isinstance(specification, Clip) else specification
-    return np.rint(255 * np.asarray(display.encode(still.draw()), dtype=np.float64)).astype(np.uint8)
+    return np.rint(255 * np.asarray(display.encode(still.draw()), dtype=np.float64)).astype(
+        np.uint8
+    )
 
 
 def _words(found: StimulusSet, at: Mapping[str, float]) -> str:
     specification = found.spec(**at)
     units = specification.levels()
     return ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g} {_unit(units, name)}".rstrip() for name, value in at.items()
+        f"{name.replace('_', ' ')} {value:.3g} {_unit(units, name)}".rstrip()
+        for name, value in at.items()
     )
 
 
@@ -138,22 +167,34 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
 
     paragraphs = []
     for results in experiments:
-        first, page = results[0], page_of(results[0])
+        first = results[0]
+        page = page_of(results[0])
         title = str(page.get("title", "")) or str(first.attrs["experiment"])
         summary = probe_summary(str(first.attrs["probe"]))
         asked = f" {summary[:1].upper()}{summary[1:]}" if title.endswith("?") else f": {summary}"
         sentences = [f"{title}{cite(str(page.get('source', '')))}{asked}."]
         sentences += _design(first, page)
-        name = next((str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})), "")
+        name = next(
+            (str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})),
+            "",
+        )
         if name:
             row = known.get(name)
-            sentences.append(f"Human reference: {human_label(name)}{cite(row.source) if row else ''}.")
-        sentences.append(f"Observers: {', '.join(str(one.attrs['observer']) for one in results)}.")
+            sentences.append(
+                f"Human reference: {human_label(name)}{cite(row.source) if row else ''}."
+            )
+        sentences.append(
+            f"Observers: {', '.join(str(result.attrs['observer']) for result in results)}."
+        )
         departures = [str(each) for each in page.get("differences", ())]
         assumed = [str(each) for each in page.get("assumed", ())]
-        paragraphs.append({"text": " ".join(sentences), "departures": departures, "assumed": assumed})
+        paragraphs.append(
+            {"text": " ".join(sentences), "departures": departures, "assumed": assumed}
+        )
     for paper in dict.fromkeys(
-        str(_told(one, "observer_card").get("paper") or "") for each in experiments for one in each
+        str(_told(one, "observer_card").get("paper") or "")
+        for experiment in experiments
+        for one in experiment
     ):
         cite(paper)
     return {"paragraphs": paragraphs, "cited": list(cited)}
@@ -165,8 +206,8 @@ def _display(display: Mapping[str, Any]) -> str:
     told += [f"ambient light {display['ambient']:g} lx"] * bool(display.get("ambient"))
     curve = display.get("eotf", "srgb")
     guns = curve if isinstance(curve, list | tuple) else [curve]
-    if all(isinstance(each, float) for each in guns):
-        told.append(f"gamma {', '.join(f'{each:g}' for each in guns)}")
+    if all(isinstance(gun, float) for gun in guns):
+        told.append(f"gamma {', '.join(f'{gun:g}' for gun in guns)}")
     else:
         named = {"srgb": "sRGB"}.get(curve, curve) if isinstance(curve, str) else "measured"
         told.append(f"{named} transfer function")
@@ -176,10 +217,14 @@ def _display(display: Mapping[str, Any]) -> str:
 def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
     """Stimulus, display and levels in words."""
     sentences = []
-    display, ppd = _told(result, "display"), result.attrs.get("ppd")
+    display = _told(result, "display")
+    ppd = result.attrs.get("ppd")
     size = json.loads(str(result.attrs.get("size", "[]")))
     if ppd and len(size) == 2:
-        pixels = f"{size[1]} x {size[0]} px at {float(ppd):.4g} pixels per degree ({size[1] / float(ppd):.3g} deg)"
+        pixels = (
+            f"{size[1]} x {size[0]} px at {float(ppd):.4g} pixels per degree "
+            f"({size[1] / float(ppd):.3g} deg)"
+        )
         sentences.append(f"Images were {pixels}.")
     if display:
         sentences.append(_display(display))
@@ -194,7 +239,8 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
     if asking:
         prompts = len(json.loads(str(result.attrs.get("prompts", "[]"))))
         sentences.append(
-            f"The question was put in {prompts} wording{'s' * (prompts != 1)} (design: {asking.get('design')}) at a "
+            f"The question was put in {prompts} wording{'s' * (prompts != 1)} (design: "
+            f"{asking.get('design')}) at a "
             f"temperature of {asking.get('temperature'):g}; answers were read as "
             f"{'P(yes)' if result.attrs.get('readout') == 'p_yes' else result.attrs.get('readout')}."
         )
@@ -204,14 +250,17 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
 def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
     """Heading and rows: who was asked."""
     rows: dict[str, list[str]] = {}
-    for one in results:
-        card, served = _told(one, "observer_card"), str(one.attrs.get("served", ""))
+    for result in results:
+        card = _told(result, "observer_card")
+        served = str(result.attrs.get("served", ""))
         size = card.get("input_size")
-        weights = str(card.get("weights", "")) + " (RANDOM)" * bool(one.attrs.get("random_weights", 0))
+        weights = str(card.get("weights", "")) + " (RANDOM)" * bool(
+            result.attrs.get("random_weights", 0)
+        )
         rows.setdefault(
-            str(one.attrs["observer"]),
+            str(result.attrs["observer"]),
             [
-                str(one.attrs["observer"]),
+                str(result.attrs["observer"]),
                 str(card.get("ability", "")),
                 " x ".join(map(str, size)) if size else "any",
                 str(card.get("input", "")),
@@ -222,7 +271,11 @@ def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list
             ],
         )
     heading = ["observer", "gives", "input, px", "fed", "weights", "licence", "source", "served"]
-    kept = [i for i, name in enumerate(heading) if name != "served" or any(row[i] for row in rows.values())]
+    kept = [
+        i
+        for i, name in enumerate(heading)
+        if name != "served" or any(row[i] for row in rows.values())
+    ]
     return [heading[i] for i in kept], [[row[i] for i in kept] for row in rows.values()]
 
 
@@ -230,10 +283,20 @@ def made_with(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]
     """Heading and rows: digests and versions of each run."""
     heading = ["experiment", "observer", "page (SHA-256)", "device", "software"]
     rows = []
-    for one in results:
-        software = ", ".join(f"{name} {version}" for name, version in _told(one, "software").items())
-        digest = str(one.attrs.get("experiment_digest", ""))[:12]
-        device = str(_told(one, "observer_card").get("device", ""))
-        rows.append([str(one.attrs["experiment"]), str(one.attrs["observer"]), digest, device, software])
+    for result in results:
+        software = ", ".join(
+            f"{name} {version}" for name, version in _told(result, "software").items()
+        )
+        digest = str(result.attrs.get("experiment_digest", ""))[:12]
+        device = str(_told(result, "observer_card").get("device", ""))
+        rows.append(
+            [
+                str(result.attrs["experiment"]),
+                str(result.attrs["observer"]),
+                digest,
+                device,
+                software,
+            ]
+        )
     rows.append(["this page", "", "", "", f"psyprobe {__version__}"])
     return heading, rows

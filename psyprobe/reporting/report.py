@@ -1,7 +1,8 @@
-"""One page over everything: what observers did in all experiments of some stores, as a paper's results read.
+"""One page over everything: what observers did in all experiments of some stores, as a paper's
+results read.
 
-A section is what the probe of its experiment offers: tables of its scores, and the figures, tables and pictures of its
-``report``. Nothing here asks which kind a result is.
+A section is what the probe of its experiment offers: tables of its scores, and the figures, tables
+and pictures of its ``report``. Nothing here asks which kind a result is.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class _Section:
         """Of its scores."""
         return [
             {
-                "heading": [one.title, *one.headings],
-                "rows": [cells for cells in one.cells() if any(cells[1:])],
-                "notes": one.notes(),
+                "heading": [table.title, *table.headings],
+                "rows": [cells for cells in table.cells() if any(cells[1:])],
+                "notes": table.notes(),
             }
-            for one in score_tables(self.scores)
+            for table in score_tables(self.scores)
         ]
 
     @property
@@ -67,7 +68,8 @@ def report(
     published: bool = False,
     sort: str | None = None,
 ) -> Path:
-    """Write one page over all results: scoreboard, figures to point at, stimuli, methods and provenance.
+    """Write one page over all results: scoreboard, figures to point at, stimuli, methods and
+    provenance.
 
     Parameters
     ----------
@@ -113,7 +115,9 @@ def report(
                 section.scores += score_layers(one, measure=measure)
                 sound.append(one)
             except PsyprobeError as error:
-                failures.append((f"{section.name}, {one.attrs['observer']}", f"not scored: {error}"))
+                failures.append(
+                    (f"{section.name}, {one.attrs['observer']}", f"not scored: {error}")
+                )
         section.scores += scores_together(sound)
         try:
             section.parts = [_shown(part, figures) for part in _parts(sound)]
@@ -123,20 +127,22 @@ def report(
             section.stimulus = stimulus_of(section.results[0])
         except PsyprobeError as error:
             failures.append((section.name, f"its stimulus is not drawn: {error}"))
-    scores = [one for section in sections for one in section.scores]
+    scores = [score for section in sections for score in section.scores]
     board, problem = _board(scores, published, sort)
     failures += [("scoreboard", problem)] * bool(problem)
-    observers = list(dict.fromkeys(str(one.attrs["observer"]) for one in results))
+    observers = list(dict.fromkeys(str(result.attrs["observer"]) for result in results))
     told = f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
     text = render(
         "reporting/report.html",
         title=title or told,
         told=told,
-        boards=[] if board is None else [_board_table(board, tests) for tests in _asked_together(board)],
+        boards=[]
+        if board is None
+        else [_board_table(board, tests) for tests in _asked_together(board)],
         board=None if board is None else _board_key(board),
         no_board=f"There is no scoreboard: {problem}." if problem else "Nothing here is ranked.",
         sections=sections,
-        scripted=[compact(one) for one in figures],
+        scripted=[compact(figure) for figure in figures],
         methods=methods([section.results for section in sections]),
         observers=observers_table(results),
         failures=failures + _flagged(board),
@@ -155,33 +161,44 @@ def _loaded(sources: Sequence[Any]) -> tuple[list[xr.Dataset], list[tuple[str, s
     """All results, and what is not finished."""
     results: list[xr.Dataset] = []
     left: list[tuple[str, str]] = []
-    for one in sources:
-        if hasattr(one, "attrs"):
-            if not {"experiment", "observer", "probe"} <= set(one.attrs):
-                raise InputError("this is no result of a run: it does not say who was asked what; pass what run() gave")
-            results.append(one)
+    for source in sources:
+        if hasattr(source, "attrs"):
+            if not {"experiment", "observer", "probe"} <= set(source.attrs):
+                raise InputError(
+                    "this is no result of a run: it does not say who was asked what; pass what "
+                    "run() gave"
+                )
+            results.append(source)
             continue
-        results += load_results(one)
-        if isinstance(one, Store) or Path(one).suffix != ".nc":
-            with open_store(one, create=False) as store:
+        results += load_results(source)
+        if isinstance(source, Store) or Path(source).suffix != ".nc":
+            with open_store(source, create=False) as store:
                 unfinished = [run for run in store.runs() if run.finished is None]
-            left += [(f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}") for run in unfinished]
+            left += [
+                (f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}")
+                for run in unfinished
+            ]
     return together(results), left
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
     """One for each experiment; pages of one name that say different things are two."""
     found: dict[tuple[str, str], _Section] = {}
-    for one in results:
-        name, page = str(one.attrs["experiment"]), page_of(one)
+    for result in results:
+        name = str(result.attrs["experiment"])
+        page = page_of(result)
         new = _Section(name, str(page.get("title", "")) or name, str(page.get("source", "")), [])
-        found.setdefault((name, str(one.attrs.get("experiment_digest", ""))), new).results.append(one)
+        found.setdefault(
+            (name, str(result.attrs.get("experiment_digest", ""))), new
+        ).results.append(result)
     return list(found.values())
 
 
 def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
     """What the probe of an experiment has to show."""
-    offered = getattr(load_probe(str(results[0].attrs["probe"])), "report", None) if results else None
+    offered = (
+        getattr(load_probe(str(results[0].attrs["probe"])), "report", None) if results else None
+    )
     return () if offered is None else list(offered(results))
 
 
@@ -195,12 +212,20 @@ def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
         return {"gallery": part, "pictures": pictures}
     if isinstance(part, Table):
         return {"table": part}
-    raise InputError(f"{type(part).__name__} is no part of a report; give a Figure, a Table or a Gallery")
+    raise InputError(
+        f"{type(part).__name__} is no part of a report; give a Figure, a Table or a Gallery"
+    )
 
 
-def _board(scores: Sequence[Score], published: bool, sort: str | None) -> tuple[Scoreboard | None, str]:
+def _board(
+    scores: Sequence[Score], published: bool, sort: str | None
+) -> tuple[Scoreboard | None, str]:
     """The scoreboard of all that is ranked, or why there is none."""
-    ranked = [one for one in scores if any(row.entries and row.responder == OBSERVER for row in one.rows())]
+    ranked = [
+        score
+        for score in scores
+        if any(row.entries and row.responder == OBSERVER for row in score.rows())
+    ]
     if not ranked:
         return None, ""
     try:
@@ -222,7 +247,9 @@ def _asked_together(board: Scoreboard) -> list[list[Test]]:
 
 
 def _board_table(board: Scoreboard, tests: Sequence[Test]) -> Mapping[str, Any]:
-    """Tests of the scoreboard as the template takes them: a cell is value, interval, flags and rank."""
+    """Tests of the scoreboard as the template takes them: a cell is value, interval, flags and
+    rank.
+    """
     rows = []
     for row in board.rows:
         if not any(test in row.entries for test in tests):
@@ -234,15 +261,24 @@ def _board_table(board: Scoreboard, tests: Sequence[Test]) -> Mapping[str, Any]:
                 cells.append({"text": "", "interval": "", "flags": "", "said": "", "sort": ""})
                 continue
             digits = test.metric.digits
-            interval = f"[{number(entry.low, digits)}, {number(entry.high, digits)}]" if entry.low is not None else ""
-            said = "; ".join([*(FLAGS[flag] for flag in entry.flags), *[entry.note] * bool(entry.note)])
+            interval = (
+                f"[{number(entry.low, digits)}, {number(entry.high, digits)}]"
+                if entry.low is not None
+                else ""
+            )
+            said = "; ".join(
+                [*(FLAGS[flag] for flag in entry.flags), *[entry.note] * bool(entry.note)]
+            )
             value = "" if entry.value is None else f"{_rank(test.metric, entry.value):.6g}"
             cell = {"text": number(entry.value, digits), "interval": interval, "flags": entry.flags}
             cells.append(cell | {"said": said, "sort": value})
         rows.append({"name": row.title, "kind": row.kind, "cells": cells})
     return {
         "tests": [
-            (test.short_name, "larger is better" if test.metric.more_is_better else "smaller is better")
+            (
+                test.short_name,
+                "larger is better" if test.metric.more_is_better else "smaller is better",
+            )
             for test in tests
         ],
         "rows": rows,

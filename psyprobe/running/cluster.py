@@ -1,8 +1,8 @@
 """Batches put to observers by the workers of a Dask cluster: on this machine, or on hundreds.
 
-Units of about a second are given out and come back as they are done. What a dead worker was at is given to another;
-what a slow one is at is given to a second in the end, and whichever answers first is taken. What a run has come to
-stands in its store and never in the cluster.
+Units of about a second are given out and come back as they are done. What a dead worker was at is
+given to another; what a slow one is at is given to a second in the end, and whichever answers first
+is taken. What a run has come to stands in its store and never in the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _UNDER_WAY = 2
 #: How often Dask may lose all that it tries with a unit.
 _LOSSES = 3
 #: A unit is late after so many seconds at least, and so many times as long as units take.
-_LATE, _TIMES_LATE = 20.0, 5.0
+_LATE = 20.0
+_TIMES_LATE = 5.0
 #: Seconds between looks at who is there and what is late.
 _GLANCE = 0.5
 #: Seconds that a scheduler may take to answer.
@@ -71,7 +72,9 @@ class Cluster:
         if self._own:
             self._client.close()
 
-    def put(self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda) -> Iterator[Answered]:
+    def put(
+        self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda
+    ) -> Iterator[Answered]:
         """Put batches to observers, each on a worker that has loaded them."""
         from cloudpickle import dumps
 
@@ -104,9 +107,12 @@ class _Run:
     """What is under way of one round."""
 
     def __init__(self, client: Any, job: bytes, resources: dict[str, int] | None) -> None:
-        self._client, self._job, self._resources = client, job, resources
+        self._client = client
+        self._job = job
+        self._resources = resources
         self._pace = Pace(_UNIT_SECONDS)
-        self._threads, self._looked = 1, 0.0
+        self._threads = 1
+        self._looked = 0.0
         self.units: dict[Any, _Given] = {}
         self.done: SimpleQueue[Any] = SimpleQueue()
 
@@ -121,7 +127,9 @@ class _Run:
             self._submit(_Given(unit.batches))
 
     def answers(self, future: Any) -> list[Answered]:
-        """The answers of a unit that is done; none where another worker was faster, or it must be given again."""
+        """The answers of a unit that is done; none where another worker was faster, or it must be
+        given again.
+        """
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
@@ -169,7 +177,9 @@ class _Run:
 
 
 def _resources(observers: Mapping[str, Any]) -> dict[str, int] | None:
-    accelerated = any(who.card.device not in ("cpu", "server") for who in observers.values())
+    accelerated = any(
+        observer.card.device not in ("cpu", "server") for observer in observers.values()
+    )
     return {"GPU": 1} if accelerated else None
 
 
@@ -178,12 +188,14 @@ def _connected(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise InputError(
-            "a scheduler needs Dask: pip install 'psyprobe[cluster]'; without it, take worker processes of this machine"
+            "a scheduler needs Dask: pip install 'psyprobe[cluster]'; without it, take worker "
+            "processes of this machine"
         ) from None
     try:
         return Client(address, timeout=_PATIENCE)
     except (OSError, ValueError, ImportError) as problem:
         raise InputError(
-            f"no Dask scheduler answers at {address!r:.80} ({type(problem).__name__}); give its address, such as "
+            f"no Dask scheduler answers at {address!r:.80} ({type(problem).__name__}); give its "
+            "address, such as "
             "tcp://127.0.0.1:8786"
         ) from None

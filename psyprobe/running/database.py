@@ -1,15 +1,16 @@
 """The SQLite file of a store, and all of its SQL: tables, transactions, rows with seals.
 
-Each row carries a seal, a digest of its other cells, and is read in one place that checks it: what is damaged, or was
-edited by hand, is one line and never a number.
+Each row carries a seal, a digest of its other cells, and is read in one place that checks it: what
+is damaged, or was edited by hand, is one line and never a number.
 
-JSON of one kind and with the same keys is alike but for a few values. So the first of a kind is kept as its form, and
-in cells stands what differs from it: values as bytes (numbers, digests), and around them, where it differs too,
-deflated text.
+JSON of one kind and with the same keys is alike but for a few values. So the first of a kind is
+kept as its form, and in cells stands what differs from it: values as bytes (numbers, digests), and
+around them, where it differs too, deflated text.
 
-The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no ``-wal`` beside it)
-can be copied, mailed and kept on network drives, where a write-ahead log fails. A commit is synced to the disk
-(``synchronous = FULL``): what was committed outlives a kill and a power cut.
+The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no
+``-wal`` beside it) can be copied, mailed and kept on network drives, where a write-ahead log fails.
+A commit is synced to the disk (``synchronous = FULL``): what was committed outlives a kill and a
+power cut.
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ CREATE TABLE lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT 
 Floats = tuple[int, str, str]
 #: Rows are looked up, and read in turn, so many at a time: nobody is kept from writing meanwhile.
 _TOGETHER = 500
-#: The cells of each table that its seal covers. `form` is what JSON of one kind has in common; `way` what many
-#: questions share, what is asked of whom; `origin` what many answers share: software, device, what a server said.
+#: The cells of each table that its seal covers. `form` is what JSON of one kind has in common;
+#: `way` what many questions share, what is asked of whom; `origin` what many answers share:
+#: software, device, what a server said.
 _SEALED = {
     "form": ("id", "kind", "fields", "json"),
     "content": ("digest", "form", "json"),
@@ -81,25 +83,34 @@ _SEALED = {
 }
 #: By what rows are in order, and read in turn.
 _ORDER = {table: "digest" if table == "content" else "id" for table in _SEALED}
-#: The index knows four bytes of what is shown, since all sixteen would stand in the file a second time; which of the
-#: few that begin alike it is, the row tells. So that no place has two rows is for `insert` to see to.
+#: The index knows four bytes of what is shown, since all sixteen would stand in the file a second
+#: time; which of the few that begin alike it is, the row tells. So that no place has two rows is
+#: for `insert` to see to.
 _PLACE = "substr(shown, 1, 4) = substr({shown}, 1, 4) AND way = {way} AND shown = {shown}"
-_TWICE = "has two answers to one question, and was edited; restore a copy of the file, or start a new store"
+_TWICE = (
+    "has two answers to one question, and was edited; restore a copy of the file, or start "
+    "a new store"
+)
 #: Of a form so many characters count, which the window of deflate holds.
 _LONGEST_FORM = 4000
-#: Of deflate beside a form, and alone (records, which are full of digests): level, method, the logarithms of window and
-#: memory, and strategy.
+#: Of deflate beside a form, and alone (records, which are full of digests): level, method, the
+#: logarithms of window and memory, and strategy.
 _BESIDE = (6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY)
 _ALONE = (6, zlib.DEFLATED, -15, 8, zlib.Z_FILTERED)
-#: With what a cell begins that holds values alone, the text around them and values, or float64 and nothing else:
-#: deflate never begins so.
-_VALUES, _BOTH, _DOUBLES = 7, 6, 15
-#: So many float64 are few, as an encoder's distances are: written as they are, which takes little time.
+#: With what a cell begins that holds values alone, the text around them and values, or float64 and
+#: nothing else: deflate never begins so.
+_VALUES = 7
+_BOTH = 6
+_DOUBLES = 15
+#: So many float64 are few, as an encoder's distances are: written as they are, which takes little
+#: time.
 _FEW = 16
 #: A number, or a digest, that is a value of JSON.
-_VALUE = re.compile(r'(?<=[\[,: ])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|"(?:[0-9a-f]{2}){16,64}")(?=[\],}])', re.ASCII)
-#: As what a value is written: float64; float32 that was widened, or told by its own shortest digits; a whole number of
-#: as many bytes as it takes, 7 bits each; a digest; or as it is told.
+_VALUE = re.compile(
+    r'(?<=[\[,: ])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|"(?:[0-9a-f]{2}){16,64}")(?=[\],}])', re.ASCII
+)
+#: As what a value is written: float64; float32 that was widened, or told by its own shortest
+#: digits; a whole number of as many bytes as it takes, 7 bits each; a digest; or as it is told.
 _DOUBLE, _WIDENED, _SINGLE, _WHOLE, _DIGEST, _TEXT = range(6)
 #: A text as long or longer is no float32 by its own digits.
 _NOT_SINGLE = 16
@@ -111,15 +122,18 @@ _RUN = 32
 _GAP = "\0"
 #: No cell opens to more bytes.
 _LARGEST = 1 << 28
-#: Of numbers in floating point: bytes of each, and how `struct` calls them and their bits as whole numbers.
+#: Of numbers in floating point: bytes of each, and how `struct` calls them and their bits as whole
+#: numbers.
 _FLOATS = {_DOUBLE: (8, "d", "Q"), _WIDENED: (4, "f", "I"), _SINGLE: (4, "f", "I")}
-_FLOAT64, _FLOAT32 = struct.Struct("<d"), struct.Struct("<f")
+_FLOAT64 = struct.Struct("<d")
+_FLOAT32 = struct.Struct("<f")
 #: The sealed cells of a row.
 Row = tuple[Any, ...]
 
 
 class Database:
-    """The file of a store, opened; safe to use from several threads, and from several processes on one machine.
+    """The file of a store, opened; safe to use from several threads, and from several processes on
+    one machine.
 
     Parameters
     ----------
@@ -152,31 +166,42 @@ class Database:
         """Close the file."""
         self._connection.close()
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    # -- reading
+    # -----------------------------------------------------------------------------------------------------
 
     def rows(self, table: str, **where: Any) -> list[Row]:
-        """The rows of a table, in order, that have a value in a column, or one of a list of values."""
+        """The rows of a table, in order, that have a value in a column, or one of a list of
+        values.
+        """
         for name, value in where.items():
             if isinstance(value, list):
                 parts = (value[i : i + _TOGETHER] for i in range(0, len(value), _TOGETHER))
                 which = f"WHERE {name} IN ({{}}) ORDER BY {_ORDER[table]}"
-                return [row for part in parts for row in self._read(table, which.format(_marks(part)), part)]
+                return [
+                    row
+                    for part in parts
+                    for row in self._read(table, which.format(_marks(part)), part)
+                ]
             return self._read(table, f"WHERE {name} = ? ORDER BY {_ORDER[table]}", [value])
         return self._read(table, f"ORDER BY {_ORDER[table]}", [])
 
     def each(self, table: str) -> Iterator[Row]:
         """All rows of a table in order, without holding up who writes meanwhile."""
-        by, which = _ORDER[table], ""
+        by = _ORDER[table]
+        which = ""
         last: list[Any] = []
         while True:
             with self._explained():
-                chosen = f"SELECT {by} FROM {table} {which} ORDER BY {by} LIMIT 1 OFFSET {_TOGETHER - 1}"
+                chosen = (
+                    f"SELECT {by} FROM {table} {which} ORDER BY {by} LIMIT 1 OFFSET {_TOGETHER - 1}"
+                )
                 end = self._connection.execute(chosen, last).fetchone()
             until = "" if end is None else f"{'AND' if which else 'WHERE'} {by} <= ?"
             yield from self._read(table, f"{which} {until} ORDER BY {by}", [*last, *(end or ())])
             if end is None:
                 return
-            which, last = f"WHERE {by} > ?", [*end]
+            which = f"WHERE {by} > ?"
+            last = [*end]
 
     def answers(self, places: Iterable[tuple[bytes, int]]) -> list[Row]:
         """The answers about what was shown, in each way, that are there."""
@@ -204,7 +229,9 @@ class Database:
     def answers_by_way(self) -> dict[int, int]:
         """How many answers each way has."""
         with self._explained():
-            return dict(self._connection.execute("SELECT way, count(*) FROM answer GROUP BY way").fetchall())
+            return dict(
+                self._connection.execute("SELECT way, count(*) FROM answer GROUP BY way").fetchall()
+            )
 
     def kept(self, digests: Sequence[bytes]) -> set[bytes]:
         """Those digests under which something is kept."""
@@ -233,9 +260,12 @@ class Database:
     def damaged(self, table: str, row: Sequence[Any]) -> StoreError:
         """What to raise of a row that is not as it was written."""
         name = row[0].hex() if isinstance(row[0], bytes) else ascii(row[0]).strip("'")
-        remedy = "delete the row, and it is asked again" if table == "answer" else "start a new store"
+        remedy = (
+            "delete the row, and it is asked again" if table == "answer" else "start a new store"
+        )
         return StoreError(
-            f"{self.name}: row {name[:16]} of table {table} is damaged or was edited; restore a copy of the file, "
+            f"{self.name}: row {name[:16]} of table {table} is damaged or was edited; restore a "
+            "copy of the file, "
             f"or {remedy}"
         )
 
@@ -249,17 +279,24 @@ class Database:
         """
         with self._explained():
             found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-            twice = self._connection.execute("SELECT 1 FROM answer GROUP BY shown, way HAVING count(*) > 1").fetchone()
+            twice = self._connection.execute(
+                "SELECT 1 FROM answer GROUP BY shown, way HAVING count(*) > 1"
+            ).fetchone()
         if found != "ok":
-            raise StoreError(f"{self.name} is damaged ({found[:100]}); restore a copy of it or start a new store")
+            raise StoreError(
+                f"{self.name} is damaged ({found[:100]}); restore a copy of it or start a new store"
+            )
         if twice is not None:
             raise StoreError(f"{self.name} {_TWICE}")
 
-    # -- writing -----------------------------------------------------------------------------------------------------
+    # -- writing
+    # -----------------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all of what is written within, or nothing of it; one within another is part of it."""
+        """Write all of what is written within, or nothing of it; one within another is part of
+        it.
+        """
         with self._explained():
             within = self._connection.in_transaction
             if within:
@@ -295,13 +332,17 @@ class Database:
 
     def remove(self, places: Iterable[tuple[bytes, int]]) -> None:
         """Take away the answers at some places."""
-        self._connection.executemany(f"DELETE FROM answer WHERE {_PLACE.format(shown='?1', way='?2')}", list(places))
+        self._connection.executemany(
+            f"DELETE FROM answer WHERE {_PLACE.format(shown='?1', way='?2')}", list(places)
+        )
 
     def number(self, table: str, *cells: Any) -> int:
         """The number of the row of these cells, which is added where it is not there yet."""
         key = (table, *cells)
         if key not in self._numbers:
-            self._numbers[key] = self._found(table, _SEALED[table][1:], cells) or self._added(table, cells)
+            self._numbers[key] = self._found(table, _SEALED[table][1:], cells) or self._added(
+                table, cells
+            )
         return self._numbers[key]
 
     def cell(self, kind: str, value: Any, told: Callable[[Any], str]) -> tuple[int, bytes]:
@@ -309,14 +350,18 @@ class Database:
         key = ("form", kind, ",".join(value) if isinstance(value, Mapping) else "")
         if key not in self._numbers:
             known = self._found("form", ("kind", "fields"), key[1:])
-            self._numbers[key] = known or self._added("form", (*key[1:], told(value)[:_LONGEST_FORM]))
+            self._numbers[key] = known or self._added(
+                "form", (*key[1:], told(value)[:_LONGEST_FORM])
+            )
         number = self._numbers[key]
         form = self._form(number)
         return number, packed_numbers(value, form) or packed(told(value), form)
 
     def lend(self, rows: Sequence[tuple[str, str, float]], ended: Sequence[str]) -> None:
         """Write leases (name, holder, end), and take away those that ended."""
-        self._connection.executemany("DELETE FROM lease WHERE name = ?", [(name,) for name in ended])
+        self._connection.executemany(
+            "DELETE FROM lease WHERE name = ?", [(name,) for name in ended]
+        )
         self._connection.executemany("INSERT OR REPLACE INTO lease VALUES (?, ?, ?)", rows)
 
     def vacuum(self) -> None:
@@ -325,7 +370,8 @@ class Database:
             self._connection.execute("DELETE FROM lease")
             self._connection.execute("VACUUM")
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- inside
+    # ------------------------------------------------------------------------------------------------------
 
     def _read(self, table: str, which: str, values: Sequence[Any]) -> list[Row]:
         with self._explained():
@@ -338,11 +384,16 @@ class Database:
         for i in range(0, len(listed), _TOGETHER):
             part = listed[i : i + _TOGETHER]
             marks = ", ".join(["(?, ?)"] * len(part))
-            # So and in this order each place is looked up; "IN (VALUES ...)" would read the whole table.
-            joined = f"CROSS JOIN answer ON {_PLACE.format(shown='place.column1', way='place.column2')}"
+            # So and in this order each place is looked up; "IN (VALUES ...)" would read the whole
+            # table.
+            joined = (
+                f"CROSS JOIN answer ON {_PLACE.format(shown='place.column1', way='place.column2')}"
+            )
             chosen = f"SELECT {cells} FROM (VALUES {marks}) AS place {joined}"
             with self._explained():
-                yield self._connection.execute(chosen, [value for place in part for value in place]).fetchall()
+                yield self._connection.execute(
+                    chosen, [value for place in part for value in place]
+                ).fetchall()
 
     def _checked(self, table: str, rows: Iterable[Row]) -> list[Row]:
         """The one place through which rows come, each as it was written, and without its seal."""
@@ -363,11 +414,15 @@ class Database:
 
     def _found(self, table: str, names: Sequence[str], cells: Sequence[Any]) -> int | None:
         condition = " AND ".join(f"{name} = ?" for name in names)
-        found = self._connection.execute(f"SELECT id FROM {table} WHERE {condition}", cells).fetchone()
+        found = self._connection.execute(
+            f"SELECT id FROM {table} WHERE {condition}", cells
+        ).fetchone()
         return None if found is None else int(found[0])
 
     def _added(self, table: str, cells: Sequence[Any]) -> int:
-        (number,) = self._connection.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
+        (number,) = self._connection.execute(
+            f"SELECT coalesce(max(id), 0) + 1 FROM {table}"
+        ).fetchone()
         self.insert(table, [(number, *cells)])
         return int(number)
 
@@ -381,8 +436,12 @@ class Database:
 
 
 def _seal(row: Sequence[Any]) -> bytes:
-    """Of cells of any type; of bytes, which may be many, as they are, with their number before them."""
-    cells = [b"%d:%b" % (len(cell), cell) if type(cell) is bytes else b"%a;" % (cell,) for cell in row]
+    """Of cells of any type; of bytes, which may be many, as they are, with their number before
+    them.
+    """
+    cells = [
+        b"%d:%b" % (len(cell), cell) if type(cell) is bytes else b"%a;" % (cell,) for cell in row
+    ]
     return hashlib.sha256(b"".join(cells)).digest()[:8]
 
 
@@ -391,7 +450,9 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def packed(text: str, form: str = "") -> bytes:
-    """JSON as a store keeps it, by what it differs in from its form: values alone, text and values, or all deflated."""
+    """JSON as a store keeps it, by what it differs in from its form: values alone, text and values,
+    or all deflated.
+    """
     parts = _VALUE.split(text) if form else [text]
     if len(parts) == 1:
         return _deflated(text, form)
@@ -424,7 +485,8 @@ def unpacked(cell: bytes, form: str = "") -> str:
         elif cell[0] == _BOTH:
             length, start = read_varint(cell, 1)
             around = _inflated(cell[start : start + length], _around(form)).split(_GAP)
-            start, known = start + length, _parts(form)[1]
+            start = start + length
+            known = _parts(form)[1]
         else:
             return _inflated(cell, form)
         parts = [*around, *around[1:]]
@@ -448,10 +510,11 @@ def _inflated(cell: bytes, form: str) -> str:
 
 
 def packed_numbers(value: Any, form: str) -> bytes | None:
-    """A value that differs from its form in a few float64 alone, without its JSON; None of any other.
+    """A value that differs from its form in a few float64 alone, without its JSON; None of any
+    other.
 
-    A bit for each number, lowest first, set where the form has another one at its place; then these, of which none
-    takes fewer bytes.
+    A bit for each number, lowest first, set where the form has another one at its place; then
+    these, of which none takes fewer bytes.
     """
     numbers: list[float] = []
     shape, _, known = _shape(form)
@@ -489,7 +552,9 @@ def opened(cell: bytes, form: str = "") -> Any:
     if len(cell) != start + 8 * len(places) or (places and places[-1] >= len(known)):
         raise ValueError("the cell is cut, or goes on")
     numbers = [*known]
-    for place, number in zip(places, struct.unpack_from(f"<{len(places)}d", cell, start), strict=True):
+    for place, number in zip(
+        places, struct.unpack_from(f"<{len(places)}d", cell, start), strict=True
+    ):
         numbers[place] = number
     return _filled(shape, iter(numbers))
 
@@ -502,11 +567,17 @@ def _shape(form: str) -> tuple[Any, list[float], tuple[int, ...]]:
         shape = _shape_of(json.loads(form), numbers)
     except (ValueError, RecursionError):
         return None, [], ()
-    return shape, numbers, struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *numbers))
+    return (
+        shape,
+        numbers,
+        struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *numbers)),
+    )
 
 
 def _shape_of(value: Any, numbers: list[float]) -> Any:
-    """What a value is besides its float64, which are added to others: a list of them is how many they are."""
+    """What a value is besides its float64, which are added to others: a list of them is how many
+    they are.
+    """
     kind = type(value)
     if kind is float:
         numbers.append(value)
@@ -519,12 +590,17 @@ def _shape_of(value: Any, numbers: list[float]) -> Any:
     if kind is dict:
         shapes: list[Any] = []
         for each in value.values():
-            # Most of what stimuli tell are numbers and words, for which a call each would take long.
+            # Most of what stimuli tell are numbers and words, for which a call each would take
+            # long.
             if type(each) is float:
                 numbers.append(each)
                 shapes.append(float)
             else:
-                shapes.append(_shape_of(each, numbers) if isinstance(each, list | dict) else (type(each), each))
+                shapes.append(
+                    _shape_of(each, numbers)
+                    if isinstance(each, list | dict)
+                    else (type(each), each)
+                )
         return dict, [*value], shapes
     return kind, value
 
@@ -543,9 +619,11 @@ def _filled(shape: Any, numbers: Iterator[float]) -> Any:
 
 
 def _differing(told: Sequence[str], known: Sequence[str]) -> bytes:
-    """A bit for each value, lowest first, set where the form has another at its place; then these, in runs of a kind.
+    """A bit for each value, lowest first, set where the form has another at its place; then these,
+    in runs of a kind.
 
-    A run is a byte, its kind in the upper three bits and its length less one in the lower five, and its values.
+    A run is a byte, its kind in the upper three bits and its length less one in the lower five, and
+    its values.
     """
     places = [i for i, value in enumerate(told) if i >= len(known) or value != known[i]]
     differ = sum(1 << i for i in places)
@@ -599,7 +677,8 @@ def _values(cell: bytes, start: int, many: int, known: Sequence[str]) -> list[st
 def _read_runs(cell: bytes, here: int, many: int) -> list[str]:
     told: list[str] = []
     while here < len(cell):
-        kind, length = cell[here] >> 5, (cell[here] & 31) + 1
+        kind = cell[here] >> 5
+        length = (cell[here] & 31) + 1
         if kind in _FLOATS:
             numbers, here = read_near(_FLOATS[kind], cell, here + 1, length)
             told += map(_shortest if kind == _SINGLE else repr, numbers)
@@ -642,7 +721,8 @@ def _around(form: str) -> str:
 
 
 def near(floats: Floats, values: Sequence[bytes]) -> bytes:
-    """Numbers by how far their bits lie above the two upper bytes of the least: one width in bits, and joined.
+    """Numbers by how far their bits lie above the two upper bytes of the least: one width in bits,
+    and joined.
 
     What a model tells at once has, but for a few bits, one exponent, in whatever order it comes.
     """
@@ -652,9 +732,13 @@ def near(floats: Floats, values: Sequence[bytes]) -> bytes:
     least = upper << 8 * size - 16
     width = (max(bits) - least).bit_length()
     joined = 0
-    for each in reversed(bits):
-        joined = joined << width | each - least
-    return bytes([width]) + upper.to_bytes(2, "little") + joined.to_bytes(-(-width * len(bits) // 8), "little")
+    for bit in reversed(bits):
+        joined = joined << width | bit - least
+    return (
+        bytes([width])
+        + upper.to_bytes(2, "little")
+        + joined.to_bytes(-(-width * len(bits) // 8), "little")
+    )
 
 
 def read_near(floats: Floats, cell: bytes, start: int, many: int) -> tuple[tuple[float, ...], int]:
@@ -663,7 +747,8 @@ def read_near(floats: Floats, cell: bytes, start: int, many: int) -> tuple[tuple
     width = cell[start]
     end = start + 3 - (-width * many // 8)
     least = int.from_bytes(cell[start + 1 : start + 3], "little") << 8 * size - 16
-    joined, alone = int.from_bytes(cell[start + 3 : end], "little"), (1 << width) - 1
+    joined = int.from_bytes(cell[start + 3 : end], "little")
+    alone = (1 << width) - 1
     bits = [least + (joined >> width * i & alone) for i in range(many)]
     return struct.unpack(f"<{many}{number}", struct.pack(f"<{many}{whole}", *bits)), end
 
@@ -681,7 +766,8 @@ def read_varint(cell: bytes, start: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         number |= (cell[start] & 127) << shift
-        shift, start = shift + 7, start + 1
+        shift = shift + 7
+        start = start + 1
         if cell[start - 1] < 128:
             return number, start
 
@@ -702,16 +788,23 @@ def connect(path: Path | None, name: str, create: bool) -> sqlite3.Connection:
         raise StoreError(f"{name} cannot be made: there is no folder {path.parent}; make it first")
     if not create and not path.exists():
         raise StoreError(f"{name} does not exist")
-    return sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+    )
 
 
 def prepare(
-    connection: sqlite3.Connection, transaction: Callable[[], AbstractContextManager[None]], name: str, create: bool
+    connection: sqlite3.Connection,
+    transaction: Callable[[], AbstractContextManager[None]],
+    name: str,
+    create: bool,
 ) -> None:
     """Make the tables of a file that is empty, and refuse one that is no store of this schema."""
     version, application, tables = _identity(connection)
     if not (create or version or application or tables):
-        raise StoreError(f"{name} is empty and holds no run; restore a copy of it or give another file")
+        raise StoreError(
+            f"{name} is empty and holds no run; restore a copy of it or give another file"
+        )
     if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
         # Another process may be making the same store just now: what counts is seen under the lock.
         with transaction():
@@ -746,7 +839,13 @@ def explanation(error: sqlite3.Error) -> str:
     if re.search("malformed|corrupt|no such|decode|has no column|UTF-8", text):
         return f"is damaged ({text[:100]}); restore a copy of it or start a new store"
     if "locked" in text:
-        return f"is locked by another process for more than {BUSY_TIMEOUT:g} s; end that process or use another store"
+        return (
+            f"is locked by another process for more than {BUSY_TIMEOUT:g} s; end that "
+            "process or use another store"
+        )
     if "readonly" in text or "unable to open" in text:
-        return f"cannot be written ({text}); check the rights on the file and its folder, or give another --store"
+        return (
+            f"cannot be written ({text}); check the rights on the file and its folder, or "
+            "give another --store"
+        )
     return f"failed: {text[:200]}"

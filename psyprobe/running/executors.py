@@ -26,7 +26,9 @@ def open_executor(executor: Any) -> Iterator[Executor | None]:
     """
     if isinstance(executor, int) and not isinstance(executor, bool):
         if not 1 <= executor <= _MOST_WORKERS:
-            raise InputError(f"workers are {executor}; give a whole number from 1 to {_MOST_WORKERS}")
+            raise InputError(
+                f"workers are {executor}; give a whole number from 1 to {_MOST_WORKERS}"
+            )
         if executor == 1:
             yield None
             return
@@ -39,6 +41,7 @@ def open_executor(executor: Any) -> Iterator[Executor | None]:
         yield executor
     else:
         raise InputError(
-            f"executor is {executor!r:.80}; give a number of worker processes, the address of a Dask scheduler, or a "
+            f"executor is {executor!r:.80}; give a number of worker processes, the address of a "
+            "Dask scheduler, or a "
             "dask.distributed.Client"
         )

@@ -1,7 +1,7 @@
 """Leases of work that is under way, so that processes that share a store share the work, too.
 
-A lease saves work and holds nothing that counts: whoever ends without giving back leaves nothing that a minute, or the
-next process on the same machine, does not mend.
+A lease saves work and holds nothing that counts: whoever ends without giving back leaves nothing
+that a minute, or the next process on the same machine, does not mend.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from time import time
 from psyprobe.running.database import Database
 
 
-def lend(database: Database, names: Iterable[str], holder: str, seconds: float, most: int) -> set[str]:
+def lend(
+    database: Database, names: Iterable[str], holder: str, seconds: float, most: int
+) -> set[str]:
     """As `Store.lease`."""
     if database.path is None:
         return set(islice(names, most))
@@ -24,7 +26,8 @@ def lend(database: Database, names: Iterable[str], holder: str, seconds: float, 
         held, ended = _held(database, holder)
         free: Iterable[str] = (name for name in names if held.get(name, holder) == holder)
         if others := set(held.values()) - {holder}:
-            # Whoever takes half of its share of what is left, and then of the rest, ends when the others do.
+            # Whoever takes half of its share of what is left, and then of the rest, ends when the
+            # others do.
             free = list(free)
             most = min(most, math.ceil(len(free) / (2 * (len(others) + 1))))
         taken = set(islice(free, most))
@@ -45,9 +48,14 @@ def renew(database: Database, holder: str, seconds: float) -> None:
 
 def _held(database: Database, holder: str) -> tuple[dict[str, str], list[str]]:
     """Who has what, and what nobody has any more; a holder who asks still has what it had."""
-    now, known = time(), database.leases()
+    now = time()
+    known = database.leases()
     gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
-    held = {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
+    held = {
+        name: other
+        for name, other, until in known
+        if other == holder or (until > now and other not in gone)
+    }
     return held, [name for name, *_ in known if name not in held]
 
 

@@ -1,10 +1,12 @@
-"""The one loop: take a round, look up what the store has, ask the rest, write each answer as it comes, tell.
+"""The one loop: take a round, look up what the store has, ask the rest, write each answer as it
+comes, tell.
 
-A round is planned from nothing but the answers to the rounds before, and answers are read back from the store. So
-neither who puts the questions, nor how many are under way, nor the order in which answers arrive, nor an interruption
-changes a result.
+A round is planned from nothing but the answers to the rounds before, and answers are read back from
+the store. So neither who puts the questions, nor how many are under way, nor the order in which
+answers arrive, nor an interruption changes a result.
 
-Two processes on one store share the work: each takes batches on lease, and waits in the end for what the other is at.
+Two processes on one store share the work: each takes batches on lease, and waits in the end for
+what the other is at.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ Put = Callable[[Mapping[str, Any], "Agenda"], Iterator[Answered]]
 _WRITTEN_EVERY = 0.5
 #: A lease holds for so many seconds, and is renewed after a third of them.
 _LEASE = 30.0
-#: So many seconds of work are taken on lease at once, at the pace since the last time; at first one batch, and at most
-#: so many times as many as the last time, since a server is given its first questions much faster than it answers.
-_LEASED_FOR, _MORE_LEASED = 1.0, 16
+#: So many seconds of work are taken on lease at once, at the pace since the last time; at first one
+#: batch, and at most so many times as many as the last time, since a server is given its first
+#: questions much faster than it answers.
+_LEASED_FOR = 1.0
+_MORE_LEASED = 16
 #: Seconds between looks at what another process is at.
 _GLANCE = 0.2
 
@@ -54,9 +58,14 @@ class Executor(Protocol):
     """Puts batches to observers elsewhere than in this process."""
 
     def put(
-        self, answer: Callable[..., Iterator[Answered]], observers: Mapping[str, Any], agenda: Agenda
+        self,
+        answer: Callable[..., Iterator[Answered]],
+        observers: Mapping[str, Any],
+        agenda: Agenda,
     ) -> Iterator[Answered]:
-        """Put what the agenda holds as `answer`, which is `Probe.answer`, would, and yield what comes back."""
+        """Put what the agenda holds as `answer`, which is `Probe.answer`, would, and yield what
+        comes back.
+        """
 
 
 def ask(
@@ -95,7 +104,8 @@ def ask(
     """
     put: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
     origins = Origins(store, session.observers)
-    planned, contents = session.record(store), list(session.contents())
+    planned = session.record(store)
+    contents = list(session.contents())
     with store.together():
         store.keep(contents)
         record = store.begin(planned)
@@ -103,7 +113,11 @@ def ask(
     keys: set[str] = set()
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
-        told = put if bar.disable else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
+        told = (
+            put
+            if bar.disable
+            else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
+        )
         while batches := session.next():
             asked = ask_round(store, told, session.observers, origins, batches, bar, writer)
             keys |= asked
@@ -123,7 +137,9 @@ def ask_round(
     bar: Any,
     writer: Writer,
 ) -> set[str]:
-    """Ask what the store does not hold of some batches; the keys of all their questions, written when the writer is."""
+    """Ask what the store does not hold of some batches; the keys of all their questions, written
+    when the writer is.
+    """
     writer.write()
     keys = {question.key for batch in batches for question in batch.questions}
     bar.total = (bar.total or 0) + len(keys)
@@ -148,7 +164,9 @@ class _Answers(Mapping[str, Mapping[str, Any]]):
     """The answers of a round by the keys of its questions, read if a session wants to know them."""
 
     def __init__(self, store: Store, writer: Writer, keys: set[str]) -> None:
-        self._store, self._writer, self._keys = store, writer, keys
+        self._store = store
+        self._writer = writer
+        self._keys = keys
 
     @cached_property
     def _read(self) -> Mapping[str, Mapping[str, Any]]:
@@ -185,7 +203,8 @@ class Lease:
         at_once = max(1, int(min(_LEASED_FOR * pace, _MORE_LEASED * self._count)))
         if taken := self._store.lease(coming, self._holder, _LEASE, at_once):
             self._mine |= taken
-            self._count, self._taken = len(taken), now
+            self._count = len(taken)
+            self._taken = now
 
     def give_back(self) -> None:
         """Let others have what is taken."""
@@ -201,13 +220,16 @@ class Lease:
 
 
 class Agenda:
-    """What is left of the batches of a round, handed out one by one, each once; of questions that are alike, one.
+    """What is left of the batches of a round, handed out one by one, each once; of questions that
+    are alike, one.
 
     To be drawn upon from one thread.
     """
 
     def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer) -> None:
-        self._store, self._writer, self._lease = store, writer, writer.lease
+        self._store = store
+        self._writer = writer
+        self._lease = writer.lease
         self._left: dict[str, deque[Batch]] = {}
         for batch in batches:
             self._left.setdefault(batch.shares, deque()).append(batch)
@@ -228,9 +250,13 @@ class Agenda:
         return sum(map(len, self._left.values()))
 
     def take(self, shares: str = "") -> Batch | None:
-        """What is left of the next batch; where there is one, of those that share what was made for the last one."""
+        """What is left of the next batch; where there is one, of those that share what was made for
+        the last one.
+        """
         while self._left:
-            shared = shares if shares in self._left else min(self._left, key=self._takers.__getitem__)
+            shared = (
+                shares if shares in self._left else min(self._left, key=self._takers.__getitem__)
+            )
             others = self._left[shared]
             batch = others.popleft()
             if not others:
@@ -240,7 +266,9 @@ class Agenda:
                 if not self._missing(batch):
                     continue
                 if not self._holds(batch):
-                    self._writer.write_with(partial(self._lease.take, map(_name, chain([batch], others))))
+                    self._writer.write_with(
+                        partial(self._lease.take, map(_name, chain([batch], others)))
+                    )
                 if not self._holds(batch):
                     self._elsewhere += [batch, *self._not_on_lease(shared)]
                     continue
@@ -249,15 +277,23 @@ class Agenda:
                 self._takers[shared] += shared != shares
                 # Whoever takes the next batch has answered the last one: it is written whole.
                 self._writer.write_if_due()
-                lacking = {each.observer for each in batch.questions if each.key in missing}
+                lacking = {
+                    question.observer for question in batch.questions if question.key in missing
+                }
                 whole = lacking if batch.whole else set()
-                asked = {each.key: each for each in batch.questions if each.observer in whole or each.key in missing}
+                asked = {
+                    question.key: question
+                    for question in batch.questions
+                    if question.observer in whole or question.key in missing
+                }
                 self._put |= set(asked)
                 return replace(batch, questions=tuple(asked.values()))
         return None
 
     def open(self) -> bool:
-        """Whether there may be something to take; where another process is at all that is left, wait for it."""
+        """Whether there may be something to take; where another process is at all that is left,
+        wait for it.
+        """
         while self._elsewhere and not self._left:
             self._writer.write()
             waiting = [batch for batch in self._elsewhere if self._missing(batch)]
@@ -270,14 +306,15 @@ class Agenda:
         return bool(self._left)
 
     def _missing_on_lease(self, batch: Batch, others: Iterable[Batch]) -> set[str]:
-        """What is missing of a batch, looked up together with what is of those after it that are on lease, too.
+        """What is missing of a batch, looked up together with what is of those after it that are on
+        lease, too.
 
         Another process may have answered some just before it gave them back; from now on none will.
         """
         mine = [batch, *takewhile(self._holds, others)]
         missing = self._store.missing(question.key for each in mine for question in each.questions)
         keys = [[question.key for question in each.questions] for each in mine]
-        self._known |= {each[0]: missing.intersection(each) for each in keys}
+        self._known |= {key[0]: missing.intersection(key) for key in keys}
         return self._known.pop(batch.questions[0].key)
 
     def _not_on_lease(self, shared: str) -> Iterator[Batch]:
@@ -302,8 +339,8 @@ def _name(batch: Batch) -> str:
 class Writer:
     """Writes answers by the clock: a question that hangs must not hold back the answers to others.
 
-    It holds the lease, too, since a commit, which is synced to the disk, takes as long for little as for much: what is
-    taken, answered and given back is written together.
+    It holds the lease, too, since a commit, which is synced to the disk, takes as long for little
+    as for much: what is taken, answered and given back is written together.
     """
 
     def __init__(self, store: Store) -> None:
@@ -391,12 +428,15 @@ class Writer:
 
 
 class ExperimentSession:
-    """What sessions have in common: an experiment that is put to an observer and perhaps to others beside it."""
+    """What sessions have in common: an experiment that is put to an observer and perhaps to others
+    beside it.
+    """
 
     remarks: Sequence[str] = ()
 
     def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
-        self.experiment, self.observer = experiment, observer
+        self.experiment = experiment
+        self.observer = observer
         self.observers = {who.card.digest: who for who in (observer, *others)}
         #: Of a part of a run, which digests belong to it; None of a whole one.
         self.holds: Callable[[str], bool] | None = None
@@ -406,8 +446,11 @@ class ExperimentSession:
         raise NotImplementedError
 
     def record(self, store: Store) -> RunRecord:
-        """The run as the store keeps it; its key depends on all that could change a question or its reading."""
-        experiment, card = self.experiment, self.observer.card
+        """The run as the store keeps it; its key depends on all that could change a question or its
+        reading.
+        """
+        experiment = self.experiment
+        card = self.observer.card
         return RunRecord(
             experiment=experiment.name,
             experiment_digest=experiment.digest,
@@ -422,8 +465,8 @@ class ExperimentSession:
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The cards; what else is asked and shown is kept with the answers."""
-        for who in self.observers.values():
-            yield who.card.digest, "observer", who.card.to_dict()
+        for observer in self.observers.values():
+            yield observer.card.digest, "observer", observer.card.to_dict()
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
         """Ask only that whose digests the function holds."""
@@ -441,7 +484,9 @@ class ExperimentSession:
 
 
 def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
-    """What a result tells of its run, further values among it as JSON; of software, all versions that answered."""
+    """What a result tells of its run, further values among it as JSON; of software, all versions
+    that answered.
+    """
     versions: dict[str, list[str]] = {}
     for told in (record.software, *(origin.software for origin in record.origins)):
         for name, version in told.items():
@@ -460,6 +505,10 @@ def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
         "psyprobe_version": software["psyprobe"],
         **{
             name: json.dumps(value, sort_keys=True)
-            for name, value in {"observer_card": record.observer_card, "software": software, **values}.items()
+            for name, value in {
+                "observer_card": record.observer_card,
+                "software": software,
+                **values,
+            }.items()
         },
     }

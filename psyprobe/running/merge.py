@@ -16,7 +16,8 @@ from psyprobe.running.store import Store
 
 _T = TypeVar("_T")
 #: So many answers are compared at a time, and so many conflicts told.
-_TOGETHER, _TOLD = 2000, 3
+_TOGETHER = 2000
+_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,12 @@ class Merged:
     conflicts: int
 
 
-def merge(stores: Sequence[str | Path], output: str | Path, *, keep: Literal["first", "last"] | None = None) -> Merged:
+def merge(
+    stores: Sequence[str | Path],
+    output: str | Path,
+    *,
+    keep: Literal["first", "last"] | None = None,
+) -> Merged:
     """Put the answers, contents and runs of stores into one, all or none of it.
 
     Parameters
@@ -38,7 +44,8 @@ def merge(stores: Sequence[str | Path], output: str | Path, *, keep: Literal["fi
     stores : sequence of str or Path
         Files, which stay as they are.
     output : str or Path
-        The one file. One that is there already is the first of the stores, so that nothing answered is lost.
+        The one file. One that is there already is the first of the stores, so that nothing answered
+        is lost.
     keep : {"first", "last"}, optional
         Which answer stays where one question has two, by the order of the stores.
 
@@ -69,9 +76,9 @@ def _into(path: Path, stores: Sequence[str | Path], keep: str | None) -> Merged:
     found = _Conflicts()
     with Store(path) as one:
         with one.together():
-            for each in stores:
-                with Store(each, create=False) as other:
-                    if not path.samefile(each):
+            for store in stores:
+                with Store(store, create=False) as other:
+                    if not path.samefile(store):
                         _take(one, other, keep, found)
             if found.count and keep is None:
                 raise StoreError(found.told())
@@ -89,7 +96,10 @@ class _Conflicts:
         self.count += 1
         if len(self.first) < _TOLD:
             question = answered.question
-            self.first += (f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, {store.path})",)
+            self.first += (
+                f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, "
+                f"{store.path})",
+            )
 
     def told(self) -> str:
         questions = "one question has" if self.count == 1 else f"{self.count:,} questions have"
@@ -104,7 +114,9 @@ def _take(one: Store, other: Store, keep: str | None, found: _Conflicts) -> None
         one.keep(contents)
     for answers in _chunks(other.kept_answers()):
         known = one.answers(each.question.key for each, _ in answers)
-        differing = [each for each, _ in answers if known.get(each.question.key, each.answer) != each.answer]
+        differing = [
+            each for each, _ in answers if known.get(each.question.key, each.answer) != each.answer
+        ]
         for each in differing:
             found.note(each, other)
         if keep == "last":

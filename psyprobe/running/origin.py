@@ -1,4 +1,6 @@
-"""Answers belong to whoever gave them: before stored ones are used again, it is checked who would answer now."""
+"""Answers belong to whoever gave them: before stored ones are used again, it is checked who would
+answer now.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Origins:
     Raises
     ------
     StoreError
-        A server serves another model than the one whose answers the store holds, or cannot be asked which it is.
+        A server serves another model than the one whose answers the store holds, or cannot be asked
+        which it is.
     """
 
     def __init__(self, store: Store, observers: Mapping[str, Any]) -> None:
@@ -44,7 +47,8 @@ class Origins:
         self._now = {digest: self._present(digest, who) for digest, who in observers.items()}
 
     def of(self, asked: str, told: Origin) -> Origin:
-        """All that is known of who gave an answer, of whom the digest of the card was asked, and what came with it.
+        """All that is known of who gave an answer, of whom the digest of the card was asked, and
+        what came with it.
 
         Raises
         ------
@@ -57,7 +61,8 @@ class Origins:
         now = self._now[asked]
         if told.software and (told.software, told.device) != (now.software, now.device):
             # A worker on another machine.
-            here, there = _moving(now), _moving(told)
+            here = _moving(now)
+            there = _moving(told)
             for name in sorted(here.keys() & there.keys()):
                 if here[name] != there[name]:
                     self._say(asked, name, here[name], there[name], "answers of other workers")
@@ -79,7 +84,9 @@ class Origins:
         return same
 
     def say_what_changed(self) -> None:
-        """Say in one line for each observer with what its stored answers were computed, where that was another."""
+        """Say in one line for each observer with what its stored answers were computed, where that
+        was another.
+        """
         for digest, before in self._before.items():
             now = _moving(self._now[digest])
             for name in sorted(now):
@@ -88,7 +95,8 @@ class Origins:
                     self._say(digest, name, " and ".join(known), now[name])
 
     def _present(self, digest: str, observer: Any) -> Origin:
-        card, before = observer.card, self._before[digest]
+        card = observer.card
+        before = self._before[digest]
         origin = Origin({**software_versions(), **card.software}, card.device)
         if digest not in self._serving:
             return origin
@@ -98,31 +106,45 @@ class Origins:
             if not before or isinstance(problem, UnfinishedError):
                 raise
             raise StoreError(
-                f"{self._store.name} holds answers of {card.name}, and its server cannot be asked whether it still "
-                f"serves the same ({_short(str(problem), 120)}); start it, or read the results with psyprobe score"
+                f"{self._store.name} holds answers of {card.name}, and its server cannot be "
+                "asked whether it still "
+                f"serves the same ({_short(str(problem), 120)}); start it, or read the results "
+                "with psyprobe score"
             ) from problem
-        self._check(digest, served, ("listed", "model") if served.get("listed") else ("model", "fingerprint"))
+        self._check(
+            digest,
+            served,
+            ("listed", "model") if served.get("listed") else ("model", "fingerprint"),
+        )
         return replace(origin, served=served)
 
     def _known(self, digest: str, part: str) -> list[str]:
-        return sorted({origin.served[part] for origin in self._before[digest] if origin.served.get(part)})
+        return sorted(
+            {origin.served[part] for origin in self._before[digest] if origin.served.get(part)}
+        )
 
     def _check(self, digest: str, served: Mapping[str, str], parts: Iterable[str]) -> None:
         for part in parts:
-            known, now = self._known(digest, part), served.get(part, "")
+            known = self._known(digest, part)
+            now = served.get(part, "")
             if known and now and now not in known:
                 raise StoreError(
-                    f"{self._names[digest]}: the server now serves {_short(now)!r}, and {self._store.name} holds "
-                    f"answers of {_short(known[0])!r}; tell the two apart by the observer option server=NAME, or use a "
+                    f"{self._names[digest]}: the server now serves {_short(now)!r}, and "
+                    f"{self._store.name} holds "
+                    f"answers of {_short(known[0])!r}; tell the two apart by the observer "
+                    "option server=NAME, or use a "
                     "new store"
                 )
 
-    def _say(self, digest: str, what: str, before: str, now: str, asked_before: str = "stored answers") -> None:
+    def _say(
+        self, digest: str, what: str, before: str, now: str, asked_before: str = "stored answers"
+    ) -> None:
         if (digest, what) in self._said:
             return
         self._said.add((digest, what))
         warnings.warn(
-            f"{self._names[digest]}: {asked_before} were computed with {what} {_short(before)}, and new ones with "
+            f"{self._names[digest]}: {asked_before} were computed with {what} {_short(before)}, "
+            "and new ones with "
             f"{_short(now)}, which can move numbers; for one origin of all, use a new store",
             ConditionWarning,
             stacklevel=4,

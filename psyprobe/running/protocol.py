@@ -44,7 +44,9 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """The name of the question in a store, hexadecimal: 32 digits of what is shown, 16 of the way it is asked."""
+        """The name of the question in a store, hexadecimal: 32 digits of what is shown, 16 of the
+        way it is asked.
+        """
         return self.shown[:32] + self.way
 
     @staticmethod
@@ -67,13 +69,16 @@ def _way_name(asked: str, observer: str, version: str) -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """What gave an answer besides what the card's digest tells; no part of the question's key, and kept beside it."""
+    """What gave an answer besides what the card's digest tells; no part of the question's key, and
+    kept beside it.
+    """
 
     #: Version of each package that had a part in it.
     software: Mapping[str, str] = field(default_factory=dict)
     #: Where it was computed.
     device: str = ""
-    #: What a server says of itself: "listed" (its list of models), "model" and "fingerprint" (its reply).
+    #: What a server says of itself: "listed" (its list of models), "model" and "fingerprint" (its
+    #: reply).
     served: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -87,8 +92,8 @@ class Answered:
     """What came back to one question."""
 
     question: Question
-    #: What JSON can hold: {"values": ...} of an encoder, {"text": ...} in words, {"refused": why} where nothing could
-    #: be shown.
+    #: What JSON can hold: {"values": ...} of an encoder, {"text": ...} in words, {"refused": why}
+    #: where nothing could be shown.
     answer: Mapping[str, Any]
     #: What digests stand for that only the asking could tell: (digest, kind, what JSON can hold).
     contents: tuple[tuple[str, str, Any], ...] = ()
@@ -98,20 +103,23 @@ class Answered:
 
 @dataclass(frozen=True)
 class Batch:
-    """Questions that are put together, as plain data that another process could take: no pixels, no features.
+    """Questions that are put together, as plain data that another process could take: no pixels, no
+    features.
 
-    `work` holds what a probe needs to put them, made of values that pickle: specifications, display, prompts, paths.
+    `work` holds what a probe needs to put them, made of values that pickle: specifications,
+    display, prompts, paths.
     """
 
     questions: tuple[Question, ...]
     work: Any
-    #: Put all of them to an observer or none: an encoder's rounding depends on which images share a batch.
+    #: Put all of them to an observer or none: an encoder's rounding depends on which images share a
+    #: batch.
     whole: bool = False
-    #: Names what a probe makes for the batch and keeps, such as features of references: whoever has put one batch is
-    #: given the next of the same name.
+    #: Names what a probe makes for the batch and keeps, such as features of references: whoever has
+    #: put one batch is given the next of the same name.
     shares: str = ""
-    #: Names what a process takes on lease with the batch, so that all of one name are asked by one: a person's sitting.
-    #: By default it is the batch alone.
+    #: Names what a process takes on lease with the batch, so that all of one name are asked by one:
+    #: a person's sitting. By default it is the batch alone.
     sitting: str = ""
 
 
@@ -136,7 +144,8 @@ class RunRecord:
     grouping: Mapping[str, Any] = field(default_factory=dict)
     #: What the session found by itself; empty until the run is finished.
     outcome: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    #: All that answered in it, those among it whose answers the store had; empty until the run is finished.
+    #: All that answered in it, those among it whose answers the store had; empty until the run is
+    #: finished.
     origins: Sequence[Origin] = field(default=(), compare=False)
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
     started: str | None = field(default=None, compare=False)
@@ -144,11 +153,15 @@ class RunRecord:
 
     @cached_property
     def key(self) -> str:
-        """The name of the run: the same experiment, observer and conditions go on with the same run.
+        """The name of the run: the same experiment, observer and conditions go on with the same
+        run.
 
-        Numbers count to ten digits: human sensitivities come of powers, whose last bit differs between processors.
+        Numbers count to ten digits: human sensitivities come of powers, whose last bit differs
+        between processors.
         """
-        return digest([self.experiment_digest, self.observer_digest, self.probe, _to_ten_digits(self.layout)])
+        return digest(
+            [self.experiment_digest, self.observer_digest, self.probe, _to_ten_digits(self.layout)]
+        )
 
 
 def _to_ten_digits(value: Any) -> Any:
@@ -180,24 +193,33 @@ class Plan(Protocol):
 
 
 class Session(Protocol):
-    """One run of a probe: which questions come next, given the answers so far. Adaptive designs live here."""
+    """One run of a probe: which questions come next, given the answers so far. Adaptive designs
+    live here.
+    """
 
     #: Everyone who is asked, by the digest of the card; questions name them so.
     observers: Mapping[str, Observer]
-    #: What a reader should know before anything is asked, such as a stimulus that differs from what people saw.
+    #: What a reader should know before anything is asked, such as a stimulus that differs from what
+    #: people saw.
     remarks: Sequence[str]
 
     def record(self, store: Store) -> RunRecord:
         """The run as it would begin now; the store tells what needs no asking."""
 
     def contents(self) -> Iterable[tuple[str, str, Any]]:
-        """What the digests of questions stand for, as far as it is known before: (digest, kind, what JSON can hold)."""
+        """What the digests of questions stand for, as far as it is known before: (digest, kind,
+        what JSON can hold).
+        """
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Ask only a part from now on: that whose digests the function holds, and all that it depends on."""
+        """Ask only a part from now on: that whose digests the function holds, and all that it
+        depends on.
+        """
 
     def begin(self, record: RunRecord) -> None:
-        """Take the record that counts: its own, or that of an earlier process that began the same run."""
+        """Take the record that counts: its own, or that of an earlier process that began the same
+        run.
+        """
 
     def next(self) -> Sequence[Batch]:
         """The batches of one round; none when everything is asked."""
@@ -209,15 +231,18 @@ class Session(Protocol):
         """What `result` needs besides answers and layout once all is asked, as JSON can hold it."""
 
     def cost(self, store: Store, *, timed: bool) -> Plan:
-        """What is left to ask and what it takes; nothing is asked, but where time is wanted a network may be timed."""
+        """What is left to ask and what it takes; nothing is asked, but where time is wanted a
+        network may be timed.
+        """
 
 
 class Probe(Protocol):
     """A task that is put to observers; a module or an object with these names.
 
-    One about items may have ``marks(result)`` besides: how right each answer is, by the name of its question, which
-    logs for other harnesses tell; and ``judge_replies(result, judge, *, store, progress)``: the result with what a
-    judge makes of each reply, which its score then tells beside its own reading.
+    One about items may have ``marks(result)`` besides: how right each answer is, by the name of its
+    question, which logs for other harnesses tell; and ``judge_replies(result, judge, *, store,
+    progress)``: the result with what a judge makes of each reply, which its score then tells beside
+    its own reading.
     """
 
     #: Of "features", "difference" and "answer": an observer has one of these.
@@ -231,7 +256,8 @@ class Probe(Protocol):
     def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
         """Put batches to observers and yield each answer as it comes, in any order.
 
-        `operator.length_hint` tells how many batches are known; whoever takes one more may be told that there is none.
+        `operator.length_hint` tells how many batches are known; whoever takes one more may be told
+        that there is none.
         """
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
@@ -240,5 +266,7 @@ class Probe(Protocol):
     def score(self, result: xarray.Dataset, **options: Any) -> Sequence[Any]:
         """Scores of a result: objects that are a `psyprobe.analysis.score.Score`."""
 
-    def plot(self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any) -> Axes | Figure:
+    def plot(
+        self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any
+    ) -> Axes | Figure:
         """The figure that fits results."""

@@ -1,6 +1,7 @@
 """Every answer, once, durable: one SQLite file, keyed by the content of the question.
 
-An answer is raw: a reply word for word, distances as they came out. Reading and scoring are redone without asking.
+An answer is raw: a reply word for word, distances as they came out. Reading and scoring are redone
+without asking.
 
 Digests are kept by their first 128 bits.
 """
@@ -21,12 +22,16 @@ from psyprobe.running.database import Database, Row, packed
 from psyprobe.running.lease import lend, renew, take_back
 from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 
-#: Hexadecimal digits of a digest that are kept, and of the name of a way, with which a question's key ends.
-DIGITS, _WAY_DIGITS = 32, 16
+#: Hexadecimal digits of a digest that are kept, and of the name of a way, with which a question's
+#: key ends.
+DIGITS = 32
+_WAY_DIGITS = 16
 #: Answers that are read in turn are read so many at once.
 _IN_TURN = 500
 #: JSON of what digests stand for and of records, and of answers; made once, and not at each call.
-_JSON, _COMPACT = (json.JSONEncoder(allow_nan=False, separators=each) for each in ((", ", ": "), (",", ":")))
+_JSON, _COMPACT = (
+    json.JSONEncoder(allow_nan=False, separators=each) for each in ((", ", ": "), (",", ":"))
+)
 #: Fields of a record that have a column of their own.
 _OF_THE_TABLE = ("started", "finished", "outcome", "origins")
 
@@ -46,7 +51,8 @@ class Store:
     Raises
     ------
     StoreError
-        The file cannot be opened or written, is no store, is damaged, or comes from another version of psyprobe.
+        The file cannot be opened or written, is no store, is damaged, or comes from another version
+        of psyprobe.
 
     Examples
     --------
@@ -80,7 +86,8 @@ class Store:
         """A context in which all that is written is written at its end, or nothing of it."""
         return self.database.transaction()
 
-    # -- answers -----------------------------------------------------------------------------------------------------
+    # -- answers
+    # -----------------------------------------------------------------------------------------------------
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """The keys, of those given, of questions that nobody has answered yet."""
@@ -107,7 +114,8 @@ class Store:
         return found
 
     def answers_in_turn(self, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The answers to questions that must all have one, in their order, of which few are in memory at once.
+        """The answers to questions that must all have one, in their order, of which few are in
+        memory at once.
 
         Raises
         ------
@@ -134,7 +142,9 @@ class Store:
         self.add_all((each, now) for each in answered)
 
     def add_all(self, answered: Iterable[tuple[Answered, int]]) -> None:
-        """Keep answers as `add` does, each with the time at which it came: milliseconds since 1970, UTC."""
+        """Keep answers as `add` does, each with the time at which it came: milliseconds since 1970,
+        UTC.
+        """
         coming = [*answered]
         contents = {content[0]: content for each, _ in coming for content in each.contents}
         with self.database.transaction():
@@ -149,7 +159,9 @@ class Store:
                 try:
                     form = self.database.cell("answer", each.answer, _COMPACT.encode)
                 except ValueError:
-                    raise StoreError("a response is NaN or infinite; the store keeps finite responses only") from None
+                    raise StoreError(
+                        "a response is NaN or infinite; the store keeps finite responses only"
+                    ) from None
                 rows.append((_name(question.shown), *numbers[shared], at, *form))
             self.database.insert("answer", rows)
 
@@ -159,7 +171,9 @@ class Store:
             self.database.remove(self._places(keys))
 
     def kept_answers(self) -> Iterator[tuple[Answered, int]]:
-        """All answers in the order in which they came, each with its time, for `add_all`; of digests what is kept."""
+        """All answers in the order in which they came, each with its time, for `add_all`; of
+        digests what is kept.
+        """
         ways = {number: cells for number, *cells in self.database.rows("way")}
         origins = {row[0]: self._origin(row) for row in self.database.rows("origin")}
         for row in self.database.each("answer"):
@@ -173,21 +187,29 @@ class Store:
             yield Answered(question, self._answer(row), origin=origins[origin]), at
 
     def origins_of(self, observer: str) -> list[Origin]:
-        """All that has answered for the observer of a card's digest, in the order in which it came."""
+        """All that has answered for the observer of a card's digest, in the order in which it
+        came.
+        """
         return [self._origin(row) for row in self.database.rows("origin", observer=_name(observer))]
 
-    # -- what digests stand for --------------------------------------------------------------------------------------
+    # -- what digests stand for
+    # --------------------------------------------------------------------------------------
 
     def keep(self, contents: Iterable[tuple[str, str, Any]]) -> None:
-        """Keep what digests stand for: (digest, kind, what JSON can hold), so that a question can be read back."""
+        """Keep what digests stand for: (digest, kind, what JSON can hold), so that a question can
+        be read back.
+        """
         named = {_name(digest): (kind, value) for digest, kind, value in contents}
         if not named:
             return
         with self.database.transaction():
             known = self.database.kept(list(named))
-            # In order: rows that are appended lie close, those that are put between others leave a third empty.
+            # In order: rows that are appended lie close, those that are put between others leave a
+            # third empty.
             new = [(name, *named[name]) for name in sorted(named) if name not in known]
-            cells = ((name, *self.database.cell(kind, value, _JSON.encode)) for name, kind, value in new)
+            cells = (
+                (name, *self.database.cell(kind, value, _JSON.encode)) for name, kind, value in new
+            )
             self.database.insert("content", list(cells))
 
     def content(self, name: str) -> Any:
@@ -210,20 +232,29 @@ class Store:
             value = self.database.value("content", row, *row[1:])
             yield row[0].hex(), kinds[row[1]], value
 
-    # -- runs --------------------------------------------------------------------------------------------------------
+    # -- runs
+    # --------------------------------------------------------------------------------------------------------
 
     def begin(self, record: RunRecord) -> RunRecord:
-        """Open a run, or go on with the one that asks the same, whose grouping of questions is binding."""
+        """Open a run, or go on with the one that asks the same, whose grouping of questions is
+        binding.
+        """
         with self.database.transaction():
             begun = self.find(record.key)
             if begun is None:
                 begun = replace(record, started=_now(), finished=None, outcome={}, origins=())
                 name = _name(record.key)
-                self.database.insert("run", [(name, _described(record), begun.started, None, None, None)])
+                self.database.insert(
+                    "run", [(name, _described(record), begun.started, None, None, None)]
+                )
         return begun
 
-    def finish(self, begun: RunRecord, outcome: Mapping[str, Any], questions: Iterable[str] = ()) -> RunRecord:
-        """Note that every question of a run is answered, what its session found, and who gave those answers."""
+    def finish(
+        self, begun: RunRecord, outcome: Mapping[str, Any], questions: Iterable[str] = ()
+    ) -> RunRecord:
+        """Note that every question of a run is answered, what its session found, and who gave those
+        answers.
+        """
         name = _name(begun.key)
         with self.database.transaction():
             (row,) = self.database.rows("run", key=name)
@@ -234,12 +265,16 @@ class Store:
             ended = replace(begun, finished=_now(), outcome=outcome, origins=origins)
             told = [asdict(origin) for origin in origins]
             self.database.replace(
-                "run", (name, record, started, ended.finished, _packed(outcome), _packed(told)), key=name
+                "run",
+                (name, record, started, ended.finished, _packed(outcome), _packed(told)),
+                key=name,
             )
         return ended
 
     def adopt(self, record: RunRecord) -> None:
-        """Take over a run of another store: one that is there stays, but for what it lacks to be finished."""
+        """Take over a run of another store: one that is there stays, but for what it lacks to be
+        finished.
+        """
         name = _name(record.key)
         ended: tuple[str | bytes | None, ...] = (None, None, None)
         if record.finished is not None:
@@ -259,14 +294,16 @@ class Store:
         """All runs, finished and unfinished, in the order in which they were begun."""
         return list(map(self._run, self.database.rows("run")))
 
-    # -- work that is under way --------------------------------------------------------------------------------------
+    # -- work that is under way
+    # --------------------------------------------------------------------------------------
 
     def lease(self, names: Iterable[str], holder: str, seconds: float, most: int) -> set[str]:
-        """Take what nobody else holds, for so many seconds from now, so that two processes share the work.
+        """Take what nobody else holds, for so many seconds from now, so that two processes share
+        the work.
 
-        Nobody's is a lease whose time is over, or whose holder is a process of this machine that has ended. Beside
-        others a holder gets at most half of its share of what is left, so that all end at about the same time. In
-        memory nobody else holds anything.
+        Nobody's is a lease whose time is over, or whose holder is a process of this machine that
+        has ended. Beside others a holder gets at most half of its share of what is left, so that
+        all end at about the same time. In memory nobody else holds anything.
 
         Parameters
         ----------
@@ -294,7 +331,8 @@ class Store:
         """Give back all that a holder has."""
         take_back(self.database, holder)
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- inside
+    # ------------------------------------------------------------------------------------------------------
 
     def _check_answered(self, keys: Sequence[str], absent: int) -> None:
         if absent:
@@ -304,7 +342,9 @@ class Store:
             )
 
     def _places(self, keys: Iterable[str]) -> dict[tuple[bytes, int], str]:
-        """Where answers stand or would, by the keys of questions; a way that nobody asked in yet has no place."""
+        """Where answers stand or would, by the keys of questions; a way that nobody asked in yet
+        has no place.
+        """
         wanted = [*keys]
         names = {way: _name(way) for way in {key[-_WAY_DIGITS:] for key in wanted}}
         known = self.database.ways(names.values())
@@ -314,7 +354,8 @@ class Store:
 
     def _numbers(self, question: Question, origin: Origin) -> tuple[int, int]:
         """Of a way of asking and of who answered."""
-        asked, observer = _name(question.asked), _name(question.observer)
+        asked = _name(question.asked)
+        observer = _name(question.observer)
         way = self.database.number("way", _name(question.way), asked, observer, question.version)
         return way, self.database.number("origin", observer, origin.text)
 
@@ -338,10 +379,14 @@ class Store:
 
     def _run(self, row: Row) -> RunRecord:
         _, record, started, finished, outcome, origins = row
-        values, found, told = (self.database.value("run", row, None, cell) for cell in (record, outcome, origins))
+        values, found, told = (
+            self.database.value("run", row, None, cell) for cell in (record, outcome, origins)
+        )
         try:
             origins = tuple(Origin(**each) for each in told)
-            return RunRecord(**values, started=started, finished=finished, outcome=found, origins=origins)
+            return RunRecord(
+                **values, started=started, finished=finished, outcome=found, origins=origins
+            )
         except TypeError:
             raise self.database.damaged("run", row) from None
 
@@ -360,7 +405,9 @@ def _name(digest: str) -> bytes:
     try:
         return bytes.fromhex(digest[:DIGITS])
     except (ValueError, TypeError):
-        raise StoreError(f"{ascii(digest)[:80]} is no digest; give an even number of hexadecimal digits") from None
+        raise StoreError(
+            f"{ascii(digest)[:80]} is no digest; give an even number of hexadecimal digits"
+        ) from None
 
 
 def _now() -> str:
@@ -369,7 +416,9 @@ def _now() -> str:
 
 @contextmanager
 def open_store(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
-    """The store of a name, which is closed afterwards, or one that is open already, which stays so; None is memory."""
+    """The store of a name, which is closed afterwards, or one that is open already, which stays so;
+    None is memory.
+    """
     if isinstance(store, Store):
         yield store
         return

@@ -15,7 +15,9 @@ _NAMED_BY_CONTENT = ("asked", "display", "items")
 
 
 def summary(store: Store) -> dict[str, Any]:
-    """What is in a store: schema, size in bytes, answers, runs, and of each observer who gave its answers."""
+    """What is in a store: schema, size in bytes, answers, runs, and of each observer who gave its
+    answers.
+    """
     database = store.database
     asked = database.answers_by_way()
     kinds = {number: kind for number, kind, *_ in database.rows("form")}
@@ -40,7 +42,10 @@ def summary(store: Store) -> dict[str, Any]:
             for card, count in answers.items()
         ],
         "runs": [
-            {name: getattr(run, name) for name in ("experiment", "observer", "probe", "started", "finished")}
+            {
+                name: getattr(run, name)
+                for name in ("experiment", "observer", "probe", "started", "finished")
+            }
             for run in store.runs()
         ],
     }
@@ -71,7 +76,9 @@ def verify(store: Store) -> dict[str, int]:
 
 
 def vacuum(store: Store) -> tuple[int, int]:
-    """Write the file of a store anew without what is empty in it: its size before and after, in bytes."""
+    """Write the file of a store anew without what is empty in it: its size before and after, in
+    bytes.
+    """
     assert store.path is not None
     before = store.path.stat().st_size
     store.database.vacuum()

@@ -1,9 +1,11 @@
-"""Many workers, one result: batches are put to observers in processes beside this one; those that die are replaced.
+"""Many workers, one result: batches are put to observers in processes beside this one; those that
+die are replaced.
 
-Only plain data travels, batches out and answers back, and only the process that called writes. A worker loads an
-observer once, by name and options, and must come to the same card; what a probe makes for one batch and keeps for the
-next, such as features of references, stays with the worker. A batch is put whole and to one worker, and networks
-compute with as many threads as they would here, so that neither the workers nor their number change a byte.
+Only plain data travels, batches out and answers back, and only the process that called writes. A
+worker loads an observer once, by name and options, and must come to the same card; what a probe
+makes for one batch and keeps for the next, such as features of references, stays with the worker. A
+batch is put whole and to one worker, and networks compute with as many threads as they would here,
+so that neither the workers nor their number change a byte.
 """
 
 from __future__ import annotations
@@ -31,17 +33,21 @@ from psyprobe.running.protocol import Answered, Batch, Origin
 
 Answer = Callable[..., Iterator[Answered]]
 
-#: Batches are packed into units of so many seconds, and a worker that is at shorter ones has a second one waiting.
+#: Batches are packed into units of so many seconds, and a worker that is at shorter ones has a
+#: second one waiting.
 _UNIT_SECONDS = 0.2
 #: Deaths of its worker after which a unit is given up.
 _DEATHS = 2
-#: Workers in a row that ended before they were ready: by themselves, or killed by who has reasons of its own.
-_STILLBORN, _KILLED = 3, 20
+#: Workers in a row that ended before they were ready: by themselves, or killed by who has reasons
+#: of its own.
+_STILLBORN = 3
+_KILLED = 20
 #: What a card tells besides what its digest covers, but for the device, which moves numbers.
 _ASIDE = ("software", "weights", "licence", "paper")
 
 
-# -- what travels ----------------------------------------------------------------------------------------------------
+# -- what travels
+# ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,9 @@ class Job:
     threads: int | None
 
 
-def packed_job(answer: Answer, observers: Mapping[str, Any], dumps: Callable[[Any], bytes] = pickle.dumps) -> bytes:
+def packed_job(
+    answer: Answer, observers: Mapping[str, Any], dumps: Callable[[Any], bytes] = pickle.dumps
+) -> bytes:
     """A job as bytes.
 
     Raises
@@ -80,15 +88,19 @@ def packed_job(answer: Answer, observers: Mapping[str, Any], dumps: Callable[[An
             dumps(wanted[name])
         except Exception as problem:  # each object that cannot be sent says so in its own way
             raise InputError(
-                f"{who.card.name} cannot be sent to workers ({own_failure(problem):.120}); load it by name, such as "
-                "torch:FILE.py:FUNCTION, make it of a function that a module holds, or run without workers"
+                f"{who.card.name} cannot be sent to workers ({own_failure(problem):.120}); load "
+                "it by name, such as "
+                "torch:FILE.py:FUNCTION, make it of a function that a module holds, or run "
+                "without workers"
             ) from problem
     torch = sys.modules.get("torch")
     return dumps(Job(answer, wanted, None if torch is None else torch.get_num_threads()))
 
 
 class _Coming:
-    """Batches as they are put, and how many are known: what a probe keeps between them outlives a unit."""
+    """Batches as they are put, and how many are known: what a probe keeps between them outlives a
+    unit.
+    """
 
     def __init__(self) -> None:
         self.batches: deque[Batch] = deque()
@@ -156,7 +168,9 @@ class Desk:
 
 
 def _seated(wanted: Wanted, known: Any) -> Any:
-    """The observer, which must have the card that is wanted; one that the last job left here if it was loaded alike."""
+    """The observer, which must have the card that is wanted; one that the last job left here if it
+    was loaded alike.
+    """
     expected = Card.from_dict(wanted.card)
     if wanted.loaded is None:
         who = wanted.live
@@ -169,9 +183,12 @@ def _seated(wanted: Wanted, known: Any) -> Any:
     if who.card.digest == expected.digest and same_device:
         return who
     found = who.card.to_dict()
-    differing = next(name for name, value in wanted.card.items() if name not in _ASIDE and found[name] != value)
+    differing = next(
+        name for name, value in wanted.card.items() if name not in _ASIDE and found[name] != value
+    )
     raise InputError(
-        f"a worker's {expected.name} is another one: its {differing} is {found[differing]!r:.80} and not "
+        f"a worker's {expected.name} is another one: its {differing} is "
+        f"{found[differing]!r:.80} and not "
         f"{wanted.card[differing]!r:.80}; give all workers the same weights, packages and devices"
     )
 
@@ -208,7 +225,8 @@ def ask_unit(packed: bytes, batches: Sequence[Batch]) -> tuple[float, list[Answe
             raise portable(problem) from None
 
 
-# -- units -----------------------------------------------------------------------------------------------------------
+# -- units
+# -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -239,11 +257,15 @@ class Pace:
         self.mean = each if self.mean is None else 0.7 * self.mean + 0.3 * each
 
     def next_unit(self, agenda: Agenda, workers: int, shares: str = "") -> Unit | None:
-        """What is taken of an agenda for one of so many workers; fewer towards the end, so that all end together."""
+        """What is taken of an agenda for one of so many workers; fewer towards the end, so that all
+        end together.
+        """
         wanted = 1 if self.mean is None else int(self.seconds_a_unit / max(self.mean, 1e-6))
         most = -(-len(agenda) // (2 * workers))
         batches: list[Batch] = []
-        while len(batches) < max(1, min(wanted, most)) and (batch := agenda.take(shares)) is not None:
+        while (
+            len(batches) < max(1, min(wanted, most)) and (batch := agenda.take(shares)) is not None
+        ):
             batches.append(batch)
             shares = batch.shares
         return Unit(batches) if batches else None
@@ -253,13 +275,16 @@ def given_up(unit: Unit, why: str) -> PsyprobeError:
     """The error of a unit that kills its workers."""
     questions = [question for batch in unit.batches for question in batch.questions]
     return PsyprobeError(
-        f"a worker died {unit.deaths} times ({why}) over the same {len(questions)} questions, the first of which is "
-        f"{questions[0].key[:12]}; what else was answered is kept: see whether memory runs out, and run again with "
+        f"a worker died {unit.deaths} times ({why}) over the same {len(questions)} questions, "
+        "the first of which is "
+        f"{questions[0].key[:12]}; what else was answered is kept: see whether memory runs out, "
+        "and run again with "
         "fewer workers, a smaller batch or none"
     )
 
 
-# -- processes beside this one ---------------------------------------------------------------------------------------
+# -- processes beside this one
+# ---------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -314,12 +339,18 @@ class WorkerPool:
         """The processes that are there now."""
         return [worker.process.pid for worker in self._workers]
 
-    def put(self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda) -> Iterator[Answered]:
-        """Put batches to observers; those behind a server are asked from here, many at once as they are."""
-        if any(hasattr(who, "served") for who in observers.values()):
+    def put(
+        self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda
+    ) -> Iterator[Answered]:
+        """Put batches to observers; those behind a server are asked from here, many at once as they
+        are.
+        """
+        if any(hasattr(observer, "served") for observer in observers.values()):
             yield from answer(observers, agenda)
             return
-        job, pace, again = packed_job(answer, observers), Pace(_UNIT_SECONDS), deque[Unit]()
+        job = packed_job(answer, observers)
+        pace = Pace(_UNIT_SECONDS)
+        again = deque[Unit]()
         failure: PsyprobeError | None = None
         self._stillborn = 0
         try:
@@ -328,8 +359,15 @@ class WorkerPool:
                     self._staff(len(agenda) + len(again), job)
                     for worker in self._workers:
                         self._give(worker, job, pace, again, agenda)
-                busy = [worker for worker in self._workers if worker.units or (failure is None and not worker.ready)]
-                if not (any(worker.units for worker in busy) or (failure is None and (again or len(agenda)))):
+                busy = [
+                    worker
+                    for worker in self._workers
+                    if worker.units or (failure is None and not worker.ready)
+                ]
+                if not (
+                    any(worker.units for worker in busy)
+                    or (failure is None and (again or len(agenda)))
+                ):
                     break
                 heard = wait([worker.connection for worker in busy])
                 for worker in [each for each in busy if each.connection in heard]:
@@ -345,7 +383,8 @@ class WorkerPool:
                         else:
                             worker.units.popleft()
                     elif told is None:
-                        worker.ready, self._stillborn = True, 0
+                        worker.ready = True
+                        self._stillborn = 0
                     else:
                         seconds, answers = told
                         pace.took(seconds, worker.units.popleft())
@@ -354,7 +393,9 @@ class WorkerPool:
                 raise failure
         finally:
             # What was interrupted, or is about to fail, would answer the next round.
-            for worker in [each for each in self._workers if each.units or (failure and not each.ready)]:
+            for worker in [
+                each for each in self._workers if each.units or (failure and not each.ready)
+            ]:
                 self._dismiss(worker)
 
     def _staff(self, batches: int, job: bytes) -> None:
@@ -363,10 +404,14 @@ class WorkerPool:
             self._workers.append(_started())
         for worker in self._workers:
             if worker.job != job:
-                worker.job, worker.ready, worker.shares = job, False, ""
+                worker.job = job
+                worker.ready = False
+                worker.shares = ""
                 worker.tell(job)
 
-    def _give(self, worker: _Worker, job: bytes, pace: Pace, again: deque[Unit], agenda: Agenda) -> None:
+    def _give(
+        self, worker: _Worker, job: bytes, pace: Pace, again: deque[Unit], agenda: Agenda
+    ) -> None:
         """See that a worker has something to do, and where that is short something more."""
         ahead = pace.mean is not None and pace.mean < _UNIT_SECONDS
         while worker.ready and len(worker.units) < 1 + ahead:
@@ -390,7 +435,8 @@ class WorkerPool:
             if self._stillborn < (_KILLED if code == -9 else _STILLBORN):
                 return None
             return PsyprobeError(
-                f"{self._stillborn} workers in a row ended before they were ready (exit code {code}); a script that "
+                f"{self._stillborn} workers in a row ended before they were ready (exit code "
+                f"{code}); a script that "
                 "runs with workers does so under if __name__ == '__main__':"
             )
         again.extendleft(reversed(worker.units))
@@ -412,7 +458,9 @@ def _started() -> _Worker:
 
 
 def _serve(connection: Connection) -> None:
-    """Answer what comes until nobody is there any more: bytes are a job, which is answered by None, lists are units."""
+    """Answer what comes until nobody is there any more: bytes are a job, which is answered by None,
+    lists are units.
+    """
     # Ctrl-C reaches the whole group, and whoever called ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     incoming: SimpleQueue[bytes] = SimpleQueue()
@@ -423,7 +471,8 @@ def _serve(connection: Connection) -> None:
         try:
             told = pickle.loads(message)
             if isinstance(told, bytes):
-                desk, reply = Desk(told, desk), pickle.dumps(None)
+                desk = Desk(told, desk)
+                reply = pickle.dumps(None)
             else:
                 assert desk is not None
                 start = perf_counter()
@@ -435,7 +484,9 @@ def _serve(connection: Connection) -> None:
 
 
 def _hear(connection: Connection, incoming: SimpleQueue[bytes]) -> None:
-    """Take in what comes even while the worker is busy: neither side ever waits for the other to read."""
+    """Take in what comes even while the worker is busy: neither side ever waits for the other to
+    read.
+    """
     while True:
         try:
             incoming.put(connection.recv_bytes())

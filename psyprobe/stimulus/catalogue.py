@@ -16,7 +16,12 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.parameters import log_spaced
-from psyprobe.stimulus.specification import Specification, find_kind, level_of, specification_from_dict
+from psyprobe.stimulus.specification import (
+    Specification,
+    find_kind,
+    level_of,
+    specification_from_dict,
+)
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
 PAGES = {"experiments": "psyprobe.experiments"}
@@ -58,20 +63,34 @@ class StimulusSet:
         if not self.parts:
             return target.changed(**overrides)
         shared = {name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)}
-        others = (specification_from_dict(shared | part, own_files=True) for part in self.parts.values())
+        others = (
+            specification_from_dict(shared | part, own_files=True) for part in self.parts.values()
+        )
         return Sum(parts=(target, *others), names=tuple(self.parts)).changed(**overrides)
 
     def content(self) -> dict[str, Any]:
         """What makes the stimulus, as digests take it: no title, no path."""
-        content = {"kind": find_kind(self.kind, own_files=True).identity or self.kind, "parameters": self.parameters}
+        content = {
+            "kind": find_kind(self.kind, own_files=True).identity or self.kind,
+            "parameters": self.parameters,
+        }
         if not self.parts:
             return content
-        kinds = {name: find_kind(part["kind"], own_files=True).identity for name, part in self.parts.items()}
-        return content | {"parts": {n: p | ({"kind": kinds[n]} if kinds[n] else {}) for n, p in self.parts.items()}}
+        kinds = {
+            name: find_kind(part["kind"], own_files=True).identity
+            for name, part in self.parts.items()
+        }
+        return content | {
+            "parts": {
+                n: p | ({"kind": kinds[n]} if kinds[n] else {}) for n, p in self.parts.items()
+            }
+        }
 
 
 def catalogue_folder(name: str) -> Path:
-    """The folder of "stimuli" or "experiments": inside the installed package, or at the top of a checkout."""
+    """The folder of "stimuli" or "experiments": inside the installed package, or at the top of a
+    checkout.
+    """
     package = Path(__file__).resolve().parent.parent
     installed = package / "_catalogue" / name
     return installed if installed.is_dir() else package.parent / name
@@ -94,7 +113,9 @@ def catalogue_names(name: str) -> list[str]:
 
 
 def broken_packages(name: str) -> dict[str, str]:
-    """Entry points of installed packages whose pages cannot be used, each with the reason in one line."""
+    """Entry points of installed packages whose pages cannot be used, each with the reason in one
+    line.
+    """
     return _added(name)[1]
 
 
@@ -103,30 +124,38 @@ def _ours(name: str) -> dict[str, Path]:
 
 
 def _added(name: str) -> tuple[dict[str, Path], dict[str, str]]:
-    """Pages of installed packages by name, and what is wrong with a package; nothing of it is imported."""
+    """Pages of installed packages by name, and what is wrong with a package; nothing of it is
+    imported.
+    """
     pages: dict[str, Path] = {}
     broken = {}
     for point in entry_points(group=PAGES.get(name, "")):
         try:
             package = find_spec(point.module)
         except Exception as error:
-            package, why = None, f": {type(error).__name__}: {error}"
+            package = None
+            why = f": {type(error).__name__}: {error}"
         else:
             why = ""
         folders = [] if package is None else package.submodule_search_locations or []
         found = {path.stem: path for folder in folders for path in Path(folder).glob("*.toml")}
         taken = sorted(found.keys() & {*_ours(name), *pages})
         if taken:
-            broken[point.name] = f"{point.value} has a page {taken[0]!r}, and so has another; give it another name"
+            broken[point.name] = (
+                f"{point.value} has a page {taken[0]!r}, and so has another; give it another name"
+            )
         elif not found:
-            broken[point.name] = " ".join(f"{point.value} is no package that holds .toml pages{why}".split())
+            broken[point.name] = " ".join(
+                f"{point.value} is no package that holds .toml pages{why}".split()
+            )
         else:
             pages |= found
     return pages, broken
 
 
 def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str, Any]]:
-    """A page of a catalogue ("stimuli" or "experiments") by name, or one's own ``.toml`` file by path, with its path.
+    """A page of a catalogue ("stimuli" or "experiments") by name, or one's own ``.toml`` file by
+    path, with its path.
 
     Raises
     ------
@@ -175,14 +204,18 @@ def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSe
     _check_keys("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
         if key not in page:
-            raise InputError(f"{key!r} is missing; a stimulus file has title, source, kind, parameters")
+            raise InputError(
+                f"{key!r} is missing; a stimulus file has title, source, kind, parameters"
+            )
     result = StimulusSet(
         name=name,
         title=str(page["title"]),
         source=str(page.get("source", "")),
         kind=_kind(page["kind"], folder),
         parameters=dict(page["parameters"]),
-        levels={level: read_levels(level, values) for level, values in page.get("levels", {}).items()},
+        levels={
+            level: read_levels(level, values) for level, values in page.get("levels", {}).items()
+        },
         differences=tuple(page.get("differences", ())),
         parts={part: _part(part, values, folder) for part, values in page.get("parts", {}).items()},
     )
@@ -200,7 +233,9 @@ def _check_keys(what: str, page: Mapping[str, Any], known: tuple[str, ...]) -> N
 
 def _part(name: str, values: Any, folder: Path) -> dict[str, Any]:
     if not isinstance(values, Mapping) or "kind" not in values:
-        raise InputError(f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters")
+        raise InputError(
+            f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters"
+        )
     for key in values:
         if key in BACKGROUND:
             raise InputError(f"{key} of the part {name!r} is that of the target; leave it out")
@@ -214,7 +249,8 @@ def _kind(name: Any, folder: Path) -> str:
 
 
 def read_levels(name: str, page: Any) -> FloatArray:
-    """Levels of a parameter from a file: ``{from, to, n, scale}``, both ends included, or ``{values}``.
+    """Levels of a parameter from a file: ``{from, to, n, scale}``, both ends included, or
+    ``{values}``.
 
     ``scale`` is "log" (the default) or "linear".
 
@@ -228,7 +264,8 @@ def read_levels(name: str, page: Any) -> FloatArray:
     Raises
     ------
     InputError
-        If a number is missing or not finite, a value comes twice, or a log scale does not begin above 0.
+        If a number is missing or not finite, a value comes twice, or a log scale does not begin
+        above 0.
 
     Examples
     --------
@@ -236,7 +273,9 @@ def read_levels(name: str, page: Any) -> FloatArray:
     [0.01, 0.1, 1.0]
     """
     if not isinstance(page, Mapping):
-        raise InputError(f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}")
+        raise InputError(
+            f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}"
+        )
     _check_keys(f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values"))
     if "values" in page:
         values = _numbers(name, page["values"])
@@ -245,13 +284,17 @@ def read_levels(name: str, page: Any) -> FloatArray:
             if key not in page:
                 raise InputError(f"levels of {name} lack {key!r}; give from, to and n, or values")
         first, last = _numbers(name, [page["from"], page["to"]])
-        n, scale = page["n"], page.get("scale", "log")
+        n = page["n"]
+        scale = page.get("scale", "log")
         if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
             raise InputError(f"n of {name} is {n!r}; give a whole number from 1 to 10000")
         if scale not in ("log", "linear"):
             raise unknown_name("scale", str(scale), ("log", "linear"))
         if scale == "log" and not (first > 0 and last > 0):
-            raise InputError(f"levels of {name} from {first:g} to {last:g} have no log scale; both ends must be > 0")
+            raise InputError(
+                f"levels of {name} from {first:g} to {last:g} have no log scale; both ends must "
+                "be > 0"
+            )
         values = log_spaced(first, last, n) if scale == "log" else np.linspace(first, last, n)
     if len(np.unique(values)) != len(values):
         raise InputError(f"levels of {name} repeat a value")

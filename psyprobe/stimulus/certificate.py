@@ -1,9 +1,10 @@
 """The certificate of a stimulus: what was asked and what its pixels deliver, quantity by quantity.
 
-How far they may lie apart is one table, a column for each precision, with origins. float64 and float32 are 10 to 30
-times the error that a faithful drawing was measured to reach at 224 x 224 px, 60 pixels per degree and contrasts from
-0.001 to 1. The low-precision columns are what faithful encoding in that precision leaves at high contrast; where it
-leaves more, because the contrast is too low for its steps, the image fails, as it should.
+How far they may lie apart is one table, a column for each precision, with origins. float64 and
+float32 are 10 to 30 times the error that a faithful drawing was measured to reach at 224 x 224 px,
+60 pixels per degree and contrasts from 0.001 to 1. The low-precision columns are what faithful
+encoding in that precision leaves at high contrast; where it leaves more, because the contrast is
+too low for its steps, the image fails, as it should.
 """
 
 from __future__ import annotations
@@ -51,11 +52,19 @@ class Tolerance:
 
 
 def _read() -> dict[str, Tolerance]:
-    lines = files("psyprobe.stimulus").joinpath("data", "tolerances.csv").read_text(encoding="utf-8").splitlines()
+    lines = (
+        files("psyprobe.stimulus")
+        .joinpath("data", "tolerances.csv")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return {
         row["quantity"]: Tolerance(
-            row["error"] == "relative", row["unit"], tuple(float(row[name]) for name in PRECISIONS), row["origin"]
+            row["error"] == "relative",
+            row["unit"],
+            tuple(float(row[name]) for name in PRECISIONS),
+            row["origin"],
         )
         for row in rows
     }
@@ -64,8 +73,9 @@ def _read() -> dict[str, Tolerance]:
 #: By quantity.
 TOLERANCES = _read()
 
-#: Unit roundoff, half the spacing of numbers just above 1: what a fit to few cycles or a low contrast makes of it is
-#: allowed for. Not so in short formats, which are too coarse for low contrasts and should be told so.
+#: Unit roundoff, half the spacing of numbers just above 1: what a fit to few cycles or a low
+#: contrast makes of it is allowed for. Not so in short formats, which are too coarse for low
+#: contrasts and should be told so.
 _ROUNDOFF = (2.0**-53, 2.0**-24, 0.0, 0.0, 0.0)
 
 
@@ -114,7 +124,8 @@ def _column(precision: str) -> int:
 def precision_of(image: Array) -> str:
     """The column that an array belongs to, by its dtype.
 
-    Whole numbers of 16 bits and more are finer than float32 near mid-grey only at low contrast; they count as float16.
+    Whole numbers of 16 bits and more are finer than float32 near mid-grey only at low contrast;
+    they count as float16.
 
     Examples
     --------
@@ -128,8 +139,8 @@ def precision_of(image: Array) -> str:
     return "float16" if name == "uint16" else "float64"
 
 
-#: Standard errors of a fit to pixels with rounding errors that count as rounding still: errors are not quite
-#: independent from pixel to pixel, and the worst of thousands of images is looked at.
+#: Standard errors of a fit to pixels with rounding errors that count as rounding still: errors are
+#: not quite independent from pixel to pixel, and the worst of thousands of images is looked at.
 STANDARD_ERRORS = 30.0
 
 
@@ -171,7 +182,11 @@ class Row:
         """Error in units of the tolerance; 0 where there is none."""
         if self.error is None or self.tolerance is None:
             return 0.0
-        return abs(self.error) / self.tolerance if self.tolerance > 0 else float(abs(self.error) > 0) * np.inf
+        return (
+            abs(self.error) / self.tolerance
+            if self.tolerance > 0
+            else float(abs(self.error) > 0) * np.inf
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All fields with the error and the verdict."""
@@ -186,7 +201,8 @@ class Sheet:
     luminance: float
     #: Column of the tolerance table.
     precision: str
-    #: How many times more than those of sRGB the drive values round light that went through them; 0 if none did.
+    #: How many times more than those of sRGB the drive values round light that went through them; 0
+    #: if none did.
     shown: float = 0.0
     #: Whether to look for where a wave really lies.
     refined: bool = True
@@ -205,22 +221,36 @@ class Sheet:
         """A row whose tolerance is that of `key`, and `extra` in the unit of the error."""
         entry = TOLERANCES[key or quantity]
         asked = None if requested is None else float(requested)
-        allowed = None if asked is None else float(tolerance(key or quantity, self.precision) + extra)
+        allowed = (
+            None if asked is None else float(tolerance(key or quantity, self.precision) + extra)
+        )
         if allowed is not None and self.shown:
             allowed *= self.shown
         relative = entry.relative and asked != 0
-        self.rows.append(Row(quantity, entry.unit, asked, float(delivered), allowed, relative, estimator))
+        self.rows.append(
+            Row(quantity, entry.unit, asked, float(delivered), allowed, relative, estimator)
+        )
 
     def add_contrast(
-        self, quantity: str, requested: float, delivered: float, estimator: str, *, extra: float, key: str = "contrast"
+        self,
+        quantity: str,
+        requested: float,
+        delivered: float,
+        estimator: str,
+        *,
+        extra: float,
+        key: str = "contrast",
     ) -> None:
         """As `add`; what was shown may be off by what float32 drive leaves of a low contrast."""
         if self.shown:
-            key, extra = "shown contrast", extra + 1e-7 / abs(requested)
+            key = "shown contrast"
+            extra = extra + 1e-7 / abs(requested)
         self.add(quantity, requested, delivered, estimator, key=key, extra=extra)
 
     def noise(self, contrast: float, phase_error: float = 0.0) -> float:
-        """Rounding error of a pixel, cd/m²; `phase_error` counts the radians by which phases reach in the field."""
+        """Rounding error of a pixel, cd/m²; `phase_error` counts the radians by which phases reach
+        in the field.
+        """
         return roundoff(self.precision) * self.luminance * (2 + contrast * (2 + phase_error))
 
 
@@ -228,7 +258,8 @@ class Sheet:
 class Certificate:
     """Requested against delivered, quantity by quantity.
 
-    Of a batch each row tells the image that is furthest from what was asked, measured in tolerances.
+    Of a batch each row tells the image that is furthest from what was asked, measured in
+    tolerances.
 
     Examples
     --------
@@ -284,8 +315,15 @@ class Certificate:
 
     def __repr__(self) -> str:
         images = "1 image" if self.images == 1 else f"{self.images} images, the worst of each row"
-        verdict = "passed" if self.passed else f"FAILED in {', '.join(row.quantity for row in self.failures)}"
-        return f"Certificate of {self.stimulus} ({images}, {self.precision}): {verdict}\n{format_rows(self.rows)}"
+        verdict = (
+            "passed"
+            if self.passed
+            else f"FAILED in {', '.join(row.quantity for row in self.failures)}"
+        )
+        return (
+            f"Certificate of {self.stimulus} ({images}, {self.precision}): "
+            f"{verdict}\n{format_rows(self.rows)}"
+        )
 
 
 def format_rows(rows: Iterable[Row]) -> str:
@@ -312,13 +350,20 @@ def format_rows(rows: Iterable[Row]) -> str:
                 "" if row.image is None else str(row.image),
             ]
         )
-    columns = [column for column in zip(*cells, strict=True) if column[0] != "image" or any(column[1:])]
+    columns = [
+        column for column in zip(*cells, strict=True) if column[0] != "image" or any(column[1:])
+    ]
     widths = [max(1, *map(len, column)) for column in columns]
     lines = [
-        [f"{cell:{'<' if column[0] in ('', 'quantity', 'estimator') else '>'}{width}}" for cell in column]
+        [
+            f"{cell:{'<' if column[0] in ('', 'quantity', 'estimator') else '>'}{width}}"
+            for cell in column
+        ]
         for column, width in zip(columns, widths, strict=True)
     ]
-    return "\n".join(f"{mark} {'  '.join(rest)}".rstrip() for mark, *rest in zip(*lines, strict=True))
+    return "\n".join(
+        f"{mark} {'  '.join(rest)}".rstrip() for mark, *rest in zip(*lines, strict=True)
+    )
 
 
 #: Share of its tolerance below which an error is rounding.
@@ -326,7 +371,9 @@ _ROUNDING = 0.02
 
 
 def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Of each quantity the row that is furthest from what was asked; where rounding alone is, the first."""
+    """Of each quantity the row that is furthest from what was asked; where rounding alone is, the
+    first.
+    """
     worst: dict[str, Row] = {}
     for row in rows:
         kept = worst.get(row.quantity)
@@ -336,7 +383,9 @@ def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _badness(row: Row) -> tuple[float, float]:
-    """What rows are compared by: rounding alone, which differs between machines, makes no image worse than another."""
+    """What rows are compared by: rounding alone, which differs between machines, makes no image
+    worse than another.
+    """
     rounding = row.tolerance is not None and row.severity < _ROUNDING
     return (0.0, 0.0) if rounding else (row.severity, abs(row.error or 0.0))
 
@@ -354,7 +403,8 @@ class Planes:
     pattern: Float64
     #: Luminance (of the named observer, L + M, if the image has colour), cd/m².
     light: Float64
-    #: lms, background: LMS, shape (3, H, W), and that of the background, (3, 1, 1), if this states its chromaticity.
+    #: lms, background: LMS, shape (3, H, W), and that of the background, (3, 1, 1), if this states
+    #: its chromaticity.
     lms: Float64 | None = None
     background: Float64 | None = None
 
@@ -379,11 +429,14 @@ def planes_of(image: Float64, space: str, spec: Any, display: Display | None) ->
     direction = getattr(spec, "direction", "achromatic")
     if space == "luminance":
         if direction != "achromatic" or getattr(spec, "chromatic", False):
-            raise InputError(f"{spec!r} has colour, and a luminance image has none: give lms or rgb")
+            raise InputError(
+                f"{spec!r} has colour, and a luminance image has none: give lms or rgb"
+            )
         return Planes(image, image)
     lms = to_lms(image, space, spec, display)
     background = cone_observer(spec.observer).from_xyz @ white_xyz(spec.white)
-    planes, along = np.moveaxis(lms, -1, 0), direction_vector(direction, background) / 3
+    planes = np.moveaxis(lms, -1, 0)
+    along = direction_vector(direction, background) / 3
     pattern = np.einsum("k,kij->ij", along / background, planes)
     pattern += spec.luminance * (1 - along.sum())
     light = planes[0] + planes[1]
@@ -399,12 +452,20 @@ def to_lms(image: Float64, space: str, spec: Specification, display: Display | N
     return np.asarray(image @ (cone_observer(observer_of(spec)).from_xyz @ rgb_to_xyz).T)
 
 
-def luminance_of(image: Array, space: str, spec: Specification, display: Display | None = None) -> Array:
+def luminance_of(
+    image: Array, space: str, spec: Specification, display: Display | None = None
+) -> Array:
     """CIE 1931 luminance, of numpy arrays and torch tensors."""
     if space == "luminance":
         return image
-    weights = (display or Display()).rgb_to_xyz if space == "rgb" else cone_observer(observer_of(spec)).to_xyz
-    return image @ array_namespace(image).asarray(weights[1], dtype=image.dtype, device=image.device)
+    weights = (
+        (display or Display()).rgb_to_xyz
+        if space == "rgb"
+        else cone_observer(observer_of(spec)).to_xyz
+    )
+    return image @ array_namespace(image).asarray(
+        weights[1], dtype=image.dtype, device=image.device
+    )
 
 
 def certify(
@@ -423,7 +484,8 @@ def certify(
     pixels : array, shape (..., H, W) or (..., H, W, 3)
         In the units of `space`; leading dimensions as the batch of the specification.
     space : {"luminance", "lms", "rgb"}
-        cd/m²; LMS of the specification's observer; or linear RGB light in cd/m² (of sRGB primaries without a display).
+        cd/m²; LMS of the specification's observer; or linear RGB light in cd/m² (of sRGB primaries
+        without a display).
     spec : Specification
         What was asked.
     precision : str, optional
@@ -431,7 +493,8 @@ def certify(
     display : Display, optional
         As in `Stimulus.measure`.
     decoded : bool
-        Whether drive values made this light: then it is in gamut, and the display only tells its primaries.
+        Whether drive values made this light: then it is in gamut, and the display only tells its
+        primaries.
     """
     precision = precision or precision_of(pixels)
     rows = image_rows(pixels, space, spec, precision, display)
@@ -457,23 +520,29 @@ def image_rows(
     pixels, space, spec, precision, display
         As in `certify`.
     shown, refined
-        As in `Sheet`. What was shown is measured in levels and contrasts only: the rest was known before.
+        As in `Sheet`. What was shown is measured in levels and contrasts only: the rest was known
+        before.
     """
     images = to_float64(pixels)
     one = (*spec.extent, *(() if space == "luminance" else (3,)))
     axes = len(one)
     if images.shape[-axes:] != one:
         wanted = (*spec.batch, *one)
-        raise InputError(f"the image has shape {images.shape}; {spec!r} in {space} has shape {wanted}")
+        raise InputError(
+            f"the image has shape {images.shape}; {spec!r} in {space} has shape {wanted}"
+        )
     if images.shape[:-axes] != spec.batch:
-        raise InputError(f"{images.shape[:-axes]} images do not go with {spec.batch} specifications")
+        raise InputError(
+            f"{images.shape[:-axes]} images do not go with {spec.batch} specifications"
+        )
     flat = images.reshape(-1, *images.shape[-axes:])
     if not (flat.max(axis=tuple(range(1, flat.ndim))) > 0).all():
         raise InputError(f"the image is black; {spec!r} has light everywhere")
     rows: list[Row] = []
     for index, (image, single) in enumerate(zip(flat, spec.singles(), strict=True)):
         sheet = Sheet(single.luminance, precision, shown, refined and not shown)
-        # What is far from what was asked may have no mean to divide by: its quantities are infinite, and fail.
+        # What is far from what was asked may have no mean to divide by: its quantities are
+        # infinite, and fail.
         with np.errstate(divide="ignore", invalid="ignore"):
             found = single.rows(image, space, sheet, display)
         rows += found if len(flat) == 1 else [replace(row, image=index) for row in found]
@@ -484,7 +553,9 @@ def image_rows(
 _SHOWN = ("background", "mean luminance", "contrast", "rms contrast")
 
 
-def _display_rows(pixels: Array, space: str, spec: Specification, display: Display) -> tuple[Row, ...]:
+def _display_rows(
+    pixels: Array, space: str, spec: Specification, display: Display
+) -> tuple[Row, ...]:
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)
     light, seen, (low, high) = shown_light(pixels, space, observer, display)
@@ -492,7 +563,9 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
     return (*gamut_rows(display, gamut.values, gamut.outside, gamut.margin), *shown_rows(shown))
 
 
-def shown_light(pixels: Array, space: str, observer: str, display: Display) -> tuple[Float64, str, tuple[float, float]]:
+def shown_light(
+    pixels: Array, space: str, observer: str, display: Display
+) -> tuple[Float64, str, tuple[float, float]]:
     """Light that a display shows of pixels, its space, and the smallest and the largest drive."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance" and not display.by_gun
@@ -500,7 +573,8 @@ def shown_light(pixels: Array, space: str, observer: str, display: Display) -> t
     light = np.asarray(display.decode(values))
     if space == "luminance" and not grey:
         # Guns that differ show a grey of their own white.
-        light, grey = light @ display.rgb_to_xyz[1], True
+        light = light @ display.rgb_to_xyz[1]
+        grey = True
     return light, "luminance" if grey else "rgb", (float(values.min()), float(values.max()))
 
 
@@ -509,7 +583,15 @@ def gamut_rows(display: Display, values: int, outside: int, margin: float) -> li
     counted = f"count of {values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
     return [
         Row("values outside gamut", "", 0.0, float(outside), 0.0, False, counted),
-        Row("gamut margin", "", None, margin, None, False, "distance to the nearer limit over the range"),
+        Row(
+            "gamut margin",
+            "",
+            None,
+            margin,
+            None,
+            False,
+            "distance to the nearer limit over the range",
+        ),
     ]
 
 
@@ -524,7 +606,9 @@ def shown_rows(rows: Iterable[Row]) -> list[Row]:
 
 
 def strain(display: Display, low: float, high: float) -> float:
-    """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at least 1."""
+    """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at
+    least 1.
+    """
     if display.by_gun:
         return max(strain(gun, low, high) for gun in display.guns)
     drive = np.linspace(max(low, 1e-3), max(high, 2e-3), 513)

@@ -1,8 +1,9 @@
 """Clips: stimuli in time, whose frames are still stimuli, drawn a few at a time.
 
-Frame k of T is shown at ``t_k = (k - (T - 1)/2) / fps`` seconds and held for 1/fps; the course of contrast has its peak
-in the middle of the clip. Each frame is a stimulus of a still kind with a contrast and a phase of its own: colour,
-precision and gamut are those of stills, and no more frames than `Clip.chunks` gives at a time are ever in memory.
+Frame k of T is shown at ``t_k = (k - (T - 1)/2) / fps`` seconds and held for 1/fps; the course of
+contrast has its peak in the middle of the clip. Each frame is a stimulus of a still kind with a
+contrast and a phase of its own: colour, precision and gamut are those of stills, and no more frames
+than `Clip.chunks` gives at a time are ever in memory.
 
 What holding a frame does to its contrast, a factor of ``sinc(f/fps)``, is not drawn.
 """
@@ -40,7 +41,8 @@ from psyprobe.stimulus.specification import Specification, Stimulus, stimulus_ki
 #: Pixels of a chunk: 8 frames of 224 x 224 px.
 _CHUNK = 8 * 224 * 224
 _MOST_FRAMES = 1_000_000
-#: A cycle more or less than a whole number of them from which a clip's mean and spectrum move, cycles.
+#: A cycle more or less than a whole number of them from which a clip's mean and spectrum move,
+#: cycles.
 _WHOLE = 1e-6
 
 
@@ -66,7 +68,10 @@ class Clip(Specification):
             value = number(name, getattr(self, name), unit)
             if np.ndim(value) or not 0 < value <= _MOST_FRAMES or (name == "frames" and value % 1):
                 whole = "a whole number" if name == "frames" else "a number above 0"
-                raise InputError(f"{name} is {getattr(self, name)!r} {unit}; give {whole}, at most {_MOST_FRAMES:,}")
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r} {unit}; give {whole}, at most "
+                    f"{_MOST_FRAMES:,}"
+                )
         object.__setattr__(self, "fps", float(self.fps))
         object.__setattr__(self, "frames", int(self.frames))
         super().__post_init__()
@@ -87,7 +92,9 @@ class Clip(Specification):
         return (np.arange(self.frames) - (self.frames - 1) / 2) / self.fps
 
     def stills(self, start: int, stop: int) -> Specification:
-        """The frames from `start` on and before `stop` as still stimuli, a last axis of the batch."""
+        """The frames from `start` on and before `stop` as still stimuli, a last axis of the
+        batch.
+        """
         raise NotImplementedError
 
     def picture(self) -> Specification:
@@ -127,7 +134,8 @@ class Clip(Specification):
             yield self.stills(start, min(start + each, self.frames)).draw(dtype=dtype)
 
     def measure(self, display: Display | None = None) -> Certificate:
-        """The certificate of the clip as it is drawn, chunk by chunk; `display` as in `Stimulus.measure`.
+        """The certificate of the clip as it is drawn, chunk by chunk; `display` as in
+        `Stimulus.measure`.
 
         Examples
         --------
@@ -151,11 +159,14 @@ class Clip(Specification):
             return rows
         gamuts = [display.gamut(chunk) for chunk in self.chunks()]
         lows, highs = zip(*(driven for _, _, driven in self._shown(display)), strict=True)
-        again = Sheet(self.luminance, "float32", strain(display, min(lows), max(highs)), refined=False)
+        again = Sheet(
+            self.luminance, "float32", strain(display, min(lows), max(highs)), refined=False
+        )
         _, space, _ = next(self._shown(display))
         shown = (frame for light, _, _ in self._shown(display) for frame in light)
-        outside, margin = sum(each.outside for each in gamuts), min(each.margin for each in gamuts)
-        rows += gamut_rows(display, sum(each.values for each in gamuts), outside, margin)
+        outside = sum(gamut.outside for gamut in gamuts)
+        margin = min(gamut.margin for gamut in gamuts)
+        rows += gamut_rows(display, sum(gamut.values for gamut in gamuts), outside, margin)
         return rows + shown_rows(self.rows_of(shown, space, again, display))
 
     def _shown(self, display: Display) -> Iterator[tuple[Float64, str, tuple[float, float]]]:
@@ -170,7 +181,9 @@ class Clip(Specification):
         """The rows of a certificate of a whole clip, shape (T, H, W) or (T, H, W, 3)."""
         return self.rows_of((image[k] for k in range(self.frames)), space, sheet, display)
 
-    def rows_of(self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+    def rows_of(
+        self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None
+    ) -> list[Row]:
         """The rows of a certificate of one clip from its frames one after the other."""
         raise NotImplementedError
 
@@ -183,7 +196,8 @@ class Clip(Specification):
 @stimulus_kind("uniform_clip")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class UniformClip(Clip, Uniform):
-    """A uniform field all the time: what clips are told apart from; parameters as in `psyprobe.uniform`.
+    """A uniform field all the time: what clips are told apart from; parameters as in
+    `psyprobe.uniform`.
 
     Examples
     --------
@@ -193,14 +207,22 @@ class UniformClip(Clip, Uniform):
 
     def stills(self, start: int, stop: int) -> Uniform:
         """As of any clip: the field, as often."""
-        luminance = np.broadcast_to(np.asarray(self.luminance)[..., None], (*self.batch, stop - start))
+        luminance = np.broadcast_to(
+            np.asarray(self.luminance)[..., None], (*self.batch, stop - start)
+        )
         still = Uniform(luminance=luminance, ppd=self.ppd, size=self.size)
         return replace(still, chromatic=self.chromatic, white=self.white, observer=self.observer)
 
-    def rows_of(self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+    def rows_of(
+        self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None
+    ) -> list[Row]:
         """One level everywhere and all the time."""
         still = next(self.stills(0, 1).singles())
-        return list(worst_of(row for frame in frames for row in still.rows(frame, space, _like(sheet), display)))
+        return list(
+            worst_of(
+                row for frame in frames for row in still.rows(frame, space, _like(sheet), display)
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -208,7 +230,8 @@ class TemporalModulation(Clip, Modulation):
     """A pattern whose contrast goes as a cosine in time, or that moves."""
 
     temporal_frequency: Any = parameter("Hz", "Temporal frequency", low=0)
-    #: Standard deviation of a Gaussian in time about the middle of the clip; 0: the contrast is held throughout.
+    #: Standard deviation of a Gaussian in time about the middle of the clip; 0: the contrast is
+    #: held throughout.
     temporal_sigma: Any = parameter("s", "Duration", default=0.0, low=0)
 
     contrast_kind: ClassVar[str | None] = "michelson"
@@ -217,12 +240,16 @@ class TemporalModulation(Clip, Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        wrong = np.asarray(self.temporal_frequency)[np.asarray(self.temporal_frequency) >= self.fps / 2]
+        wrong = np.asarray(self.temporal_frequency)[
+            np.asarray(self.temporal_frequency) >= self.fps / 2
+        ]
         if wrong.size:
             seen = wrong.flat[0] % self.fps
             raise InputError(
-                f"temporal_frequency is {wrong.flat[0]:g} Hz; {self.fps:g} frames a second show less than "
-                f"{self.fps / 2:g} Hz (Nyquist), and this would be seen as {min(seen, self.fps - seen):g} Hz; lower it "
+                f"temporal_frequency is {wrong.flat[0]:g} Hz; {self.fps:g} frames a second show "
+                "less than "
+                f"{self.fps / 2:g} Hz (Nyquist), and this would be seen as "
+                f"{min(seen, self.fps - seen):g} Hz; lower it "
                 "or raise fps"
             )
         _ = self.still
@@ -244,13 +271,16 @@ class TemporalModulation(Clip, Modulation):
 
     def reference(self) -> Specification:
         """The uniform clip of the same length."""
-        field = UniformClip(luminance=self.luminance, ppd=self.ppd, size=self.size, fps=self.fps, frames=self.frames)
+        field = UniformClip(
+            luminance=self.luminance, ppd=self.ppd, size=self.size, fps=self.fps, frames=self.frames
+        )
         if not self.in_colour:
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
     def cautions(self) -> tuple[str, ...]:
-        """Where the clip does not hold a whole number of cycles, or too few under its Gaussian window.
+        """Where the clip does not hold a whole number of cycles, or too few under its Gaussian
+        window.
 
         Examples
         --------
@@ -259,37 +289,56 @@ class TemporalModulation(Clip, Modulation):
         ('temporal_frequency 3 Hz makes no whole number of cycles in 0.5 s: the spectrum smears by 2 Hz and the mean
         moves; lengthen the clip, or give it temporal_sigma, 2 / temporal_frequency s or more',)
         """
-        frequency, sigma = np.broadcast_arrays(self.temporal_frequency, np.asarray(self.temporal_sigma, dtype=float))
+        frequency, sigma = np.broadcast_arrays(
+            self.temporal_frequency, np.asarray(self.temporal_sigma, dtype=float)
+        )
         cycles = frequency * self.duration
         told = []
         broken = (sigma == 0) & (np.abs(cycles - np.round(cycles)) > _WHOLE)
         if broken.any():
             told.append(
-                f"temporal_frequency {_listed(frequency[broken])} Hz makes no whole number of cycles in "
-                f"{self.duration:.4g} s: the spectrum smears by {1 / self.duration:.3g} Hz and the mean moves; "
+                f"temporal_frequency {_listed(frequency[broken])} Hz makes no whole number of "
+                "cycles in "
+                f"{self.duration:.4g} s: the spectrum smears by {1 / self.duration:.3g} Hz and "
+                "the mean moves; "
                 "lengthen the clip, or give it temporal_sigma, 2 / temporal_frequency s or more"
             )
         short = (sigma > 0) & (frequency > 0) & (sigma * frequency < 2 - _WHOLE)
         if short.any():
             told.append(
-                f"temporal_frequency {_listed(frequency[short])} Hz has fewer than two cycles in temporal_sigma "
-                f"{_listed(sigma[short])} s, which smears its spectrum; make it 2 / temporal_frequency s or more"
+                f"temporal_frequency {_listed(frequency[short])} Hz has fewer than two cycles "
+                "in temporal_sigma "
+                f"{_listed(sigma[short])} s, which smears its spectrum; make it 2 / "
+                "temporal_frequency s or more"
             )
         return tuple(told)
 
-    def rows_of(self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None) -> list[Row]:
-        """Course of contrast in time, by least squares on each frame and then on all of them; place by one frame."""
+    def rows_of(
+        self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None
+    ) -> list[Row]:
+        """Course of contrast in time, by least squares on each frame and then on all of them; place
+        by one frame.
+        """
         patterns = self.patterns()
-        filled, gain = bool(np.ptp(patterns) == 0), 1.0
+        filled = bool(np.ptp(patterns) == 0)
+        gain = 1.0
         wave = 1.0 if self.moves else np.cos(2 * np.pi * self.cycles(0, self.frames))
-        strongest, rows = int(np.argmax(np.abs(self.window(0, self.frames) * wave))), []
+        strongest = int(np.argmax(np.abs(self.window(0, self.frames) * wave)))
+        rows = []
         found = []
         for k, frame in enumerate(frames):
             planes = planes_of(frame, space, self, display)
             image = planes.pattern
             if filled:
                 # What covers the whole field cannot be told from its background within a frame.
-                found.append([planes.light.mean(), image.std(), self.luminance, image.mean() - self.luminance])
+                found.append(
+                    [
+                        planes.light.mean(),
+                        image.std(),
+                        self.luminance,
+                        image.mean() - self.luminance,
+                    ]
+                )
             else:
                 fit = fit_patterns(image, patterns)
                 found.append([planes.light.mean(), fit.residual, fit.background, *fit.coefficients])
@@ -298,11 +347,19 @@ class TemporalModulation(Clip, Modulation):
                 still = next(self.stills(k, k + 1).singles())
                 rows = still.rows(frame, space, _like(sheet), display)
         means, left, background, *amplitudes = np.array(found).T
-        level, noise = self.luminance, sheet.noise(self.contrast, 2 * np.pi * self.temporal_frequency * self.duration)
+        level = self.luminance
+        noise = sheet.noise(self.contrast, 2 * np.pi * self.temporal_frequency * self.duration)
         asked = self._asked() @ patterns.mean(axis=(1, 2))
         depth = self.contrast * self.luminance_share
-        sheet.add("mean luminance", level * (1 + depth * asked.mean()), means.mean(), "mean over pixels and frames")
-        sheet.add("background", level, background.mean(), "least squares on each frame, mean over frames")
+        sheet.add(
+            "mean luminance",
+            level * (1 + depth * asked.mean()),
+            means.mean(),
+            "mean over pixels and frames",
+        )
+        sheet.add(
+            "background", level, background.mean(), "least squares on each frame, mean over frames"
+        )
         how = "RMS that no pattern explains, worst frame"
         sheet.add("distortion", 0.0, left.max() / level, how, extra=2 * noise / level)
         # Pixels of a flat pattern round alike.
@@ -312,21 +369,40 @@ class TemporalModulation(Clip, Modulation):
         return sheet.rows + [row for row in rows if row.quantity not in told]
 
     def patterns(self) -> Float64:
-        """Patterns of unit amplitude of which each frame is a sum, drawn for measuring, shape (K, H, W)."""
+        """Patterns of unit amplitude of which each frame is a sum, drawn for measuring, shape (K,
+        H, W).
+        """
         raise NotImplementedError
 
     def _course_rows(self, sheet: Sheet, found: Complex, error: float) -> None:
-        """Rows of the amplitudes of all frames over the background, whose rounding errors are below `error`."""
+        """Rows of the amplitudes of all frames over the background, whose rounding errors are below
+        `error`.
+        """
         if self.contrast == 0:
-            sheet.add("temporal distortion", 0.0, float(np.abs(found).max()), "largest amplitude", extra=error)
+            sheet.add(
+                "temporal distortion",
+                0.0,
+                float(np.abs(found).max()),
+                "largest amplitude",
+                extra=error,
+            )
             return
-        asked = {"amplitude": self.contrast, "frequency": self.temporal_frequency, "sigma": self.temporal_sigma}
-        fit, how = fit_course(found, self.times, moves=self.moves, **asked), "least squares on the amplitudes of frames"
+        asked = {
+            "amplitude": self.contrast,
+            "frequency": self.temporal_frequency,
+            "sigma": self.temporal_sigma,
+        }
+        fit = fit_course(found, self.times, moves=self.moves, **asked)
+        how = "least squares on the amplitudes of frames"
         gain = {name: error * each for name, each in fit.gain.items()}
-        sheet.add_contrast("contrast", self.contrast, fit.amplitude, how, extra=gain["amplitude"] / self.contrast)
+        sheet.add_contrast(
+            "contrast", self.contrast, fit.amplitude, how, extra=gain["amplitude"] / self.contrast
+        )
         if "frequency" in gain:
             extra = gain["frequency"] / (self.temporal_frequency or 1.0)
-            sheet.add("temporal frequency", self.temporal_frequency, fit.frequency, how, extra=extra)
+            sheet.add(
+                "temporal frequency", self.temporal_frequency, fit.frequency, how, extra=extra
+            )
             sheet.add("temporal phase", 0.0, fit.phase, how, extra=gain["phase"])
         if self.temporal_sigma:
             extra = gain["sigma"] / self.temporal_sigma
@@ -341,9 +417,13 @@ class TemporalModulation(Clip, Modulation):
         return np.stack([wanted.real, -wanted.imag][: len(self.patterns())], axis=1)
 
     def _turned(self, amplitudes: FloatArray) -> Complex:
-        """Amplitudes of the patterns, (K, T), as one complex number a frame whose phase is that of the course."""
+        """Amplitudes of the patterns, (K, T), as one complex number a frame whose phase is that of
+        the course.
+        """
         quadrature = amplitudes[1] if len(amplitudes) > 1 else 0.0
-        return np.asarray((amplitudes[0] - 1j * quadrature) / self._spatial_phase, dtype=np.complex128)
+        return np.asarray(
+            (amplitudes[0] - 1j * quadrature) / self._spatial_phase, dtype=np.complex128
+        )
 
     @property
     def _spatial_phase(self) -> complex:
@@ -356,4 +436,8 @@ def _like(sheet: Sheet) -> Sheet:
 
 def _listed(values: FloatArray) -> str:
     some = np.unique(values)
-    return ", ".join(f"{value:.4g}" for value in some) if some.size <= 6 else f"{some[0]:.4g} to {some[-1]:.4g}"
+    return (
+        ", ".join(f"{value:.4g}" for value in some)
+        if some.size <= 6
+        else f"{some[0]:.4g} to {some[-1]:.4g}"
+    )

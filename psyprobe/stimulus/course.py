@@ -1,8 +1,8 @@
 """How the amplitude of a pattern goes in time, fitted to what was found in each frame of a clip.
 
-As in `psyprobe.stimulus.estimate`, nothing here knows how clips are drawn. The amplitude of a moving wave is
-``A w(t) exp(i (phase - 2 pi f t))``, that of one whose contrast reverses ``A w(t) cos(2 pi f t + phase)``, with
-``w = exp(-t² / (2 sigma²))``, or 1 for a sigma of 0.
+As in `psyprobe.stimulus.estimate`, nothing here knows how clips are drawn. The amplitude of a
+moving wave is ``A w(t) exp(i (phase - 2 pi f t))``, that of one whose contrast reverses ``A w(t)
+cos(2 pi f t + phase)``, with ``w = exp(-t² / (2 sigma²))``, or 1 for a sigma of 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _SLOWEST = 0.25
 #: Parameters of a course, in their order.
 _NAMES = ("amplitude", "frequency", "phase", "sigma")
 #: Of the fit, and lengths of a step that are tried.
-_MOST_STEPS, _HALVES = 60, 0.5 ** np.arange(12)
+_MOST_STEPS = 60
+_HALVES = 0.5 ** np.arange(12)
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,20 @@ class CourseFit:
     sigma: float
     #: Root mean square of what is left, in the unit of what was fitted.
     residual: float
-    #: Largest error where each frame is off by at most 1, of what could be fitted: "amplitude", "frequency", "phase",
-    #: "sigma". Rounding is alike in frames that are alike, and does not average out.
+    #: Largest error where each frame is off by at most 1, of what could be fitted: "amplitude",
+    #: "frequency", "phase", "sigma". Rounding is alike in frames that are alike, and does not
+    #: average out.
     gain: Mapping[str, float]
 
 
 def course(
-    times: FloatArray, amplitude: float, frequency: float, phase: float, sigma: float, *, moves: bool
+    times: FloatArray,
+    amplitude: float,
+    frequency: float,
+    phase: float,
+    sigma: float,
+    *,
+    moves: bool,
 ) -> Complex:
     """The amplitude at some times, s; `phase` in radians, others as in `CourseFit`.
 
@@ -63,20 +71,27 @@ def course(
 
 
 def fit_course(
-    found: Complex, times: FloatArray, *, amplitude: float, frequency: float, sigma: float, moves: bool
+    found: Complex,
+    times: FloatArray,
+    *,
+    amplitude: float,
+    frequency: float,
+    sigma: float,
+    moves: bool,
 ) -> CourseFit:
     """Least squares on amplitude, frequency, phase and, where there is a window, its width.
 
     Parameters
     ----------
     found : ndarray of complex, shape (T,)
-        Amplitude of the pattern in each frame; of a contrast that reverses the imaginary part should be 0.
+        Amplitude of the pattern in each frame; of a contrast that reverses the imaginary part
+        should be 0.
     times : ndarray, shape (T,)
         Of the frames, s.
     amplitude, frequency, sigma : float
-        Where to start. From the peak of the spectrum it is tried, too, and what explains more is taken. A contrast that
-        reverses by less than a quarter of a cycle has nothing to tell frequency and phase by, which are held; a sigma
-        of 0 stands for no window.
+        Where to start. From the peak of the spectrum it is tried, too, and what explains more is
+        taken. A contrast that reverses by less than a quarter of a cycle has nothing to tell
+        frequency and phase by, which are held; a sigma of 0 stands for no window.
     moves : bool
         Whether the pattern moves.
 
@@ -97,12 +112,17 @@ def fit_course(
         bins = np.fft.fftfreq(len(spectrum), times[1] - times[0])
         peak = float(bins[np.argmax(spectrum)])
         starts.append(np.array([amplitude, -peak if moves else abs(peak), 0.0, sigma]))
-    best = min((_descended(start, fitted, found, times, moves) for start in starts), key=lambda each: each[1])
+    best = min(
+        (_descended(start, fitted, found, times, moves) for start in starts),
+        key=lambda each: each[1],
+    )
     size, speed, turned, width = (float(value) for value in best[0])
     if speed < 0 and not moves:
-        speed, turned = -speed, -turned
+        speed = -speed
+        turned = -turned
     if size < 0:
-        size, turned = -size, turned + np.pi
+        size = -size
+        turned = turned + np.pi
     rows, scale = _scaled(_slopes(times, best[0], moves=moves)[:, fitted])
     errors = np.abs(np.linalg.pinv(rows)).sum(axis=1) / scale
     gain = {_NAMES[which]: float(error) for which, error in zip(fitted, errors, strict=True)}
@@ -122,7 +142,8 @@ def _slopes(times: FloatArray, values: FloatArray, *, moves: bool) -> Complex:
     """How a course changes with each of its parameters, shape (T, 4)."""
     amplitude, frequency, phase, sigma = (float(value) for value in values)
     unit = course(times, 1.0, frequency, phase, sigma, moves=moves)
-    # A quarter of a cycle on a wave is its slope; of one that moves time and phase have opposite signs.
+    # A quarter of a cycle on a wave is its slope; of one that moves time and phase have opposite
+    # signs.
     ahead = amplitude * course(times, 1.0, frequency, phase + np.pi / 2, sigma, moves=moves)
     by_time = 2 * np.pi * times * (-1 if moves else 1) * ahead
     by_sigma = amplitude * unit * times**2 / sigma**3 if sigma else np.zeros_like(unit)
@@ -140,7 +161,9 @@ def _scaled(slopes: Complex) -> tuple[FloatArray, FloatArray]:
 def _descended(
     start: FloatArray, fitted: list[int], found: Complex, times: FloatArray, moves: bool
 ) -> tuple[FloatArray, float]:
-    """Gauss-Newton steps, halved while they lead uphill; the parameters and the sum of squares that they leave."""
+    """Gauss-Newton steps, halved while they lead uphill; the parameters and the sum of squares that
+    they leave.
+    """
 
     def left(values: FloatArray) -> Complex:
         return found - course(times, *(float(value) for value in values), moves=moves)
@@ -161,5 +184,6 @@ def _descended(
                 break
         else:
             break
-        values, cost = tried, now
+        values = tried
+        cost = now
     return values, cost

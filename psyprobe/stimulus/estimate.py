@@ -1,13 +1,15 @@
 """Estimators: what an image holds, measured from its pixels.
 
-Nothing here knows how psyprobe draws, so that a fault in the drawing cannot hide itself. Each estimator is the one
-that reaches the rounding error of the pixels: amplitudes are fitted by least squares (the largest and smallest sample
-of a sine miss its peaks by up to 41 %), frequencies by Gauss-Newton (the peak of a Fourier transform lies up to half a
-bin off; `psyprobe.stimulus.sines`), bands by Fourier sums.
+Nothing here knows how psyprobe draws, so that a fault in the drawing cannot hide itself. Each
+estimator is the one that reaches the rounding error of the pixels: amplitudes are fitted by least
+squares (the largest and smallest sample of a sine miss its peaks by up to 41 %), frequencies by
+Gauss-Newton (the peak of a Fourier transform lies up to half a bin off; `psyprobe.stimulus.sines`),
+bands by Fourier sums.
 
-Images are `(..., H, W)`; leading dimensions are a batch. Pixel centres lie at ``(i - (N - 1) / 2) / ppd`` degrees,
-x to the right and y up; `ppd` is pixels per degree, and the unit of a fit that of the image: luminance, or any linear
-quantity. Torch tensors are taken too, and measured as float64 on the CPU.
+Images are `(..., H, W)`; leading dimensions are a batch. Pixel centres lie at ``(i - (N - 1) / 2) /
+ppd`` degrees, x to the right and y up; `ppd` is pixels per degree, and the unit of a fit that of
+the image: luminance, or any linear quantity. Torch tensors are taken too, and measured as float64
+on the CPU.
 """
 
 from __future__ import annotations
@@ -46,15 +48,21 @@ def to_float64(image: Array) -> Float64:
         image = image.detach().cpu().double().numpy()
     pixels: Float64 = np.asarray(image, dtype=np.float64)
     if pixels.ndim < 2:
-        raise InputError(f"an image needs two dimensions (H, W), not {pixels.ndim}: its shape is {pixels.shape}")
+        raise InputError(
+            f"an image needs two dimensions (H, W), not {pixels.ndim}: its shape is {pixels.shape}"
+        )
     if not np.isfinite(pixels).all():
         bad = int(np.count_nonzero(~np.isfinite(pixels)))
-        raise InputError(f"{bad} of {pixels.size} values are NaN or infinite; an image must be finite to be measured")
+        raise InputError(
+            f"{bad} of {pixels.size} values are NaN or infinite; an image must be finite to be "
+            "measured"
+        )
     return pixels
 
 
 def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
-    """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an image lie, deg.
+    """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an
+    image lie, deg.
 
     Parameters
     ----------
@@ -108,7 +116,8 @@ def gaussian(
     [0.6065, 1.0, 0.6065]
     """
     columns, rows = pixel_centres(shape, ppd)
-    dx, dy = columns - x, rows - y
+    dx = columns - x
+    dy = rows - y
     if aspect == 1.0:
         return np.outer(np.exp(-0.5 * (dy / radius) ** 2), np.exp(-0.5 * (dx / radius) ** 2))
     across, along = turn(dx, dy, orientation)
@@ -116,7 +125,13 @@ def gaussian(
 
 
 def round_window(
-    shape: tuple[int, int], ppd: float, radius: float, *, edge: float = 0.0, x: float = 0.0, y: float = 0.0
+    shape: tuple[int, int],
+    ppd: float,
+    radius: float,
+    *,
+    edge: float = 0.0,
+    x: float = 0.0,
+    y: float = 0.0,
 ) -> Float64:
     """A disc of height 1, with a raised-cosine edge so wide (deg), or hard for 0.
 
@@ -134,7 +149,9 @@ def round_window(
 
 
 def edge_pixels(shape: tuple[int, int], ppd: float, radius: float, x: float, y: float) -> float:
-    """Root of the share of pixels that lie on the edge of a hard disc, where rounding decides on which side."""
+    """Root of the share of pixels that lie on the edge of a hard disc, where rounding decides on
+    which side.
+    """
     return float(np.sqrt(np.mean(np.abs(_distance(shape, ppd, x, y) - radius) < 1e-9 * radius)))
 
 
@@ -168,7 +185,10 @@ def rms_contrast(image: Array) -> Float64:
     pixels = to_float64(image)
     mean = pixels.mean(axis=(-2, -1))
     if not (mean > 0).all():
-        raise InputError(f"RMS contrast is the SD over the mean, and a mean is {mean.min():.6g}; it must be above 0")
+        raise InputError(
+            f"RMS contrast is the SD over the mean, and a mean is {mean.min():.6g}; it must be "
+            "above 0"
+        )
     return np.asarray(pixels.std(axis=(-2, -1)) / mean)
 
 
@@ -201,13 +221,17 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     >>> round(float(fit.coefficients[0]), 12), round(float(fit.background), 12)
     (3.0, 20.0)
     """
-    pixels, known = to_float64(image), to_float64(patterns)
+    pixels = to_float64(image)
+    known = to_float64(patterns)
     mean = pixels.mean(axis=(-2, -1), keepdims=True)
     rows = known.reshape(*known.shape[:-2], -1)
     batch = np.broadcast_shapes(pixels.shape[:-2], rows.shape[:-2])
-    left = np.subtract(np.broadcast_to(pixels, (*batch, *pixels.shape[-2:])), mean, order="C").reshape(*batch, 1, -1)
+    left = np.subtract(
+        np.broadcast_to(pixels, (*batch, *pixels.shape[-2:])), mean, order="C"
+    ).reshape(*batch, 1, -1)
     # The constant is a last row of ones, which need not be written down.
-    sums, count = rows.sum(axis=-1, keepdims=True), float(rows.shape[-1])
+    sums = rows.sum(axis=-1, keepdims=True)
+    count = float(rows.shape[-1])
     last = np.concatenate([sums, np.full_like(sums[..., :1, :], count)], axis=-2)
     normal = np.concatenate([rows @ rows.swapaxes(-1, -2), sums.swapaxes(-1, -2)], axis=-2)
     normal = np.concatenate([normal, last], axis=-1)
@@ -216,7 +240,9 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     values = np.zeros((*batch, *scale.shape[-2:]))
     # The second pass takes away what squaring the condition number in the normal equations cost.
     for _ in range(2):
-        along = np.concatenate([rows @ left.swapaxes(-1, -2), left.sum(axis=-1, keepdims=True)], axis=-2)
+        along = np.concatenate(
+            [rows @ left.swapaxes(-1, -2), left.sum(axis=-1, keepdims=True)], axis=-2
+        )
         step = inverse @ (along / scale) / scale
         values += step
         left -= step[..., :-1, :].swapaxes(-1, -2) @ rows
@@ -238,22 +264,28 @@ def lengths(normal: Float64) -> Float64:
 
 
 def eigen_inverse(normal: Float64, least: float) -> Float64:
-    """Of symmetric matrices, (..., K, K), leaving out eigenvalues below this share of the largest."""
+    """Of symmetric matrices, (..., K, K), leaving out eigenvalues below this share of the
+    largest.
+    """
     values, vectors = np.linalg.eigh(normal)
     kept = values > least * values[..., -1:]
-    return np.asarray((vectors * np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)[..., None, :]) @ vectors.mT)
+    return np.asarray(
+        (vectors * np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)[..., None, :]) @ vectors.mT
+    )
 
 
 def turn(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64]:
     """Coordinates across and along the stripes, (H, W) each."""
     angle = np.radians(orientation)
-    cosine, sine = np.cos(angle), np.sin(angle)
+    cosine = np.cos(angle)
+    sine = np.sin(angle)
     across = cosine * dx[None, :] + sine * dy[:, None]
     along = -sine * dx[None, :] + cosine * dy[:, None]
     return across, along
 
 
-#: Two radial frequencies closer than this (relative) are one: a coefficient that lies on a band edge is inside it.
+#: Two radial frequencies closer than this (relative) are one: a coefficient that lies on a band
+#: edge is inside it.
 BAND_EDGE = 1e-9
 
 
@@ -273,7 +305,9 @@ def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
     [[0.0, 1.0, 2.0], [2.0, 2.23606797749979, 2.8284271247461903]]
     """
     height, width = shape
-    return np.asarray(np.hypot(np.fft.fftfreq(height, 1 / ppd)[:, None], np.fft.rfftfreq(width, 1 / ppd)[None, :]))
+    return np.asarray(
+        np.hypot(np.fft.fftfreq(height, 1 / ppd)[:, None], np.fft.rfftfreq(width, 1 / ppd)[None, :])
+    )
 
 
 def fourier_power(image: Array) -> Float64:
@@ -301,7 +335,8 @@ def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
 
 
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Share of the energy outside a band of radial frequency; its edges, `low` and `high` cpd, are inside.
+    """Share of the energy outside a band of radial frequency; its edges, `low` and `high` cpd, are
+    inside.
 
     Parameters
     ----------

@@ -44,36 +44,52 @@ class PsychoPyImage:
         Raises
         ------
         InputError
-            If the window's resolution is another, or if both or neither of PsychoPy and the display model undo gamma.
+            If the window's resolution is another, or if both or neither of PsychoPy and the display
+            model undo gamma.
         """
         from psychopy.visual import ImageStim
 
         self.check(window)
         return ImageStim(
-            window, image=self.image, units="pix", size=self.pixels, colorSpace="rgb", interpolate=False, **options
+            window,
+            image=self.image,
+            units="pix",
+            size=self.pixels,
+            colorSpace="rgb",
+            interpolate=False,
+            **options,
         )
 
     def check(self, window: Any) -> None:
         """Raise an `InputError` where a window would show something else than was drawn."""
         monitor = window.monitor
-        pixels, width, distance = monitor.getSizePix(), monitor.getWidth(), monitor.getDistance()
+        pixels = monitor.getSizePix()
+        width = monitor.getWidth()
+        distance = monitor.getDistance()
         if not (pixels and width and distance):
             raise InputError(
-                f"the monitor {monitor.name!r} has no size in pixels, width and distance; set them in PsychoPy, so "
+                f"the monitor {monitor.name!r} has no size in pixels, width and distance; set "
+                "them in PsychoPy, so "
                 f"that {self.ppd:g} pixels per degree can be checked"
             )
         found = 1 / np.degrees(2 * np.arctan(width / pixels[0] / (2 * distance)))
         if abs(found / self.ppd - 1) > _SAME_PPD:
             raise InputError(
-                f"the monitor {monitor.name!r} has {found:.4g} pixels per degree, and the stimulus was drawn for "
+                f"the monitor {monitor.name!r} has {found:.4g} pixels per degree, and the "
+                "stimulus was drawn for "
                 f"{self.ppd:.4g}; draw it with ppd={found:.4g}"
             )
         linearised = not monitor.gammaIsDefault()
         if linearised != self.linear:
             what = "linearises the screen" if linearised else "does not linearise the screen"
-            remedy = 'give eotf="linear"' if linearised else "give the measured curve as eotf, not linear"
+            remedy = (
+                'give eotf="linear"'
+                if linearised
+                else "give the measured curve as eotf, not linear"
+            )
             raise InputError(
-                f"PsychoPy's monitor {monitor.name!r} {what}, and the display model says otherwise; {remedy}"
+                f"PsychoPy's monitor {monitor.name!r} {what}, and the display model says "
+                f"otherwise; {remedy}"
             )
 
 
@@ -85,7 +101,8 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     stimulus : Stimulus
         One image.
     display : Display
-        The screen as PsychoPy leaves it: its measured curve, or ``eotf="linear"`` where the monitor file linearises.
+        The screen as PsychoPy leaves it: its measured curve, or ``eotf="linear"`` where the monitor
+        file linearises.
 
     Raises
     ------
@@ -100,9 +117,14 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     ((120, 120), (2.0, 2.0), 0.489)
     """
     if stimulus.batch:
-        raise InputError(f"an ImageStim holds one image, and these are {stimulus.batch}; take them one by one")
+        raise InputError(
+            f"an ImageStim holds one image, and these are {stimulus.batch}; take them one by one"
+        )
     if display.extended:
-        raise InputError("PsychoPy shows drive up to 1, and this display is of extended range; give extended=False")
+        raise InputError(
+            "PsychoPy shows drive up to 1, and this display is of extended range; give "
+            "extended=False"
+        )
     drive = np.asarray(display.encode(stimulus, dtype="float64"))
     plane = drive[..., 0] if stimulus.space == "luminance" and not display.by_gun else drive
     height, width = stimulus.shape
@@ -126,8 +148,8 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
     Returns
     -------
     torch.utils.data.Dataset
-        Items are ``(image, parameters)``: a tensor of shape (3, H, W), drive in [0, 1] without any normalisation, and a
-        dictionary of the numbers that vary within the batch.
+        Items are ``(image, parameters)``: a tensor of shape (3, H, W), drive in [0, 1] without any
+        normalisation, and a dictionary of the numbers that vary within the batch.
 
     Raises
     ------
@@ -145,7 +167,9 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
         import torch
         from torch.utils.data import Dataset
     except ImportError:
-        raise InputError("a data set for torch needs torch, which is not installed; pip install torch") from None
+        raise InputError(
+            "a data set for torch needs torch, which is not installed; pip install torch"
+        ) from None
     singles = list(spec.singles())
     names = [name for name in spec.numeric if np.ndim(getattr(spec, name))]
 

@@ -28,13 +28,20 @@ def stimulus_html(stimulus: Stimulus) -> str:
     """
     display = Display(peak=_peak(stimulus))
     drive = np.asarray(
-        display.encode(np.asarray(stimulus), space=stimulus.space, observer=stimulus.observer, clip=True)
+        display.encode(
+            np.asarray(stimulus), space=stimulus.space, observer=stimulus.observer, clip=True
+        )
     )
     images = drive.reshape((-1, *drive.shape[-3:]))
     height, width = stimulus.shape
     degrees = height / stimulus.ppd, width / stimulus.ppd
-    pictures = [html.picture(np.rint(255 * image).astype(np.uint8), degrees) for image in images[:_MOST]]
-    told = f"{_first(images.shape[0])}{stimulus!r}; as a display of {display.peak:g} cd/m² would show it"
+    pictures = [
+        html.picture(np.rint(255 * image).astype(np.uint8), degrees) for image in images[:_MOST]
+    ]
+    told = (
+        f"{_first(images.shape[0])}{stimulus!r}; as a display of {display.peak:g} cd/m² "
+        "would show it"
+    )
     outside = display.gamut(stimulus).outside
     told += f", nearest light in {outside} values" if outside else ""
     certificate = stimulus.measure()

@@ -1,4 +1,6 @@
-"""What a parameter of a stimulus is: its unit, its name on an axis, and the values that it may have."""
+"""What a parameter of a stimulus is: its unit, its name on an axis, and the values that it may
+have.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,9 @@ def log_spaced(first: float, last: float, n: int) -> FloatArray:
 
     Notes
     -----
-    In decimal arithmetic: powers of float64 differ in their last bit from processor to processor (with AVX-512 and
-    without), and a stimulus is known, and its dither drawn, by all digits of its parameters.
+    In decimal arithmetic: powers of float64 differ in their last bit from processor to processor
+    (with AVX-512 and without), and a stimulus is known, and its dither drawn, by all digits of its
+    parameters.
 
     Examples
     --------
@@ -55,7 +58,9 @@ def log_spaced(first: float, last: float, n: int) -> FloatArray:
     """
     low, high = (_DIGITS.ln(decimal.Decimal(float(end))) for end in (first, last))
     step = _DIGITS.divide(_DIGITS.subtract(high, low), decimal.Decimal(max(n - 1, 1)))
-    within = [float(_DIGITS.exp(_DIGITS.fma(step, decimal.Decimal(i), low))) for i in range(1, n - 1)]
+    within = [
+        float(_DIGITS.exp(_DIGITS.fma(step, decimal.Decimal(i), low))) for i in range(1, n - 1)
+    ]
     return np.array([first, *within, last][:n], dtype=np.float64)
 
 
@@ -71,14 +76,17 @@ def power_of_ten(exponent: float) -> float:
 
 
 def ten_digits(values: FloatArray) -> FloatArray:
-    """Values to ten significant digits: what was computed by powers, the same on nearly every machine.
+    """Values to ten significant digits: what was computed by powers, the same on nearly every
+    machine.
 
     Examples
     --------
     >>> ten_digits(np.array([[0.012345678901234], [1e300]])).tolist()
     [[0.0123456789], [1e+300]]
     """
-    return np.reshape([float(f"{value:.10g}") for value in np.ravel(values).tolist()], np.shape(values))
+    return np.reshape(
+        [float(f"{value:.10g}") for value in np.ravel(values).tolist()], np.shape(values)
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,9 @@ def parameter(
 
 @dataclass(frozen=True)
 class DerivedLevel:
-    """A level that is another word for one parameter, such as the area of a Gabor for its radius."""
+    """A level that is another word for one parameter, such as the area of a Gabor for its
+    radius.
+    """
 
     #: Unit, label and limits of the level.
     described: Parameter
@@ -165,13 +175,17 @@ AREA = DerivedLevel(
 
 
 def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise an error that names the parameter that an unknown word stands for, or the nearest one."""
+    """Raise an error that names the parameter that an unknown word stands for, or the nearest
+    one.
+    """
     for name in given:
         if name not in known:
             if (meant := OTHER_WORDS.get(name)) not in known:
                 raise unknown_name(f"parameter of {kind}", name, known)
             how = ", in pixels: degrees times ppd" if name == "size_deg" else ""
-            raise UnknownNameError(f"unknown parameter of {kind} {name!r}; here it is called {meant!r}{how}")
+            raise UnknownNameError(
+                f"unknown parameter of {kind} {name!r}; here it is called {meant!r}{how}"
+            )
 
 
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
@@ -184,7 +198,9 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {value!r}; give a number or an array of numbers ({unit})") from None
+        raise InputError(
+            f"{name} is {value!r}; give a number or an array of numbers ({unit})"
+        ) from None
     if not numbers.size:
         raise InputError(f"{name} is an empty list; give at least one number ({unit})")
     if not np.isfinite(numbers).all():
@@ -198,8 +214,12 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
     """Raise an error that names the first value that is not valid."""
     if not _holds(valid):
-        wrong = np.asarray(value, float)[np.broadcast_to(~np.asarray(valid, bool), np.shape(value))].ravel()[0]
-        raise InputError(f"{name} is {wrong:g}{f' {unit}' if unit not in ('', '1') else ''}; {allowed}")
+        wrong = np.asarray(value, float)[
+            np.broadcast_to(~np.asarray(valid, bool), np.shape(value))
+        ].ravel()[0]
+        raise InputError(
+            f"{name} is {wrong:g}{f' {unit}' if unit not in ('', '1') else ''}; {allowed}"
+        )
 
 
 def _holds(valid: Any) -> bool:
@@ -209,13 +229,16 @@ def _holds(valid: Any) -> bool:
 
 def tells_names(function: Callable[P, R]) -> Callable[P, R]:
     """Answers a keyword that is none with the right one, and a missing one with its name."""
-    name, known = function.__name__, signature(function).parameters
+    name = function.__name__
+    known = signature(function).parameters
     needed = [word for word, each in known.items() if each.default is Argument.empty]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         if args:
-            raise InputError(f"{name} takes its parameters by name, such as {name}({next(iter(known))}=...)")
+            raise InputError(
+                f"{name} takes its parameters by name, such as {name}({next(iter(known))}=...)"
+            )
         check_names(name, keywords, known)
         if missing := [word for word in needed if word not in keywords]:
             raise InputError(f"{name} needs {' and '.join(missing)}")

@@ -1,10 +1,11 @@
 """Uniform fields and patterns on them: light that is modulated along a direction of colour.
 
-Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in float64 on the
-processor, whatever the precision and device of the image: that is cheap, and twenty times more exact in float32 than
-computing phases in float32.
+Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in
+float64 on the processor, whatever the precision and device of the image: that is cheap, and twenty
+times more exact in float32 than computing phases in float32.
 
-`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), its images (n, H, W).
+`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), its
+images (n, H, W).
 """
 
 from __future__ import annotations
@@ -21,10 +22,25 @@ from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
-from psyprobe.light.colour import ConeObserver, Direction, chromaticity, cone_observer, direction_vector, white_xyz
+from psyprobe.light.colour import (
+    ConeObserver,
+    Direction,
+    chromaticity,
+    cone_observer,
+    direction_vector,
+    white_xyz,
+)
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Row, Sheet, planes_of, roundoff, tolerance
+from psyprobe.stimulus.certificate import (
+    STANDARD_ERRORS,
+    Planes,
+    Row,
+    Sheet,
+    planes_of,
+    roundoff,
+    tolerance,
+)
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import parameter, tells_names
 from psyprobe.stimulus.specification import Specification, Stimulus, drawn, stimulus_kind
@@ -48,8 +64,12 @@ def pixel_positions(pixels: int, ppd: float) -> FloatArray:
     return (np.arange(pixels) - (pixels - 1) / 2) / ppd
 
 
-def offsets(shape: tuple[int, int], ppd: float, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How far columns lie to the right of a place and rows above it, deg, shapes (n, W) and (n, H)."""
+def offsets(
+    shape: tuple[int, int], ppd: float, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far columns lie to the right of a place and rows above it, deg, shapes (n, W) and (n,
+    H).
+    """
     return pixel_positions(shape[1], ppd) - x[:, None], -pixel_positions(shape[0], ppd) - y[:, None]
 
 
@@ -78,8 +98,10 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     [0.0, 1.0]
     """
     quarter, rest = np.divmod(np.asarray(angle, float), 90.0)
-    c, s = np.cos(np.deg2rad(rest)), np.sin(np.deg2rad(rest))
-    odd, half = quarter % 2 == 1, np.where(quarter % 4 < 2, 1.0, -1.0)
+    c = np.cos(np.deg2rad(rest))
+    s = np.sin(np.deg2rad(rest))
+    odd = quarter % 2 == 1
+    half = np.where(quarter % 4 < 2, 1.0, -1.0)
     return np.where(odd, -s, c) * half, np.where(odd, c, s) * half
 
 
@@ -94,7 +116,9 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
 
 
-def in_planes(change: Array, step: FloatArray, level: FloatArray, dtype: str, device: str | None) -> Array:
+def in_planes(
+    change: Array, step: FloatArray, level: FloatArray, dtype: str, device: str | None
+) -> Array:
     """Three planes ``level + step * change`` for each image, shape (n, 3, H, W).
 
     Parameters
@@ -119,12 +143,18 @@ def in_planes(change: Array, step: FloatArray, level: FloatArray, dtype: str, de
 
 
 def round_window(
-    shape: tuple[int, int], ppd: float, *, x: FloatArray, y: FloatArray, radius: FloatArray, edge: FloatArray
+    shape: tuple[int, int],
+    ppd: float,
+    *,
+    x: FloatArray,
+    y: FloatArray,
+    radius: FloatArray,
+    edge: FloatArray,
 ) -> FloatArray:
     """Discs of unit height with a raised-cosine edge.
 
-    The window is 1 up to ``radius - edge/2``, 0 from ``radius + edge/2`` on and 1/2 at `radius`; an edge of 0 is a hard
-    disc (pixels whose centres lie within the radius).
+    The window is 1 up to ``radius - edge/2``, 0 from ``radius + edge/2`` on and 1/2 at `radius`; an
+    edge of 0 is a hard disc (pixels whose centres lie within the radius).
     """
     dx, dy = offsets(shape, ppd, x, y)
     distance = np.hypot(dx[:, None, :], dy[:, :, None]) - radius[:, None, None]
@@ -153,7 +183,9 @@ class Uniform(Specification):
         return self
 
     def mirrors(self) -> npt.NDArray[np.bool_]:
-        """Of even sides; a kind of somebody's own that inherits from this may paint something else."""
+        """Of even sides; a kind of somebody's own that inherits from this may paint something
+        else.
+        """
         return np.full(self.batch, type(self) is Uniform and even(self.shape))
 
     def corner(self) -> tuple[Array, str]:
@@ -190,15 +222,16 @@ _OWN_PATTERN = "least squares on {own pattern, 1}"
 class Modulation(Specification):
     """A background whose light is modulated along a direction of colour."""
 
-    #: Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
-    #: contrasts, the unit of castleCSF.
+    #: Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS
+    #: over the three cone contrasts, the unit of castleCSF.
     contrast: Any = parameter("1", "Contrast", low=0)
     #: direction, white, observer: As in `psyprobe.gabor`.
     direction: Direction = "achromatic"
     white: str | tuple[float, float] = "D65"
     observer: str = "cie2006_led_lcd"
 
-    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image tells.
+    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image
+    #: tells.
     deepest: ClassVar[float | None] = 1.0
 
     def __post_init__(self) -> None:
@@ -212,7 +245,10 @@ class Modulation(Specification):
 
     def _check_contrast(self) -> None:
         limit = 1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
-        allowed = f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would need negative light"
+        allowed = (
+            f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would "
+            "need negative light"
+        )
         self._require("contrast", self.contrast <= limit, allowed)
 
     @property
@@ -232,7 +268,9 @@ class Modulation(Specification):
 
     @property
     def luminance_share(self) -> float:
-        """Modulation of L + M for a unit of contrast: 1 for achromatic, 0 for isoluminant stimuli."""
+        """Modulation of L + M for a unit of contrast: 1 for achromatic, 0 for isoluminant
+        stimuli.
+        """
         background = self.background_lms
         share = float(self.cone_contrast[:2] @ background[:2] / background[:2].sum())
         return 0.0 if abs(share) < 1e-14 else share
@@ -253,18 +291,27 @@ class Modulation(Specification):
         if self.deepest is None:
             return None
         shape = (*self.batch, 1, 1)
-        luminance, contrast = (self._flat(name).reshape(shape) for name in ("luminance", "contrast"))
+        luminance, contrast = (
+            self._flat(name).reshape(shape) for name in ("luminance", "contrast")
+        )
         change = contrast * np.array([-1.0, 1.0])
         if not self.in_colour:
             return luminance * (1 + change), "luminance"
-        return luminance[..., None] * self.background_lms * (1 + change[..., None] * self.cone_contrast), "lms"
+        return luminance[..., None] * self.background_lms * (
+            1 + change[..., None] * self.cone_contrast
+        ), "lms"
 
     def unit(self) -> FloatArray:
-        """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H, W)."""
+        """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H,
+        W).
+        """
         raise NotImplementedError
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
-        """``offset + amplitude * unit pattern``, shape (n, H, W); for kinds that draw faster than by `unit`.
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
+    ) -> Array:
+        """``offset + amplitude * unit pattern``, shape (n, H, W); for kinds that draw faster than
+        by `unit`.
 
         Parameters
         ----------
@@ -285,11 +332,14 @@ class Modulation(Specification):
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         return self._lit(self.paint, dtype, device)
 
-    def _lit(self, paint: Callable[..., Array], dtype: str, device: str | None) -> tuple[Array, str]:
+    def _lit(
+        self, paint: Callable[..., Array], dtype: str, device: str | None
+    ) -> tuple[Array, str]:
         """Pixels of the background with what some `paint` lays on it, and their space."""
         luminance = self._flat("luminance")
         if not self.in_colour:
-            pixels, space = paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
+            pixels = paint(self._flat("contrast") * luminance, luminance, dtype, device)
+            space = "luminance"
             pixels = pixels.reshape((*self.batch, *pixels.shape[1:]))
         else:
             level = luminance[:, None] * self.background_lms
@@ -297,7 +347,8 @@ class Modulation(Specification):
             change = paint(contrast, np.zeros_like(contrast), dtype, device)
             planes = in_planes(change, level * self.cone_contrast, level, dtype, device)
             pixels = planes.reshape((*self.batch, *planes.shape[1:]))
-            pixels, space = array_namespace(pixels).moveaxis(pixels, -3, -1), "lms"
+            pixels = array_namespace(pixels).moveaxis(pixels, -3, -1)
+            space = "lms"
         if self.deepest is None or space == "lms":
             self._refuse_negative(pixels)
         return pixels, space
@@ -313,11 +364,17 @@ class Modulation(Specification):
         """Level and contrast, by least squares on the pattern as this kind draws it."""
         one = np.ones(1)
         unit = np.asarray(self.paint(one, 0 * one, "float64", None)[0])
-        level, depth = self.luminance, self.contrast * self.luminance_share
+        level = self.luminance
+        depth = self.contrast * self.luminance_share
         noise = sheet.noise(abs(self.contrast))
         mean = level * (1 + depth * unit.mean())
         sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels")
-        sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
+        sheet.add(
+            "peak luminance",
+            level * (1 + (depth * unit).max()),
+            planes.light.max(),
+            "largest pixel",
+        )
         if self.contrast == 0 or np.ptp(unit) == 0:
             sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
             return
@@ -342,7 +399,9 @@ class Modulation(Specification):
 
 
 @lru_cache(maxsize=32)
-def _cone_contrast(direction: Direction, white: str | tuple[float, float], observer: ConeObserver) -> FloatArray:
+def _cone_contrast(
+    direction: Direction, white: str | tuple[float, float], observer: ConeObserver
+) -> FloatArray:
     vector = direction_vector(direction, observer.from_xyz @ white_xyz(white))
     vector.setflags(write=False)
     return vector
@@ -351,11 +410,14 @@ def _cone_contrast(direction: Direction, white: str | tuple[float, float], obser
 def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
     """Contrast of each cone class along the direction, and silence off it."""
     wanted = spec.cone_contrast
-    sums, products, furthest = np.zeros(4), np.zeros(4), 0.0
+    sums = np.zeros(4)
+    products = np.zeros(4)
+    furthest = 0.0
     # Some rows at a time stay in the cache, and need no new memory.
     for start in range(0, spec.shape[0], 32):
         some = slice(start, start + 32)
-        along, cones = planes.pattern[some] / spec.luminance, planes.cones(some)
+        along = planes.pattern[some] / spec.luminance
+        cones = planes.cones(some)
         along -= 1
         sums += [*cones.sum(axis=(1, 2)), along.sum()]
         products += [*(cones.reshape(3, -1) @ along.ravel()), np.vdot(along, along)]
@@ -369,14 +431,23 @@ def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
         delivered = rows[0].delivered if rows else spec.contrast
         for name, asked, slope in zip("LMS", wanted, products[:3] / products[3], strict=True):
             extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
-            extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
-            requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
-            sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
+            extra += (
+                rows[0].tolerance * abs(spec.contrast * asked)
+                if rows and rows[0].tolerance
+                else 0.0
+            )
+            requested = spec.contrast * asked
+            found = delivered * slope
+            how = "least squares on the pattern"
+            sheet.add(
+                f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra
+            )
     how = "largest distance of a pixel from the line through the background"
     sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
     if spec.luminance_share == 0:
         ends = np.array([planes.light.min(), planes.light.max()]) / spec.luminance
-        change, how = np.abs(ends - 1).max(), f"largest change of L + M of {spec.observer}"
+        change = np.abs(ends - 1).max()
+        how = f"largest change of L + M of {spec.observer}"
         sheet.add("luminance modulation", 0.0, change, how, extra=slack)
 
 
@@ -397,7 +468,8 @@ def uniform(
     Parameters
     ----------
     chromatic : bool
-        Draw the field in LMS of `observer` with the chromaticity `white`, as the background of a chromatic stimulus.
+        Draw the field in LMS of `observer` with the chromaticity `white`, as the background of a
+        chromatic stimulus.
     luminance, white, observer, ppd, size, dtype, device
         As in `gabor`.
 

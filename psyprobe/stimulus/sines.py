@@ -1,7 +1,9 @@
-"""Sines fitted to pixels: Gabors and gratings of a phase, an amplitude, a place and an envelope that are looked for.
+"""Sines fitted to pixels: Gabors and gratings of a phase, an amplitude, a place and an envelope
+that are looked for.
 
-As in `psyprobe.stimulus.estimate`, nothing here knows how stimuli are drawn. A wave and a Gaussian are products of a
-column and a row. So sums over pixels that a fit needs are small products of matrices, and no pattern is written down.
+As in `psyprobe.stimulus.estimate`, nothing here knows how stimuli are drawn. A wave and a Gaussian
+are products of a column and a row. So sums over pixels that a fit needs are small products of
+matrices, and no pattern is written down.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
-from psyprobe.stimulus.estimate import Float64, eigen_inverse, gaussian, lengths, pixel_centres, to_float64
+from psyprobe.stimulus.estimate import (
+    Float64,
+    eigen_inverse,
+    gaussian,
+    lengths,
+    pixel_centres,
+    to_float64,
+)
 
 
 @dataclass(frozen=True)
@@ -29,10 +38,12 @@ class SineFit:
     phase: Float64
     #: Of the bare envelope, in the unit of the image; 0 where it is not fitted.
     pedestal: Float64
-    #: gain, background_gain: Standard errors of the amplitude and the background for independent pixel errors of 1.
+    #: gain, background_gain: Standard errors of the amplitude and the background for independent
+    #: pixel errors of 1.
     gain: Float64
     background_gain: Float64
-    #: mean, deviation: Of the pixels, their mean and population standard deviation, in the unit of the image.
+    #: mean, deviation: Of the pixels, their mean and population standard deviation, in the unit of
+    #: the image.
     mean: Float64
     deviation: Float64
     #: What the wave and its background leave of the image, shape (..., H, W).
@@ -55,7 +66,8 @@ class PatternFit:
     #: x, y: Centre of the envelope, degrees.
     x: float
     y: float
-    #: Standard deviation of the envelope across the stripes, degrees; infinite where the envelope is given.
+    #: Standard deviation of the envelope across the stripes, degrees; infinite where the envelope
+    #: is given.
     radius: float
     #: Standard deviation along the stripes over that across them.
     aspect: float
@@ -66,7 +78,8 @@ class PatternFit:
 
 @dataclass(frozen=True, kw_only=True)
 class Sine:
-    """What is looked for in an image: ``b + E (p cos + q sin + d)``, a wave under an envelope E on a background.
+    """What is looked for in an image: ``b + E (p cos + q sin + d)``, a wave under an envelope E on
+    a background.
 
     Parameters
     ----------
@@ -81,7 +94,8 @@ class Sine:
     x, y : float
         Centre of the envelope, degrees, and the point to which the phase refers.
     radius : float, optional
-        Gaussian standard deviation of the envelope across the stripes, degrees; absent, the envelope is `window`.
+        Gaussian standard deviation of the envelope across the stripes, degrees; absent, the
+        envelope is `window`.
     aspect : float
         Standard deviation along the stripes over that across them.
     window : (H, W) ndarray, optional
@@ -112,7 +126,8 @@ class Sine:
     pedestal: bool = False
 
     def image(self, cosine: float, sine: float) -> Float64:
-        """``E (cosine cos + sine sin)``, less the multiple of E that makes its sum zero where there is a pedestal.
+        """``E (cosine cos + sine sin)``, less the multiple of E that makes its sum zero where there
+        is a pedestal.
 
         Examples
         --------
@@ -126,9 +141,11 @@ class Sine:
         return self._fixed.image(linear)
 
     def fit(self, image: Array) -> SineFit:
-        """Amplitude, phase and background by least squares on {E cos, E sin, 1}, with a pedestal on E too.
+        """Amplitude, phase and background by least squares on {E cos, E sin, 1}, with a pedestal on
+        E too.
 
-        Exact for every frequency below Nyquist, every phase and every orientation, wherever the samples fall.
+        Exact for every frequency below Nyquist, every phase and every orientation, wherever the
+        samples fall.
 
         Parameters
         ----------
@@ -142,9 +159,11 @@ class Sine:
         """
         pixels = to_float64(image)
         if pixels.shape[-2:] != self.shape:
-            (height, width), (tall, wide) = pixels.shape[-2:], self.shape
+            (height, width) = pixels.shape[-2:]
+            (tall, wide) = self.shape
             raise InputError(
-                f"the image is of {height} x {width} px, and the sine of {tall} x {wide}; give it one shape"
+                f"the image is of {height} x {width} px, and the sine of {tall} x {wide}; give "
+                "it one shape"
             )
         mean = pixels.mean(axis=(-2, -1))
         left = pixels - mean[..., None, None]
@@ -166,7 +185,8 @@ class Sine:
     def refine(self, image: Array, start: SineFit | None = None) -> PatternFit:
         """Every parameter by damped Gauss-Newton, started where it was asked for.
 
-        Where the image has too few cycles to tell two parameters apart, what cannot be told stays at its start.
+        Where the image has too few cycles to tell two parameters apart, what cannot be told stays
+        at its start.
 
         Parameters
         ----------
@@ -190,7 +210,9 @@ class Sine:
         """
         pixels = to_float64(image)
         if pixels.ndim != 2:
-            raise InputError(f"Sine.refine takes one image (H, W), not a batch of shape {pixels.shape}")
+            raise InputError(
+                f"Sine.refine takes one image (H, W), not a batch of shape {pixels.shape}"
+            )
         start = start or self.fit(pixels)
         phasor = float(start.amplitude) * np.exp(-1j * np.radians(float(start.phase)))
         mean = float(start.mean)
@@ -206,7 +228,8 @@ class Sine:
             best = other if other.cost < best.cost else best
         return self._report(best, pixels.size, mean)
 
-    # Parameters of the search, in order: p, q, d, b, u, v (carrier, cpd), x, y, log sigma across, log sigma along.
+    # Parameters of the search, in order: p, q, d, b, u, v (carrier, cpd), x, y, log sigma across,
+    # log sigma along.
 
     @property
     def _wave(self) -> Float64:
@@ -230,7 +253,9 @@ class Sine:
     @cached_property
     def _free(self) -> npt.NDArray[np.bool_]:
         """Which of the ten parameters are fitted."""
-        return np.array([True, True, self.pedestal, True, True, True] + [self.radius is not None] * 4)
+        return np.array(
+            [True, True, self.pedestal, True, True, True] + [self.radius is not None] * 4
+        )
 
     def _derivatives(self, parameters: Float64) -> _Tangent:
         """How the image changes with each free parameter."""
@@ -238,39 +263,64 @@ class Sine:
         by = np.zeros((10, 3, 3, 3))
         by[[0, 1, 2], [0, 1, 2], 0, 0] = 1.0
         slope = 2 * np.pi * np.array([q, -p])
-        by[4, :2, 0, 0], by[4, :2, 1, 0] = slope * (x - self.x), slope
-        by[5, :2, 0, 0], by[5, :2, 0, 1] = slope * (y - self.y), slope
+        by[4, :2, 0, 0] = slope * (x - self.x)
+        by[4, :2, 1, 0] = slope
+        by[5, :2, 0, 0] = slope * (y - self.y)
+        by[5, :2, 0, 1] = slope
         # Distances across and along the stripes, as coefficients of those to the right and up.
         angle = np.radians(self.orientation)
-        c, s = np.cos(angle), np.sin(angle)
-        short, long = np.exp(-2 * log_across), np.exp(-2 * log_along)
+        c = np.cos(angle)
+        s = np.sin(angle)
+        short = np.exp(-2 * log_across)
+        long = np.exp(-2 * log_along)
         weights = np.array([[p], [q], [d]])
-        by[6, :, [1, 0], [0, 1]] = (weights * [c * c * short + s * s * long, c * s * (short - long)]).T
-        by[7, :, [1, 0], [0, 1]] = (weights * [c * s * (short - long), s * s * short + c * c * long]).T
-        by[8, :, [2, 1, 0], [0, 1, 2]] = (weights * [c * c * short, 2 * c * s * short, s * s * short]).T
-        by[9, :, [2, 1, 0], [0, 1, 2]] = (weights * [s * s * long, -2 * c * s * long, c * c * long]).T
+        by[6, :, [1, 0], [0, 1]] = (
+            weights * [c * c * short + s * s * long, c * s * (short - long)]
+        ).T
+        by[7, :, [1, 0], [0, 1]] = (
+            weights * [c * s * (short - long), s * s * short + c * c * long]
+        ).T
+        by[8, :, [2, 1, 0], [0, 1, 2]] = (
+            weights * [c * c * short, 2 * c * s * short, s * s * short]
+        ).T
+        by[9, :, [2, 1, 0], [0, 1, 2]] = (
+            weights * [s * s * long, -2 * c * s * long, c * c * long]
+        ).T
         return self._tangent(parameters, by if self.radius is not None else by[..., :2, :2])
 
     def _tangent(self, parameters: Float64, by: Float64) -> _Tangent:
-        """Of coefficients of x^i y^j of each derivative and field (all but that of b, which is 1): (N, 3, D, D)."""
+        """Of coefficients of x^i y^j of each derivative and field (all but that of b, which is 1):
+        (N, 3, D, D).
+        """
         _, _, _, _, u, v, x, y, log_across, log_along = parameters.tolist()
         columns, rows = pixel_centres(self.shape, self.ppd)
         across, down = carrier(self.shape, self.ppd, u, v, self.x, self.y)
-        narrow, tall, weight = np.ones(self.shape[1]), np.ones(self.shape[0]), self.window
+        narrow = np.ones(self.shape[1])
+        tall = np.ones(self.shape[0])
+        weight = self.window
         if self.radius is not None:
-            radius, aspect = float(np.exp(log_across)), float(np.exp(log_along - log_across))
+            radius = float(np.exp(log_across))
+            aspect = float(np.exp(log_along - log_across))
             if aspect == 1.0:
-                narrow, tall = (np.exp(-0.5 * ((at - o) / radius) ** 2) for at, o in ((columns, x), (rows, y)))
+                narrow, tall = (
+                    np.exp(-0.5 * ((at - o) / radius) ** 2) for at, o in ((columns, x), (rows, y))
+                )
             else:
                 turned = {"aspect": aspect, "orientation": self.orientation}
                 weight = gaussian(self.shape, self.ppd, radius, **turned, x=x, y=y)
-        fields, powers = 2 + self.pedestal, by.shape[-1]
-        pairs, held = _FIELD[: fields + 2], self._free[: len(by)]
+        fields = 2 + self.pedestal
+        powers = by.shape[-1]
+        pairs = _FIELD[: fields + 2]
+        held = self._free[: len(by)]
         polynomials = np.zeros((int(held.sum()), pairs.size * powers**2 + 1))
-        polynomials[:, :-1] = (by[held][:, pairs] * _SIGN[: pairs.size, None, None]).reshape(len(polynomials), -1)
+        polynomials[:, :-1] = (by[held][:, pairs] * _SIGN[: pairs.size, None, None]).reshape(
+            len(polynomials), -1
+        )
         polynomials[held[:3].sum(), -1] = 1.0
         of_rows = np.array([down.real * tall, down.imag * tall, tall][:fields])[:, None]
-        of_columns = np.array([across.real * narrow, across.imag * narrow, narrow][:fields])[:, None]
+        of_columns = np.array([across.real * narrow, across.imag * narrow, narrow][:fields])[
+            :, None
+        ]
         return _Tangent(
             down=of_rows * np.vander(rows - y, powers, increasing=True).T,
             across=of_columns * np.vander(columns - x, powers, increasing=True).T,
@@ -280,8 +330,10 @@ class Sine:
 
     def _search(self, pixels: Float64, start: SineFit, parameters: Float64) -> _State:
         """Damped Gauss-Newton; stops when a step would move the image by less than its rounding."""
-        damping, signal = 0.0, float(start.deviation) * np.sqrt(pixels.size)
-        tangent, left = self._derivatives(parameters), start.left
+        damping = 0.0
+        signal = float(start.deviation) * np.sqrt(pixels.size)
+        tangent = self._derivatives(parameters)
+        left = start.left
         cost = float(np.vdot(left, left))
         inverse = np.zeros((int(self._free.sum()),) * 2)
         for _ in range(60):
@@ -298,16 +350,22 @@ class Sine:
                 break
             trial = parameters.copy()
             trial[self._free] += step
-            # A step of a factor of e in the envelope or of an octave in frequency is a leap into the dark.
+            # A step of a factor of e in the envelope or of an octave in frequency is a leap into
+            # the dark.
             sane = np.all(np.abs(trial[8:] - parameters[8:]) < 1)
             if sane:
-                tried, rest = self._derivatives(trial), pixels - start.mean
+                tried = self._derivatives(trial)
+                rest = pixels - start.mean
                 tried.take(trial[:3], trial[3], rest)
                 if (trial_cost := float(np.vdot(rest, rest))) < cost:
                     gained = cost - trial_cost
-                    parameters, tangent, left, cost = trial, tried, rest, trial_cost
+                    parameters = trial
+                    tangent = tried
+                    left = rest
+                    cost = trial_cost
                     damping = damping / 10 if damping > 1e-9 else 0.0
-                    # What is left to gain moves no parameter by a ten-thousandth of its standard error.
+                    # What is left to gain moves no parameter by a ten-thousandth of its standard
+                    # error.
                     if gained <= 1e-9 * cost:
                         break
                     continue
@@ -319,13 +377,19 @@ class Sine:
     def _report(self, state: _State, count: int, mean: float) -> PatternFit:
         p, q, _, b, u, v, x, y, log_across, log_along = state.parameters.tolist()
         sign = 1.0 if np.dot((u, v), wave_vector(1.0, self.orientation)) >= 0 else -1.0
-        u, v, q = sign * u, sign * v, sign * q
-        amplitude, frequency = float(np.hypot(p, q)), float(np.hypot(u, v))
+        u = sign * u
+        v = sign * v
+        q = sign * q
+        amplitude = float(np.hypot(p, q))
+        frequency = float(np.hypot(u, v))
         turned = float(np.degrees(np.arctan2(v, u)))
         errors = np.zeros(10)
         errors[self._free] = np.sqrt(np.clip(np.diagonal(state.inverse), 0, None))
-        amplitude_error, wave_error, shape_error = (float(np.hypot(*errors[i : i + 2])) for i in (0, 4, 8))
-        radius, aspect = float(np.exp(log_across)), float(np.exp(log_along - log_across))
+        amplitude_error, wave_error, shape_error = (
+            float(np.hypot(*errors[i : i + 2])) for i in (0, 4, 8)
+        )
+        radius = float(np.exp(log_across))
+        aspect = float(np.exp(log_along - log_across))
         return PatternFit(
             background=b + mean,
             amplitude=amplitude,
@@ -340,9 +404,13 @@ class Sine:
             gain={
                 "background": float(errors[3]),
                 "amplitude": amplitude_error,
-                "phase": float(np.degrees(amplitude_error / amplitude)) if amplitude else float("inf"),
+                "phase": float(np.degrees(amplitude_error / amplitude))
+                if amplitude
+                else float("inf"),
                 "frequency": wave_error,
-                "orientation": float(np.degrees(wave_error / frequency)) if frequency else float("inf"),
+                "orientation": float(np.degrees(wave_error / frequency))
+                if frequency
+                else float("inf"),
                 "x": float(errors[6]),
                 "y": float(errors[7]),
                 "radius": radius * float(errors[8]),
@@ -360,13 +428,16 @@ def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
 def carrier(
     shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y: float
 ) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """A row and a column whose product is exp(2 pi i (u x + v y)): its phases are as exact as those of two lines."""
+    """A row and a column whose product is exp(2 pi i (u x + v y)): its phases are as exact as those
+    of two lines.
+    """
     columns, rows = pixel_centres(shape, ppd)
     return np.exp(2j * np.pi * u * (columns - x)), np.exp(2j * np.pi * v * (rows - y))
 
 
 def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
-    """Frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient, to within a bin.
+    """Frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient, to
+    within a bin.
 
     Parameters
     ----------
@@ -385,7 +456,8 @@ def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
     height, width = pixels.shape
     taper = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
     deviation = (pixels - (pixels * taper).sum() / taper.sum()) * taper
-    rows, columns = 2 * height, 2 * width
+    rows = 2 * height
+    columns = 2 * width
     power = np.abs(np.fft.rfft2(deviation, s=(rows, columns))) ** 2
     row, column = np.unravel_index(int(np.argmax(power)), power.shape)
     u = np.fft.rfftfreq(columns, 1 / ppd)[column]
@@ -402,11 +474,12 @@ class _State:
     inverse: Float64
 
 
-#: The real part of a wave is the first of these products of a column and a row less the second, its imaginary part the
-#: sum of the next two, the profile the last: field, sign, and which factors.
+#: The real part of a wave is the first of these products of a column and a row less the second, its
+#: imaginary part the sum of the next two, the profile the last: field, sign, and which factors.
 _FIELD = np.array([0, 0, 1, 1, 2])
 _SIGN = np.array([1.0, -1.0, 1.0, 1.0, 1.0])
-_DOWN, _ACROSS = np.array([0, 1, 0, 1, 2]), np.array([0, 1, 1, 0, 2])
+_DOWN = np.array([0, 1, 0, 1, 2])
+_ACROSS = np.array([0, 1, 1, 0, 2])
 
 
 #: So many rows of an image at a time stay in the cache, and need no new memory.
@@ -423,10 +496,12 @@ def _factors(fields: int, powers: int) -> tuple[npt.NDArray[np.intp], npt.NDArra
 
 @dataclass(frozen=True)
 class _Tangent:
-    """Derivatives of an image: each a sum of products of a column and a row, times a weight, and of a constant."""
+    """Derivatives of an image: each a sum of products of a column and a row, times a weight, and of
+    a constant.
+    """
 
-    #: down, across: Real and imaginary part of the wave, and its profile, times powers of the distance from the centre
-    #: of the envelope, shapes (fields, powers, H) and (fields, powers, W).
+    #: down, across: Real and imaginary part of the wave, and its profile, times powers of the
+    #: distance from the centre of the envelope, shapes (fields, powers, H) and (fields, powers, W).
     down: Float64
     across: Float64
     #: Of all products, shape (H, W); None for 1.
@@ -437,7 +512,8 @@ class _Tangent:
     @cached_property
     def normal(self) -> Float64:
         """Sums over pixels of the products of two derivatives, shape (K, K)."""
-        (u, v), (down, across) = _factors(*self.down.shape[:2]), self._flat
+        (u, v) = _factors(*self.down.shape[:2])
+        (down, across) = self._flat
         whole = np.empty((len(u) + 1, len(u) + 1))
         if self.weight is None:
             whole[:-1, :-1] = (down @ down.T)[u[:, None], u] * (across @ across.T)[v[:, None], v]
@@ -454,11 +530,16 @@ class _Tangent:
         return np.asarray(self.polynomials @ whole @ self.polynomials.T)
 
     def along(self, image: Float64) -> Float64:
-        """Sums over pixels of the products of images, (..., H, W), and each derivative, shape (..., K)."""
+        """Sums over pixels of the products of images, (..., H, W), and each derivative, shape (...,
+        K).
+        """
         down, across = self._flat
         weighted = image if self.weight is None else image * self.weight
         sums = (down @ weighted @ across.T)[(..., *_factors(*self.down.shape[:2]))]
-        return np.asarray(np.concatenate([sums, image.sum(axis=(-2, -1))[..., None]], axis=-1) @ self.polynomials.T)
+        return np.asarray(
+            np.concatenate([sums, image.sum(axis=(-2, -1))[..., None]], axis=-1)
+            @ self.polynomials.T
+        )
 
     def image(self, linear: Float64) -> Float64:
         """``E (p cos + q sin + d)``, (..., H, W), of (p, q) or (p, q, d) along the last axis."""
@@ -470,12 +551,15 @@ class _Tangent:
     def _columns(self, linear: Float64) -> Float64:
         """Of the images of these coefficients, what goes with each row, shape (..., H, fields)."""
         real, imaginary, *profile = self.down[:, 0]
-        p, q = linear[..., :1], linear[..., 1:2]
+        p = linear[..., :1]
+        q = linear[..., 1:2]
         columns = [p * real + q * imaginary, q * real - p * imaginary]
         return np.stack([*columns, *(linear[..., 2:3] * each for each in profile)], axis=-1)
 
     def take(self, linear: Float64, background: Float64, left: Float64) -> None:
-        """Subtract ``E (p cos + q sin + d) + b`` from images, (..., H, W), where they stand, some rows at a time."""
+        """Subtract ``E (p cos + q sin + d) + b`` from images, (..., H, W), where they stand, some
+        rows at a time.
+        """
         columns = self._columns(linear)
         for start in range(0, left.shape[-2], _ROWS):
             some = slice(start, start + _ROWS)
@@ -486,11 +570,14 @@ class _Tangent:
             left[..., some, :] -= part
 
     def solve(self, left: Float64) -> tuple[Float64, Float64]:
-        """Coefficients of least squares, (..., K), with their standard errors, (K,); taken from `left`, (..., H, W)."""
+        """Coefficients of least squares, (..., K), with their standard errors, (K,); taken from
+        `left`, (..., H, W).
+        """
         scale = lengths(self.normal)
         inverse = eigen_inverse(self.normal / np.outer(scale, scale), 1e-13)
         values: Float64 = np.zeros((*left.shape[:-2], len(scale)))
-        # The second pass takes away what squaring the condition number in the normal equations cost.
+        # The second pass takes away what squaring the condition number in the normal equations
+        # cost.
         for _ in range(2):
             step = (self.along(left) / scale) @ inverse / scale
             self.take(step[..., :-1], step[..., -1], left)
@@ -499,4 +586,6 @@ class _Tangent:
 
     @property
     def _flat(self) -> tuple[Float64, Float64]:
-        return self.down.reshape(-1, self.down.shape[-1]), self.across.reshape(-1, self.across.shape[-1])
+        return self.down.reshape(-1, self.down.shape[-1]), self.across.reshape(
+            -1, self.across.shape[-1]
+        )

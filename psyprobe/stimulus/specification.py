@@ -1,7 +1,7 @@
 """Stimuli as values: every parameter of a stimulus, checked, broadcast, written down and drawn.
 
-A specification is frozen and knows its units. Numbers may be arrays; they broadcast against each other, and the shape
-they have together is the batch that `draw` returns.
+A specification is frozen and knows its units. Numbers may be arrays; they broadcast against each
+other, and the shape they have together is the batch that `draw` returns.
 """
 
 from __future__ import annotations
@@ -25,9 +25,25 @@ from psyprobe.files.output import digest, plain
 from psyprobe.files.programs import run_file
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import Certificate, Planes, Row, Sheet, certify, luminance_of, observer_of, planes_of
+from psyprobe.stimulus.certificate import (
+    Certificate,
+    Planes,
+    Row,
+    Sheet,
+    certify,
+    luminance_of,
+    observer_of,
+    planes_of,
+)
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.parameters import DerivedLevel, Parameter, check_names, number, parameter, require
+from psyprobe.stimulus.parameters import (
+    DerivedLevel,
+    Parameter,
+    check_names,
+    number,
+    parameter,
+    require,
+)
 
 #: Entry points of packages that bring kinds of their own.
 GROUP = "psyprobe.stimuli"
@@ -74,8 +90,8 @@ def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
     name : str
         As it stands in a stimulus file.
     own_files : bool
-        Whether a Python file may be run for its kind: one that a user's own page names, never one that stands in
-        data, such as a certificate beside an image.
+        Whether a Python file may be run for its kind: one that a user's own page names, never one
+        that stands in data, such as a certificate beside an image.
 
     Raises
     ------
@@ -87,14 +103,19 @@ def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
     if name in KINDS:
         return KINDS[name]
     if ".py:" in name:
-        raise InputError(f"the kind {name!r} lies in a Python file, which runs only where a stimulus page names it")
+        raise InputError(
+            f"the kind {name!r} lies in a Python file, which runs only where a stimulus page "
+            "names it"
+        )
     points = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
     if name not in points:
         raise unknown_name("stimulus kind", name, {*KINDS, *points})
     try:
         return _registered(name, points[name].load())
     except (Exception, SystemExit) as error:
-        raise InputError(f"the stimulus kind {name!r} of an installed package does not load: {_why(error)}") from None
+        raise InputError(
+            f"the stimulus kind {name!r} of an installed package does not load: {_why(error)}"
+        ) from None
 
 
 def broken_kinds() -> dict[str, str]:
@@ -141,7 +162,9 @@ def specification_from_dict(values: Mapping[str, Any], *, own_files: bool = Fals
     rest = {key: value for key, value in values.items() if key != "kind"}
     if isinstance(rest.get("parts"), list):
         rest["parts"] = [
-            specification_from_dict(part, own_files=own_files) if isinstance(part, Mapping) else part
+            specification_from_dict(part, own_files=own_files)
+            if isinstance(part, Mapping)
+            else part
             for part in rest["parts"]
         ]
     return kind.from_dict(rest)
@@ -150,7 +173,10 @@ def specification_from_dict(values: Mapping[str, Any], *, own_files: bool = Fals
 def _registered(name: str, found: Any) -> type[Specification]:
     """A class that a package or a file brings, under its name."""
     if not (isinstance(found, type) and hasattr(found, "from_dict")):
-        raise InputError(f"{name!r} is {found!r}; a kind is a class that inherits psyprobe.stimulus.Specification")
+        raise InputError(
+            f"{name!r} is {found!r}; a kind is a class that inherits "
+            "psyprobe.stimulus.Specification"
+        )
     if KINDS.get(name, found) is not found:
         raise InputError(f"psyprobe has a kind {name!r} itself; give it another name")
     KINDS[name] = found
@@ -159,7 +185,9 @@ def _registered(name: str, found: Any) -> type[Specification]:
 
 
 def _why(error: BaseException, file: str | None = None) -> str:
-    return " ".join(str(error).split()) if isinstance(error, InputError) else own_failure(error, file)
+    return (
+        " ".join(str(error).split()) if isinstance(error, InputError) else own_failure(error, file)
+    )
 
 
 def _kind_in_file(name: str) -> type[Specification]:
@@ -172,7 +200,9 @@ def _kind_in_file(name: str) -> type[Specification]:
     full = f"{path}:{attribute}"
     found = getattr(_module(path, digest), attribute, None)
     if found is None:
-        raise InputError(f"{path} defines no {attribute!r}; a kind of one's own is named FILE.py:CLASS")
+        raise InputError(
+            f"{path} defines no {attribute!r}; a kind of one's own is named FILE.py:CLASS"
+        )
     KINDS.pop(full, None)
     kind = _registered(full, found)
     # Where the file lies is not part of what it draws; what it says is.
@@ -244,8 +274,9 @@ class Stimulus:
         Parameters
         ----------
         display : Display, optional
-            Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
-            contrast and background after encoding to float32 drive and decoding again.
+            Measure also what this display shows of it: values outside its gamut, the margin to the
+            nearer limit, and contrast and background after encoding to float32 drive and decoding
+            again.
 
         Examples
         --------
@@ -276,15 +307,25 @@ class Stimulus:
 
     def __repr__(self) -> str:
         *frames, height, width = self.spec.extent
-        batch = f"{' x '.join(map(str, self.batch))} {'clips' if frames else 'images'} of " if self.batch else ""
+        batch = (
+            f"{' x '.join(map(str, self.batch))} {'clips' if frames else 'images'} of "
+            if self.batch
+            else ""
+        )
         batch += "".join(f"{count} frames of " for count in frames)
-        unit = {"luminance": "luminance in cd/m²", "lms": "LMS", "rgb": "linear RGB light in cd/m²"}[self.space]
+        unit = {
+            "luminance": "luminance in cd/m²",
+            "lms": "LMS",
+            "rgb": "linear RGB light in cd/m²",
+        }[self.space]
         return f"<Stimulus {batch}{height} x {width} px at {self.ppd:g} ppd, {unit}: {self.spec!r}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Specification:
-    """What every stimulus has: a background of some luminance, cd/m², sampled on a field of pixels."""
+    """What every stimulus has: a background of some luminance, cd/m², sampled on a field of
+    pixels.
+    """
 
     kind: ClassVar[str]
     #: What stands for the kind in digests, where that is not its name.
@@ -308,14 +349,21 @@ class Specification:
         try:
             _ = self.batch
         except ValueError:
-            shapes = {name: np.shape(getattr(self, name)) for name in self.numeric if np.ndim(getattr(self, name))}
-            raise InputError(f"parameters of shapes {shapes} do not broadcast against each other") from None
+            shapes = {
+                name: np.shape(getattr(self, name))
+                for name in self.numeric
+                if np.ndim(getattr(self, name))
+            }
+            raise InputError(
+                f"parameters of shapes {shapes} do not broadcast against each other"
+            ) from None
 
     def _require(self, name: str, valid: Any, allowed: str) -> None:
         """Raise an error that names the first value of a parameter that is not valid."""
         require(valid, name, getattr(self, name), self.parameters()[name].unit, allowed)
 
-    # -- its parameters ---------------------------------------------------------------------------------------------
+    # -- its parameters
+    # ---------------------------------------------------------------------------------------------
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
@@ -328,7 +376,9 @@ class Specification:
         return _described(type(self))[1]
 
     def levels(self) -> Mapping[str, Parameter]:
-        """All that can be a level of an experiment: numeric parameters, and derived levels such as "area"."""
+        """All that can be a level of an experiment: numeric parameters, and derived levels such as
+        "area".
+        """
         return levels_of(type(self))
 
     def value(self, name: str) -> Any:
@@ -356,17 +406,22 @@ class Specification:
             direct[level.parameter] = level.to_parameter(level.described.check(name, values[name]))
         return replace(self, **direct)
 
-    # -- as a value -------------------------------------------------------------------------------------------------
+    # -- as a value
+    # -------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters as numbers, text and lists, with the kind."""
-        return {"kind": self.kind} | {name: plain(getattr(self, name)) for name in self.parameters()}
+        return {"kind": self.kind} | {
+            name: plain(getattr(self, name)) for name in self.parameters()
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The specification of these parameters; unknown keys raise with the nearest name."""
         check_names(cls.kind, values, cls.parameters())
-        if missing := [name for name, each in cls.parameters().items() if each.required and name not in values]:
+        if missing := [
+            name for name, each in cls.parameters().items() if each.required and name not in values
+        ]:
             raise InputError(f"{cls.kind} needs {' and '.join(missing)}")
         try:
             return cls(**values)
@@ -374,7 +429,9 @@ class Specification:
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
     def content(self) -> dict[str, Any]:
-        """What the digest is taken of: `to_dict`, but a kind in a file of one's own by what the file says."""
+        """What the digest is taken of: `to_dict`, but a kind in a file of one's own by what the
+        file says.
+        """
         return self.to_dict() | {"kind": self.identity or self.kind}
 
     @cached_property
@@ -413,14 +470,17 @@ class Specification:
         shown = {f.name: plain(getattr(self, f.name)) for f in fields(self)}
         if shown["size"][0] == shown["size"][1]:
             shown["size"] = shown["size"][0]
-        changed = [f"{name}={value!r}" for name, value in shown.items() if value != plain(defaults[name])]
+        changed = [
+            f"{name}={value!r}" for name, value in shown.items() if value != plain(defaults[name])
+        ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # IPython and hypothesis would list every field of a dataclass, class variables included.
         printer.text(repr(self))
 
-    # -- as an image ------------------------------------------------------------------------------------------------
+    # -- as an image
+    # ------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -430,7 +490,9 @@ class Specification:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """Shape of one stimulus without its colours: pixels (H, W); of a clip frames before them."""
+        """Shape of one stimulus without its colours: pixels (H, W); of a clip frames before
+        them.
+        """
         return self.shape
 
     @property
@@ -442,7 +504,9 @@ class Specification:
     def batch(self) -> tuple[int, ...]:
         """Shape that the parameters have together."""
         values = (getattr(self, name) for name in self.numeric)
-        return np.broadcast_shapes(*(value.shape for value in values if isinstance(value, np.ndarray)))
+        return np.broadcast_shapes(
+            *(value.shape for value in values if isinstance(value, np.ndarray))
+        )
 
     def draw(self, *, dtype: str = "float64", device: str | None = None) -> Stimulus:
         """The pixels, as a `Stimulus`; `dtype` and `device` as in `psyprobe.gabor`."""
@@ -452,9 +516,11 @@ class Specification:
         return Stimulus(pixels, space, self.ppd, self)
 
     def mirrors(self) -> npt.NDArray[np.bool_]:
-        """Of which of its images a kind knows that they mirror themselves along both axes, of the shape of the batch.
+        """Of which of its images a kind knows that they mirror themselves along both axes, of the
+        shape of the batch.
 
-        The right half is the left one mirrored and the lower the upper, so that `corner` tells all; sides are even.
+        The right half is the left one mirrored and the lower the upper, so that `corner` tells all;
+        sides are even.
 
         Examples
         --------
@@ -501,11 +567,16 @@ class Specification:
         """The specification of one image of a batch that the parameters broadcast to."""
         if not batch:
             return self
-        arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
+        arrays = {
+            name: value
+            for name in self.numeric
+            if isinstance(value := getattr(self, name), np.ndarray)
+        }
         return self._with_numbers({name: _at(value, index) for name, value in arrays.items()})
 
     def chosen(self, batch: tuple[int, ...], places: Sequence[int]) -> Self:
-        """The images at some places of a batch that the parameters broadcast to, counted along its axes in turn.
+        """The images at some places of a batch that the parameters broadcast to, counted along its
+        axes in turn.
 
         Returns
         -------
@@ -521,11 +592,19 @@ class Specification:
         if not batch:
             return self
         where = np.unravel_index(places, batch)
-        arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
-        return self._with_numbers({name: np.broadcast_to(value, batch)[where] for name, value in arrays.items()})
+        arrays = {
+            name: value
+            for name in self.numeric
+            if isinstance(value := getattr(self, name), np.ndarray)
+        }
+        return self._with_numbers(
+            {name: np.broadcast_to(value, batch)[where] for name, value in arrays.items()}
+        )
 
     def _with_numbers(self, values: Mapping[str, Any]) -> Self:
-        """With other numbers that were checked before: a run makes more of these than it has questions."""
+        """With other numbers that were checked before: a run makes more of these than it has
+        questions.
+        """
         told = {name: value for name, value in vars(self).items() if name not in _KEPT}
         if told.keys() != self.parameters().keys():
             return replace(self, **values)
@@ -534,12 +613,15 @@ class Specification:
         return one
 
     def family(self) -> Any:
-        """What specifications have in common that `joined` draws in one call: everything but their numbers."""
+        """What specifications have in common that `joined` draws in one call: everything but their
+        numbers.
+        """
         return self.kind, [plain(getattr(self, name)) for name in _described(type(self))[3]]
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
-        """One specification that draws all those of a family, each of one image or more along one axis.
+        """One specification that draws all those of a family, each of one image or more along one
+        axis.
 
         Numbers that differ become arrays of shape (n,).
 
@@ -552,7 +634,8 @@ class Specification:
         counts = [math.prod(spec.batch) for spec in specs]
         numbers = numbers_of(specs, counts)
         if not any(isinstance(value, np.ndarray) for value in numbers.values()):
-            # A batch of equal images has no number that differs: luminance stands for the length of the batch.
+            # A batch of equal images has no number that differs: luminance stands for the length of
+            # the batch.
             numbers["luminance"] = np.full(sum(counts), numbers["luminance"])
         return specs[0]._with_numbers(numbers)
 
@@ -566,7 +649,8 @@ class Specification:
         return KINDS["sum"].from_dict({"parts": (*self.summands(), *other.summands())})
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Pixels between which all of each image lie, shape (..., 1, 2) or (..., 1, 2, 3), and their space.
+        """Pixels between which all of each image lie, shape (..., 1, 2) or (..., 1, 2, 3), and
+        their space.
 
         None where only drawing tells.
         """
@@ -575,13 +659,16 @@ class Specification:
     def _told(
         self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]
     ) -> Iterator[dict[str, Any]]:
-        """What `content` or `to_dict` tells of each image of a batch that the parameters broadcast to."""
+        """What `content` or `to_dict` tells of each image of a batch that the parameters broadcast
+        to.
+        """
         kind = type(self)
         if (kind.content, kind.to_dict) != (Specification.content, Specification.to_dict):
             # A kind of somebody's own that tells more than its parameters.
             yield from (tell(self.single(batch, index)) for index in np.ndindex(*batch))
             return
-        shared, values = tell(self), {name: getattr(self, name) for name in self.numeric}
+        shared = tell(self)
+        values = {name: getattr(self, name) for name in self.numeric}
         varying = {name: value for name, value in values.items() if np.ndim(value)}
         columns = [np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()]
         for _, *row in zip(range(math.prod(batch)), *columns, strict=True):
@@ -598,10 +685,12 @@ class Specification:
         """A number or an array, as `_flat` has parameters."""
         return np.full(self.batch, value).ravel() if self.batch else np.array([value])
 
-    # -- as a certificate -------------------------------------------------------------------------------------------
+    # -- as a certificate
+    # -------------------------------------------------------------------------------------------
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
-        """Put down what this kind promises of one image, and what was found; here: what the image is, no promise.
+        """Put down what this kind promises of one image, and what was found; here: what the image
+        is, no promise.
 
         Parameters
         ----------
@@ -624,7 +713,9 @@ class Specification:
 def _at(value: FloatArray, index: tuple[int, ...]) -> float:
     """A number of an array that broadcasts to a batch, at a place in the batch."""
     own = index[len(index) - value.ndim :]
-    return float(value.item(*[i if size > 1 else 0 for i, size in zip(own, value.shape, strict=True)]))
+    return float(
+        value.item(*[i if size > 1 else 0 for i, size in zip(own, value.shape, strict=True)])
+    )
 
 
 #: What a specification keeps of its own besides its parameters.
@@ -639,11 +730,15 @@ def kept_by_kind(function: Function) -> Function:
 
 
 def numbers_of(specs: Sequence[Specification], counts: Sequence[int]) -> dict[str, Any]:
-    """The numbers of specifications of one kind, of so many images each: as arrays, or one that all images share."""
+    """The numbers of specifications of one kind, of so many images each: as arrays, or one that all
+    images share.
+    """
     numbers = {}
     for name in specs[0].numeric:
         values = [getattr(spec, name) for spec in specs]
-        column = np.concatenate([np.full(count, value) for value, count in zip(values, counts, strict=True)])
+        column = np.concatenate(
+            [np.full(count, value) for value, count in zip(values, counts, strict=True)]
+        )
         shared = column[0].item() if isinstance(values[0], np.ndarray) else values[0]
         numbers[name] = column if (column != column[0]).any() else shared
     return numbers
@@ -659,12 +754,18 @@ def _described(
     """
     found = {}
     for field in fields(kind):
-        definitions = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__)
-        described = next((d.metadata["parameter"] for d in definitions if d and "parameter" in d.metadata), None)
+        definitions = (
+            base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__
+        )
+        described = next(
+            (d.metadata["parameter"] for d in definitions if d and "parameter" in d.metadata), None
+        )
         label = field.name.replace("_", " ").capitalize()
         described = described or Parameter(unit="", label=label, numeric=False)
         required = field.default is MISSING
-        found[field.name] = replace(described, required=required, default=None if required else field.default)
+        found[field.name] = replace(
+            described, required=required, default=None if required else field.default
+        )
     numeric = {name: each for name, each in found.items() if each.numeric}
     derived = {name: level.described for name, level in kind.derived_levels.items()}
     others = tuple(name for name in found if name not in numeric)

@@ -2,7 +2,8 @@
 
 References
 ----------
-Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological
+Measurement 20.
 """
 
 from __future__ import annotations
@@ -36,19 +37,23 @@ class Agreement(Recorded):
     both: int
     #: Of these, decided alike.
     equal: int
-    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
-    #: nothing could be beyond it: nobody decided, or both always the same.
+    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to
+    #: 1. None where nothing could be beyond it: nobody decided, or both always the same.
     kappa: float | None
 
     def __str__(self) -> str:
         if not self.both:
             return f"{self.first} and {self.second} have decided on nothing in common yet"
-        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        kappa = (
+            "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        )
         share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
         return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
 
 
-def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
+def agreement(
+    first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]
+) -> Agreement:
     """How far two people agree.
 
     Examples
@@ -61,14 +66,18 @@ def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[
     equal = sum(ones[name] == others[name] for name in both)
     mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
     # In whole numbers: "by chance" times n squared.
-    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
+    chance = sum(mine[value] * theirs[value] for value in mine)
+    certain = len(both) ** 2
     kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
     return Agreement(first, second, len(both), equal, kappa)
 
 
 def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
     """How far each two people agree."""
-    return [agreement(one, other, verdicts[one], verdicts[other]) for one, other in combinations(sorted(verdicts), 2)]
+    return [
+        agreement(one, other, verdicts[one], verdicts[other])
+        for one, other in combinations(sorted(verdicts), 2)
+    ]
 
 
 @dataclass(frozen=True)
@@ -93,13 +102,18 @@ class PeopleAgreement(Tabled):
     def rows(self) -> list[Row]:
         """Each two of them."""
         title = f"{self.experiment} (agreement of {self.observer})"
-        return [Row(title, OBSERVER, f"{one.first} and {one.second}", _cells(one), one.to_dict()) for one in self.pairs]
+        return [
+            Row(title, OBSERVER, f"{pair.first} and {pair.second}", _cells(pair), pair.to_dict())
+            for pair in self.pairs
+        ]
 
     def notes(self) -> list[str]:
         """What the headings mean."""
         return [
-            "alike: questions with answers to choose from that two people answered alike, of those that both answered; "
-            "kappa: Cohen's, agreement beyond what their shares of each answer bring about by chance."
+            "alike: questions with answers to choose from that two people answered alike, of "
+            "those that both answered; "
+            "kappa: Cohen's, agreement beyond what their shares of each answer bring about by "
+            "chance."
         ]
 
 
@@ -115,7 +129,10 @@ class PeopleMean(TaskScore):
     def rows(self) -> list[Row]:
         """One row."""
         best, worst = self.left_out
-        told = [f"the mean of people leaves out the best of them, {best}, and the worst, {worst}; its range is theirs"]
+        told = [
+            f"the mean of people leaves out the best of them, {best}, and the worst, {worst}; "
+            "its range is theirs"
+        ]
         return [self.row(self.table, OBSERVER, self.values, told)]
 
     def notes(self) -> list[str]:
@@ -144,21 +161,29 @@ def mean_score(
     values : callable
         From metrics to what a row shows.
     """
-    found, first = mean_of_people(metrics), next(iter(scores.values()))
-    attributes = {**first.attributes, "observer": f"mean of {len(scores) - 2} of {len(scores)} people"}
+    found = mean_of_people(metrics)
+    first = next(iter(scores.values()))
+    attributes = {
+        **first.attributes,
+        "observer": f"mean of {len(scores) - 2} of {len(scores)} people",
+    }
     out = found.attrs["left_out"]
     return PeopleMean(attributes, first.confidence, "", "", table, values(found), out)
 
 
 def _cells(one: Agreement) -> dict[str, str]:
     share = f" ({100 * one.equal / one.both:.1f} %)" if one.both else ""
-    return {"alike": f"{one.equal} of {one.both}{share}", "kappa": "" if one.kappa is None else f"{one.kappa:.2f}"}
+    return {
+        "alike": f"{one.equal} of {one.both}{share}",
+        "kappa": "" if one.kappa is None else f"{one.kappa:.2f}",
+    }
 
 
 def agreement_of_people(
     results: Sequence[xarray.Dataset], chosen: Callable[[xarray.Dataset], Mapping[str, str]]
 ) -> tuple[PeopleAgreement, ...]:
-    """How far the people among results agree, experiment by experiment; nothing of one person alone.
+    """How far the people among results agree, experiment by experiment; nothing of one person
+    alone.
 
     Parameters
     ----------
@@ -177,10 +202,12 @@ def agreement_of_people(
     )
 
 
-def people_by_experiment(results: Sequence[xarray.Dataset], fewest: int = FEWEST) -> list[dict[str, xarray.Dataset]]:
+def people_by_experiment(
+    results: Sequence[xarray.Dataset], fewest: int = FEWEST
+) -> list[dict[str, xarray.Dataset]]:
     """The people among results, by pseudonym, experiment by experiment; where they are so many."""
     groups: dict[str, dict[str, xarray.Dataset]] = {}
-    for one in results:
-        if person := person_of(one):
-            groups.setdefault(str(one.attrs["experiment_digest"]), {})[person] = one
+    for result in results:
+        if person := person_of(result):
+            groups.setdefault(str(result.attrs["experiment_digest"]), {})[person] = result
     return [members for members in groups.values() if len(members) >= fewest]

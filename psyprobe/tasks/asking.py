@@ -1,12 +1,14 @@
-"""Asking about items in words: a benchmark's, the steps of a construction, and a judge about what rules leave open.
+"""Asking about items in words: a benchmark's, the steps of a construction, and a judge about what
+rules leave open.
 
-What is asked is plain data, files by path and content and texts, so that another process could ask it; images are read
-only when their turn comes.
+What is asked is plain data, files by path and content and texts, so that another process could ask
+it; images are read only when their turn comes.
 
-A judge is a chat model that is asked the same way, with no image: it reads what rules cannot. Who judges, in which
-words and how often, is part of a result. Rules come first; what they leave open is for whoever calls to decide. What a
-judge said is kept raw like any answer, so that nothing is judged twice and every verdict can be read again. A reply
-that is none of the verdicts is counted, and never taken for one.
+A judge is a chat model that is asked the same way, with no image: it reads what rules cannot. Who
+judges, in which words and how often, is part of a result. Rules come first; what they leave open is
+for whoever calls to decide. What a judge said is kept raw like any answer, so that nothing is
+judged twice and every verdict can be read again. A reply that is none of the verdicts is counted,
+and never taken for one.
 """
 
 from __future__ import annotations
@@ -46,9 +48,11 @@ from psyprobe.running.store import Store, open_store
 #: Of the way in which a judge is asked.
 JUDGING = "judge 1"
 _MARKUP = r"[\s*_`\"'(){}\[\]:=]*"
-#: A reply in lower case that is one word or number; a sign, a fraction or a further word makes it none.
+#: A reply in lower case that is one word or number; a sign, a fraction or a further word makes it
+#: none.
 _VERDICT = re.compile(
-    rf"{_MARKUP}(?:(?:the |my |final )*(?:score|verdict|answer|rating|grade)(?: is)?\b{_MARKUP})?(?P<verdict>[^\W_]+)"
+    rf"{_MARKUP}(?:(?:the |my |final )*(?:score|verdict|answer|rating|grade)(?: "
+    rf"is)?\b{_MARKUP})?(?P<verdict>[^\W_]+)"
     r"[\s*_`\"'(){}\[\].!]*"
 )
 
@@ -61,7 +65,8 @@ class ItemQuestion:
     name: str
     prompt: str
     decoding: Decoding
-    #: Path and SHA-256 of each image file, in the order in which they are shown; none for a question in words alone.
+    #: Path and SHA-256 of each image file, in the order in which they are shown; none for a
+    #: question in words alone.
     images: tuple[tuple[str, str], ...] = ()
     #: Instruction that goes before.
     system: str = ""
@@ -74,7 +79,9 @@ class ItemQuestion:
     def asked(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
         told = {"prompt": self.prompt, "system": self.system, "decoding": self.decoding.to_dict()}
-        return {**told, "words": list(self.words), "attempt": self.attempt} if self.attempt else told
+        return (
+            {**told, "words": list(self.words), "attempt": self.attempt} if self.attempt else told
+        )
 
     @functools.cached_property
     def digests(self) -> tuple[str, str]:
@@ -84,7 +91,9 @@ class ItemQuestion:
 
 @dataclass(frozen=True)
 class Work:
-    """The images of a batch, and what is asked about them by the digest that its questions carry."""
+    """The images of a batch, and what is asked about them by the digest that its questions
+    carry.
+    """
 
     images: tuple[tuple[str, str], ...]
     asked: Mapping[str, Mapping[str, Any]]
@@ -146,7 +155,9 @@ def ask_items(
         batches = batches_of(questions, observer, version)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
-            asked = [*ask_round(opened, put, observers, Origins(opened, observers), batches, bar, writer)]
+            asked = [
+                *ask_round(opened, put, observers, Origins(opened, observers), batches, bar, writer)
+            ]
         answers = {
             key: Answer.from_dict(answer["reply"])
             for key, answer in zip(asked, opened.answers_in_turn(asked), strict=True)
@@ -158,7 +169,8 @@ def check_questions(questions: Sequence[ItemQuestion], observer: AnswerObserver)
     """Refuse an observer that cannot be asked so, and two questions of one name."""
     if observer.card.ability != "answer":
         raise InputError(
-            f"{observer.card.name} has the ability {observer.card.ability!r}, and questions need one that answers in "
+            f"{observer.card.name} has the ability {observer.card.ability!r}, and questions "
+            "need one that answers in "
             "words, such as openai:MODEL"
         )
     names = [question.name for question in questions]
@@ -168,12 +180,15 @@ def check_questions(questions: Sequence[ItemQuestion], observer: AnswerObserver)
     most = max((len(question.images) for question in questions), default=0)
     if observer.images_at_once is not None and most > observer.images_at_once:
         raise InputError(
-            f"a question shows {most} images, and {observer.card.name} takes {observer.images_at_once} at once; put "
+            f"a question shows {most} images, and {observer.card.name} takes "
+            f"{observer.images_at_once} at once; put "
             "them side by side in one file, or take another observer"
         )
 
 
-def batches_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str) -> list[Batch]:
+def batches_of(
+    questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
+) -> list[Batch]:
     """Questions about the same images together: servers and models reuse what they made of them."""
     together: dict[tuple[tuple[str, str], ...], list[ItemQuestion]] = {}
     for question in questions:
@@ -189,7 +204,9 @@ def batches_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, vers
     ]
 
 
-def keys_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str) -> dict[str, str]:
+def keys_of(
+    questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
+) -> dict[str, str]:
     """The key under which a store keeps the answer to each question, by name."""
     return {question.name: _question(question, observer, version).key for question in questions}
 
@@ -204,13 +221,24 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
             work: Work = batch.work
-            images = tuple(read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images)
+            images = tuple(
+                read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images
+            )
             for question in batch.questions:
                 asked = work.asked[question.asked]
                 under_way[question.key] = (question, work)
                 decoding = Decoding(**asked["decoding"])
-                words, attempt = tuple(asked.get("words", ())), asked.get("attempt", 1)
-                yield Inquiry(asked["prompt"], images, asked["system"], decoding, words, question.key, attempt=attempt)
+                words = tuple(asked.get("words", ()))
+                attempt = asked.get("attempt", 1)
+                yield Inquiry(
+                    asked["prompt"],
+                    images,
+                    asked["system"],
+                    decoding,
+                    words,
+                    question.key,
+                    attempt=attempt,
+                )
 
     for inquiry, answer in ask_all(observer, inquiries()):
         question, work = under_way.pop(inquiry.key)
@@ -229,7 +257,8 @@ def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
     return decode_image(raw, path)
 
 
-# -- a judge ---------------------------------------------------------------------------------------------------------
+# -- a judge
+# ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -251,7 +280,8 @@ class JudgePrompt:
         return re.sub(r"\{(?:question|key|answer)\}", lambda found: parts[found.group()], self.text)
 
     def read(self, reply: str) -> float | str | None:
-        """The verdict that a reply is, or None: reasoning, a label and markup aside, it must be the whole reply.
+        """The verdict that a reply is, or None: reasoning, a label and markup aside, it must be the
+        whole reply.
 
         Examples
         --------
@@ -263,7 +293,8 @@ class JudgePrompt:
         return self.verdicts.get(said["verdict"]) if said else None
 
     def verdicts_of(self, replies: Sequence[tuple[str, str]]) -> Verdicts:
-        """What several replies about one case come to, each with why it ended; one that was cut off is no verdict.
+        """What several replies about one case come to, each with why it ended; one that was cut off
+        is no verdict.
 
         Examples
         --------
@@ -312,7 +343,8 @@ class Judge:
             raise InputError(f"a judge is asked {self.repeats} times; give at least 1")
         if self.repeats > 1 and self.temperature == 0:
             raise InputError(
-                f"{self.repeats} repeats at temperature 0 are one and the same answer; give a temperature or 1 repeat"
+                f"{self.repeats} repeats at temperature 0 are one and the same answer; give a "
+                "temperature or 1 repeat"
             )
 
     def decoding(self, repeat: int) -> Decoding:
@@ -367,12 +399,17 @@ class Verdicts:
         if self.failed:
             remedy = "give the judge more tokens" if self.cut else "judge again"
             how = " and was cut off" if self.cut else ""
-            raise InputError(f"the judge gave no verdict but {self.unread[0]!r}{how}; {remedy}, or leave the item out")
+            raise InputError(
+                f"the judge gave no verdict but {self.unread[0]!r}{how}; {remedy}, or leave the "
+                "item out"
+            )
         return sum(float(each) for each in self.read) / len(self.read)
 
     @property
     def majority(self) -> float | str | None:
-        """The verdict of more than half of the replies, those that were none counted; None where there is none."""
+        """The verdict of more than half of the replies, those that were none counted; None where
+        there is none.
+        """
         if self.failed:
             return None
         verdict, count = Counter(self.read).most_common(1)[0]
@@ -380,7 +417,11 @@ class Verdicts:
 
 
 def judge_cases(
-    cases: Sequence[Case], judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+    cases: Sequence[Case],
+    judge: Judge,
+    *,
+    store: str | Path | Store | None = None,
+    progress: bool | None = None,
 ) -> dict[str, Verdicts]:
     """Put cases to a judge outside of any experiment; what the store holds is not asked again.
 
@@ -408,10 +449,15 @@ def judge_cases(
     questions = {case.name: judge_questions(case, judge) for case in cases}
     asked = [question for each in questions.values() for question in each]
     label = f"judge {judge.observer.card.name}"
-    answers = ask_items(asked, judge.observer, version=JUDGING, store=store, label=label, progress=progress)
+    answers = ask_items(
+        asked, judge.observer, version=JUDGING, store=store, label=label, progress=progress
+    )
     return {
         case.name: judge_prompts()[case.prompt].verdicts_of(
-            [(found.text, found.finish) for found in (answers[each.name] for each in questions[case.name])]
+            [
+                (found.text, found.finish)
+                for found in (answers[each.name] for each in questions[case.name])
+            ]
         )
         for case in cases
     }
@@ -424,7 +470,12 @@ def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
         raise unknown_name("prompt for a judge", case.prompt, prompts)
     prompt = prompts[case.prompt]
     return [
-        ItemQuestion(f"{case.name}\n{repeat}", prompt.filled(case), judge.decoding(repeat), system=prompt.system)
+        ItemQuestion(
+            f"{case.name}\n{repeat}",
+            prompt.filled(case),
+            judge.decoding(repeat),
+            system=prompt.system,
+        )
         for repeat in range(1 if case.once else judge.repeats)
     ]
 
@@ -441,11 +492,17 @@ def judge_of(experiment: Experiment) -> Judge | None:
 def reader_of(judge: Judge) -> dict[str, str]:
     """Attributes of a variable of a result that holds what a judge makes of its replies."""
     name = judge.observer.card.name
-    return {"units": "1", "long_name": f"the replies as {name} reads them", "reader": f"{JUDGE} {name}"}
+    return {
+        "units": "1",
+        "long_name": f"the replies as {name} reads them",
+        "reader": f"{JUDGE} {name}",
+    }
 
 
 def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:
-    """Of cases: how many there are, how many have no verdict at all, and how many replies were none or were cut off."""
+    """Of cases: how many there are, how many have no verdict at all, and how many replies were none
+    or were cut off.
+    """
     found = list(found)
     return {
         "cases": len(found),
@@ -456,6 +513,10 @@ def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:
 
 
 def read_verdicts(text: str) -> dict[str, Verdicts]:
-    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies with their ends."""
+    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies
+    with their ends.
+    """
     prompts = judge_prompts()
-    return {name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)}
+    return {
+        name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)
+    }

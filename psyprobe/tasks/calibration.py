@@ -1,10 +1,12 @@
-"""What a server does to images before its model looks, found from outside: ``psyprobe ask --calibrate``.
+"""What a server does to images before its model looks, found from outside: ``psyprobe ask
+--calibrate``.
 
-Stripes of which only what survives can be told are shown, in grades, and the observer says whether they are nearer to
-vertical or to horizontal. They have slope 2:1, so that the finer axis passes the limit of sampling first and its alias
-has the other direction: sampled at side M, stripes on an image of side S are told rightly while 2 S / (M period) is
-below 2 / (cos + sin) = 1.49 (less where smoothing leaves too little to see), and wrongly over the whole octave beyond
-wherever anything of them is seen. Right answers thus show that M is at least 2 S / (1.49 period), however it is
+Stripes of which only what survives can be told are shown, in grades, and the observer says whether
+they are nearer to vertical or to horizontal. They have slope 2:1, so that the finer axis passes the
+limit of sampling first and its alias has the other direction: sampled at side M, stripes on an
+image of side S are told rightly while 2 S / (M period) is below 2 / (cos + sin) = 1.49 (less where
+smoothing leaves too little to see), and wrongly over the whole octave beyond wherever anything of
+them is seen. Right answers thus show that M is at least 2 S / (1.49 period), however it is
 smoothed, and going on by octaves from the coarsest is not misled by aliases.
 """
 
@@ -25,20 +27,29 @@ from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, progress_bar
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding, Inquiry, Spending, ask_all
 
-QUESTION = "The image shows stripes. Are they nearer to vertical or to horizontal? Answer with vertical or horizontal."
+QUESTION = (
+    "The image shows stripes. Are they nearer to vertical or to horizontal? Answer with "
+    "vertical or horizontal."
+)
 #: Side of the image whose resizing is found out, px.
 SIDE = 1344
-#: Sides at which a model may look, px, that the stripes of the grades tell apart: first by octaves, then between two.
-OCTAVES, STEPS = (52, 104, 208, 416, 832), 4
+#: Sides at which a model may look, px, that the stripes of the grades tell apart: first by octaves,
+#: then between two.
+OCTAVES = (52, 104, 208, 416, 832)
+STEPS = 4
 #: Periods of stripes of colour, px: halving the resolution of colour reverses or loses the last.
 COLOUR_PERIODS = (8.0, 4.0, 2.0)
-#: Contrast of faint stripes, codes of 255 from trough to crest, and their period, px: that of a block of JPEG.
-CODES, FAINT_PERIOD = (32, 8, 4, 3, 2, 1), 8.0
-#: A grade is told (or reversed) where so many right (or wrong) answers have at most this probability by guessing.
+#: Contrast of faint stripes, codes of 255 from trough to crest, and their period, px: that of a
+#: block of JPEG.
+CODES = (32, 8, 4, 3, 2, 1)
+FAINT_PERIOD = 8.0
+#: A grade is told (or reversed) where so many right (or wrong) answers have at most this
+#: probability by guessing.
 CHANCE = 0.01
 #: Fewer cannot be told from guessing.
 FEWEST = math.ceil(math.log2(1 / CHANCE))
-#: Unit vector across vertical stripes (columns, rows), and the highest frequency told rightly, in units of Nyquist's.
+#: Unit vector across vertical stripes (columns, rows), and the highest frequency told rightly, in
+#: units of Nyquist's.
 _ACROSS = (2 / math.sqrt(5), 1 / math.sqrt(5))
 _LIMIT = 2 / sum(_ACROSS)
 #: Codes of red, green and blue for one of Cr (ITU-R BT.601).
@@ -61,7 +72,8 @@ class Stripes:
     period : float
         Of the stripes, px, across them.
     codes : int
-        From trough to crest in the middle, 1 to 240; of colour in Cr of JPEG (ITU-R BT.601), up to 160.
+        From trough to crest in the middle, 1 to 240; of colour in Cr of JPEG (ITU-R BT.601), up to
+        160.
     colour : bool
         Red and green of one luma, as JPEG has it, in place of light and dark.
     """
@@ -102,14 +114,20 @@ def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
     ((64, 64, 3), [126, 127, 128, 129, 130])
     """
     rng = np.random.default_rng(seed)
-    phase, lean = 2 * math.pi * rng.random(), 1 if rng.random() < 0.5 else -1
+    phase = 2 * math.pi * rng.random()
+    lean = 1 if rng.random() < 0.5 else -1
     at = np.arange(stripes.diameter) - (stripes.diameter - 1) / 2
-    x, y = at[None, :], at[:, None]
+    x = at[None, :]
+    y = at[:, None]
     fine, coarse = (x, y) if vertical else (y, x)
-    # Soft from half of the radius on: a sharp edge has a direction of its own that outlives the stripes.
+    # Soft from half of the radius on: a sharp edge has a direction of its own that outlives the
+    # stripes.
     edge = np.cos(math.pi * np.clip(2 * np.hypot(x, y) / stripes.diameter - 0.5, 0, 0.5)) ** 2
-    wave = edge * np.sin(2 * math.pi / stripes.period * (_ACROSS[0] * fine + lean * _ACROSS[1] * coarse) + phase)
-    # An odd number of codes has no middle code: rounding goes to the even one, 128 or 130 or so, all around.
+    wave = edge * np.sin(
+        2 * math.pi / stripes.period * (_ACROSS[0] * fine + lean * _ACROSS[1] * coarse) + phase
+    )
+    # An odd number of codes has no middle code: rounding goes to the even one, 128 or 130 or so,
+    # all around.
     middle = 128 - stripes.codes // 2 + stripes.codes / 2
     channels = _RED_GREEN if stripes.colour else np.ones(1)
     disc = np.rint(middle + stripes.codes / 2 * wave[..., None] * channels).astype(np.uint8)
@@ -144,7 +162,9 @@ class Grade:
     def interval(self) -> tuple[float, float]:
         """Of the share of right answers, 95 %, Wilson's."""
         share = self.right / self.trials
-        return bounded_interval(share, math.sqrt(share * (1 - share) / self.trials), self.trials, 0.95)
+        return bounded_interval(
+            share, math.sqrt(share * (1 - share) / self.trials), self.trials, 0.95
+        )
 
     @property
     def verdict(self) -> str:
@@ -199,30 +219,49 @@ class Calibration:
         ]
         sides = {"side": SIDE, "at_least": self.at_least, "below": self.below}
         findings = {"findings": list(self.findings), "cannot_tell": list(CANNOT_TELL)}
-        return {"observer": self.observer, **sides, **findings, "grades": grades, "spent": self.spent}
+        return {
+            "observer": self.observer,
+            **sides,
+            **findings,
+            "grades": grades,
+            "spent": self.spent,
+        }
 
     def __str__(self) -> str:
         rows = [["shown", "right", "of", "95 % interval", "stripes are"]]
         for grade in self.grades:
             low, high = grade.interval
             rows.append(
-                [str(grade.stripes), str(grade.right), str(grade.trials), f"{low:.2f} to {high:.2f}", grade.verdict]
+                [
+                    str(grade.stripes),
+                    str(grade.right),
+                    str(grade.trials),
+                    f"{low:.2f} to {high:.2f}",
+                    grade.verdict,
+                ]
             )
-        return lay_out("text", rows, ["", "Found:", *self.findings, "", "What this cannot tell:", *CANNOT_TELL])
+        return lay_out(
+            "text", rows, ["", "Found:", *self.findings, "", "What this cannot tell:", *CANNOT_TELL]
+        )
 
 
 #: What no answer from outside can tell.
 CANNOT_TELL = (
-    "- Whether stripes are lost on the way or by the eye: a model that does not see fine, coloured or faint stripes "
+    "- Whether stripes are lost on the way or by the eye: a model that does not see fine, "
+    "coloured or faint stripes "
     "looks like one that is served less of the image, so only what is told is certain.",
-    "- Tiles: a model that looks at an image in pieces, or twice at two sizes, is found at its finest.",
-    f"- Images of other sizes and shapes: a server may resize those otherwise; sides hold for images of {SIDE} x "
-    f"{SIDE} px. JPEG after smaller images were enlarged spares fine colour and faint stripes, and is not found.",
+    "- Tiles: a model that looks at an image in pieces, or twice at two sizes, is found at its "
+    "finest.",
+    "- Images of other sizes and shapes: a server may resize those otherwise; sides hold for "
+    f"images of {SIDE} x "
+    f"{SIDE} px. JPEG after smaller images were enlarged spares fine colour and faint stripes, "
+    "and is not found.",
 )
 
 
 def most_questions(trials: int) -> int:
-    """How many questions `calibrate` puts at most; it puts `trials` where not even the coarsest stripes are told.
+    """How many questions `calibrate` puts at most; it puts `trials` where not even the coarsest
+    stripes are told.
 
     Parameters
     ----------
@@ -246,19 +285,21 @@ def calibrate(
     decoding: Decoding = _DECODING,
     progress: bool | None = None,
 ) -> Calibration:
-    """Find out how a server resizes and compresses images, by stripes that its model names the direction of.
+    """Find out how a server resizes and compresses images, by stripes that its model names the
+    direction of.
 
-    Three series go from the coarsest grade to the first that is not told: fine grey stripes on an image of `SIDE`, for
-    resizing; red-green ones at a size that resizing leaves alone, for JPEG's halved resolution of colour, with grey
-    ones of the finest period beside them; and faint ones, for its quantisation.
+    Three series go from the coarsest grade to the first that is not told: fine grey stripes on an
+    image of `SIDE`, for resizing; red-green ones at a size that resizing leaves alone, for JPEG's
+    halved resolution of colour, with grey ones of the finest period beside them; and faint ones,
+    for its quantisation.
 
     Parameters
     ----------
     observer : AnswerObserver
         Who is asked; one that does not know at which size it looks.
     trials : int
-        Questions a grade, each with a direction, phase and lean of its own, at least `FEWEST`. An observer that guesses
-        passes a grade with a probability of at most `CHANCE` (0.6 % at 20).
+        Questions a grade, each with a direction, phase and lean of its own, at least `FEWEST`. An
+        observer that guesses passes a grade with a probability of at most `CHANCE` (0.6 % at 20).
     seed : int
         Of the images.
     decoding : Decoding
@@ -285,23 +326,33 @@ def calibrate(
         if at_least is not None:
             findings += [_colour(asking, at_least), _contrast(asking, at_least)]
     return Calibration(
-        observer.card.name, tuple(asking.grades), at_least, below, tuple(findings), asking.spending.to_dict()
+        observer.card.name,
+        tuple(asking.grades),
+        at_least,
+        below,
+        tuple(findings),
+        asking.spending.to_dict(),
     )
 
 
 def check_calibrated(observer: AnswerObserver, trials: int) -> None:
     """Refuse what `calibrate` cannot ask, or not often enough to tell from guessing."""
     if trials < FEWEST:
-        raise InputError(f"{trials} trials a grade cannot be told from guessing; give at least {FEWEST}, 20 is usual")
+        raise InputError(
+            f"{trials} trials a grade cannot be told from guessing; give at least {FEWEST}, 20 "
+            "is usual"
+        )
     card = observer.card
     if card.ability != "answer":
         raise InputError(
-            f"{card.name} does not answer in words; name an observer that does, such as openai:MODEL at your server"
+            f"{card.name} does not answer in words; name an observer that does, such as "
+            "openai:MODEL at your server"
         )
     if card.input_size is not None:
         rows, columns = card.input_size
         raise InputError(
-            f"{card.name} is shown images of {rows} x {columns} px; calibration finds out at which size a model looks, "
+            f"{card.name} is shown images of {rows} x {columns} px; calibration finds out at "
+            "which size a model looks, "
             "so leave input_size out, or name a model behind a server"
         )
 
@@ -309,8 +360,14 @@ def check_calibrated(observer: AnswerObserver, trials: int) -> None:
 class _Asking:
     """Who is asked and how, and all that came of it."""
 
-    def __init__(self, observer: AnswerObserver, trials: int, seed: int, decoding: Decoding, bar: Any) -> None:
-        self._observer, self._trials, self._seed, self._decoding, self._bar = observer, trials, seed, decoding, bar
+    def __init__(
+        self, observer: AnswerObserver, trials: int, seed: int, decoding: Decoding, bar: Any
+    ) -> None:
+        self._observer = observer
+        self._trials = trials
+        self._seed = seed
+        self._decoding = decoding
+        self._bar = bar
         self.grades: list[Grade] = []
         self.spending = Spending()
 
@@ -330,13 +387,20 @@ class _Asking:
     def _inquiries(self, stripes: Stripes) -> Iterator[Inquiry]:
         rng = np.random.default_rng([self._seed, len(self.grades)])
         for _ in range(self._trials):
-            vertical, seed = bool(rng.random() < 0.5), int(rng.integers(2**32))
+            vertical = bool(rng.random() < 0.5)
+            seed = int(rng.integers(2**32))
             codes = draw(stripes, vertical, seed)
             # Grey stays a view of one plane, which costs a third.
             planes = codes if stripes.colour else codes[..., :1]
             image: FloatArray = np.broadcast_to(planes / np.float32(255), codes.shape)
             key = "yes" if vertical else "no"
-            yield Inquiry(QUESTION, (image,), decoding=self._decoding, words=("vertical", "horizontal"), key=key)
+            yield Inquiry(
+                QUESTION,
+                (image,),
+                decoding=self._decoding,
+                words=("vertical", "horizontal"),
+                key=key,
+            )
 
 
 def _for_side(side: float) -> Stripes:
@@ -346,30 +410,45 @@ def _for_side(side: float) -> Stripes:
 
 def _resizing(asking: _Asking) -> tuple[int | None, int | None, list[str]]:
     """Bounds of the side at which a model looks, and what is to be said of it."""
-    low, grade = None, None
+    low = None
+    grade = None
     for octave in OCTAVES:
         grade = asking.grade(_for_side(octave))
         if not grade.told:
             break
         low = octave
     if low is None:
-        return None, None, ["- It does not answer the easy ones: nothing can be told of what the server does."]
+        return (
+            None,
+            None,
+            ["- It does not answer the easy ones: nothing can be told of what the server does."],
+        )
     if grade is None or grade.told:
-        found = f"- An image of {SIDE} px on the side is looked at as {low} px or more: input_size can be that."
+        found = (
+            f"- An image of {SIDE} px on the side is looked at as {low} px or more: "
+            "input_size can be that."
+        )
         return low, None, [found]
-    turned, step, reach = grade.turned, 0, STEPS
+    turned = grade.turned
+    step = 0
+    reach = STEPS
     while reach - step > 1:
         middle = (step + reach) // 2
         grade = asking.grade(_for_side(low * 2 ** (middle / STEPS)))
         turned = turned or grade.turned
         step, reach = (middle, reach) if grade.told else (step, middle)
-    at_least, below = (math.floor(low * 2 ** (step / STEPS)), math.ceil(low * 2 ** (reach / STEPS)))
+    at_least = math.floor(low * 2 ** (step / STEPS))
+    below = math.ceil(low * 2 ** (reach / STEPS))
     looked = f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
     if turned:
-        found = f"{looked}, and less than about {below} px: finer stripes are named wrongly, as aliases are"
+        found = (
+            f"{looked}, and less than about {below} px: finer stripes are named wrongly, as "
+            "aliases are"
+        )
     else:
         found = (
-            f"{looked}; finer stripes are not told: it is resized to less than about {below} px, or the eye is no finer"
+            f"{looked}; finer stripes are not told: it is resized to less than about "
+            f"{below} px, or the eye is no finer"
         )
     return at_least, below, [f"{found}. Set input_size={at_least}."]
 
@@ -388,19 +467,35 @@ def _first_lost(asking: _Asking, series: Sequence[Stripes]) -> tuple[Stripes | N
 def _colour(asking: _Asking, side: int) -> str:
     """What is to be said of colour."""
     disc = min(side, _LARGEST)
-    last, lost = _first_lost(asking, [Stripes(side, disc, period, 120, colour=True) for period in COLOUR_PERIODS])
+    last, lost = _first_lost(
+        asking, [Stripes(side, disc, period, 120, colour=True) for period in COLOUR_PERIODS]
+    )
     if last is None:
-        return "- Red-green stripes are not told even where they are coarse: nothing can be told of colour."
+        return (
+            "- Red-green stripes are not told even where they are coarse: nothing can be "
+            "told of colour."
+        )
     if lost is None:
-        return f"- Colour is told at the finest period, {last.period:g} px: no JPEG 4:2:0 or the like halves it."
+        return (
+            f"- Colour is told at the finest period, {last.period:g} px: no JPEG 4:2:0 or "
+            "the like halves it."
+        )
     period = lost.stripes.period
     grey = asking.grade(Stripes(side, disc, period, 120))
     if not grey.told:
-        return f"- Neither colour nor grey is told at {period:g} px: nothing can be told of JPEG's halving of colour."
+        return (
+            f"- Neither colour nor grey is told at {period:g} px: nothing can be told of "
+            "JPEG's halving of colour."
+        )
     how = "named wrongly, as aliases are" if lost.turned else "lost"
-    cause = "JPEG 4:2:0 or the like" if period == COLOUR_PERIODS[-1] else "more than JPEG 4:2:0, or by the eye"
+    cause = (
+        "JPEG 4:2:0 or the like"
+        if period == COLOUR_PERIODS[-1]
+        else "more than JPEG 4:2:0, or by the eye"
+    )
     return (
-        f"- Colour at {period:g} px is {how}, and told at {last.period:g} px, while grey is told at {period:g} px: "
+        f"- Colour at {period:g} px is {how}, and told at {last.period:g} px, while grey is "
+        f"told at {period:g} px: "
         f"{cause}."
     )
 
@@ -412,11 +507,18 @@ def _contrast(asking: _Asking, side: int) -> str:
     if last is None:
         return f"- Stripes of {CODES[0]} codes are not told: nothing can be told of fainter ones."
     if lost is None:
-        return "- Stripes of 1 code are told: nothing coarser than 8 bits, and no JPEG that loses them."
+        return (
+            "- Stripes of 1 code are told: nothing coarser than 8 bits, and no JPEG that "
+            "loses them."
+        )
     faint = "1 code" if lost.stripes.codes == 1 else f"{lost.stripes.codes} codes"
     told = f"- Stripes of {last.codes} codes are told, and those of {faint} are"
     if lost.turned:
         return (
-            f"{told} named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px are left, whose alias turns."
+            f"{told} named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px "
+            "are left, whose alias turns."
         )
-    return f"{told} lost: by JPEG's quantisation, a coarser rounding, or an eye that sees no fainter ones."
+    return (
+        f"{told} lost: by JPEG's quantisation, a coarser rounding, or an eye that sees no "
+        "fainter ones."
+    )

@@ -1,7 +1,8 @@
 """A run about items as a session: the questions, and those to a judge about what rules leave open.
 
-A model gets all questions at once. A person gets one after the other in an order of their own, drawn by their sitting,
-and each only when the answer before it is in the store; an attempt that they gave up is asked again as another one.
+A model gets all questions at once. A person gets one after the other in an order of their own,
+drawn by their sitting, and each only when the answer before it is in the store; an attempt that
+they gave up is asked again as another one.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class TaskPlan(Recorded):
     seconds: float
     #: What comes afterwards, in words.
     afterwards: str = ""
-    #: What is left takes, of an observer that answers in words; and from where that is known, as a sentence.
+    #: What is left takes, of an observer that answers in words; and from where that is known, as a
+    #: sentence.
     left: Expense | None = None
     source: str = ""
 
@@ -73,7 +75,8 @@ class TaskPlan(Recorded):
 
     def __str__(self) -> str:
         return (
-            f"{self.experiment} with {self.observer}: {self.questions:,} questions about {self.images:,} images; "
+            f"{self.experiment} with {self.observer}: {self.questions:,} questions about "
+            f"{self.images:,} images; "
             f"{self.answered:,} are answered.{self.afterwards}"
             + (f"\nLeft are {self.left}. {self.source}" if self.left else "")
         )
@@ -88,17 +91,25 @@ class ItemSession(ExperimentSession):
         Two questions have one name, or the observer takes too few images at once.
     """
 
-    def __init__(self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None) -> None:
+    def __init__(
+        self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None
+    ) -> None:
         super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
-        self.task, self.judge = task, judge
+        self.task = task
+        self.judge = judge
         asking.check_questions(task.questions, observer)
         self._one_by_one = isinstance(observer, PersonObserver)
-        self._questions = [replace(each, attempt=1) for each in task.questions] if self._one_by_one else task.questions
+        self._questions = (
+            [replace(question, attempt=1) for question in task.questions]
+            if self._one_by_one
+            else task.questions
+        )
         self._keys = asking.keys_of(self._questions, observer, task.version)
         #: As the run begins: of a person's last attempts there may be others.
         self._first_keys = list(self._keys.values())
         self._rounds = self._batches()
-        #: Names and keys of the round under way, if it is about items; which of them were given up; and all replies.
+        #: Names and keys of the round under way, if it is about items; which of them were given up;
+        #: and all replies.
         self._round: dict[str, str] = {}
         self._given_up: set[str] = set()
         self._replies: dict[str, str] = {}
@@ -125,8 +136,11 @@ class ItemSession(ExperimentSession):
         yield from super().contents()
 
     def next(self) -> list[Batch]:
-        """The questions, then those to a judge, then none; of a part its questions alone, since a judge needs all."""
-        batches, holds = next(self._rounds, []), self.holds
+        """The questions, then those to a judge, then none; of a part its questions alone, since a
+        judge needs all.
+        """
+        batches = next(self._rounds, [])
+        holds = self.holds
         if holds is None:
             return batches
         self._rounds = iter(())
@@ -141,13 +155,19 @@ class ItemSession(ExperimentSession):
         self._round = {}
 
     def outcome(self) -> dict[str, Any]:
-        """Which cases were judged, and by which questions; and the keys of a person's attempts that count."""
-        return {"cases": self._cases, **({"keys": list(self._keys.values())} if self._one_by_one else {})}
+        """Which cases were judged, and by which questions; and the keys of a person's attempts that
+        count.
+        """
+        return {
+            "cases": self._cases,
+            **({"keys": list(self._keys.values())} if self._one_by_one else {}),
+        }
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to ask of the observer."""
         keys = list(self._keys.values())
-        found, afterwards = store.answers(keys), ""
+        found = store.answers(keys)
+        afterwards = ""
         questions = self.task.questions
         pace = measured_pace(
             store,
@@ -157,16 +177,22 @@ class ItemSession(ExperimentSession):
             asking.put if timed else None,
             asking.batches_of(questions[:1], self.observer, self.task.version),
         ) or Pace(None, 0.0, None, _LATENCY, None, USD, _UNKNOWN)
-        sizes = [read_planned(*image).shape[:2] for image in questions[0].images] if questions else []
+        sizes = (
+            [read_planned(*image).shape[:2] for image in questions[0].images] if questions else []
+        )
         left = expense(self.observer, pace, sum(key not in found for key in keys), sizes)
         if self.judge is not None:
-            afterwards = f" What rules leave open is asked of {self.judge.observer.card.name} afterwards."
+            afterwards = (
+                f" What rules leave open is asked of {self.judge.observer.card.name} afterwards."
+            )
         return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             questions=len(keys),
             answered=sum(key in found for key in keys),
-            images=len({sha256 for question in self.task.questions for _, sha256 in question.images}),
+            images=len(
+                {sha256 for question in self.task.questions for _, sha256 in question.images}
+            ),
             seconds=left.seconds,
             afterwards=afterwards,
             left=left,
@@ -185,18 +211,28 @@ class ItemSession(ExperimentSession):
             self._round = self._keys
             yield asking.batches_of(self._questions, self.observer, self.task.version)
         if self.judge is not None:
-            found = {case: asking.judge_questions(case, self.judge) for case in self.task.cases(self._replies)}
-            asked, observer = [question for each in found.values() for question in each], self.judge.observer
+            found = {
+                case: asking.judge_questions(case, self.judge)
+                for case in self.task.cases(self._replies)
+            }
+            asked = [question for each in found.values() for question in each]
+            observer = self.judge.observer
             keys = asking.keys_of(asked, observer, asking.JUDGING)
-            self._cases = [(case.name, case.prompt, [keys[one.name] for one in each]) for case, each in found.items()]
+            self._cases = [
+                (case.name, case.prompt, [keys[one.name] for one in each])
+                for case, each in found.items()
+            ]
             yield asking.batches_of(asked, observer, asking.JUDGING)
 
     def _in_turn(self) -> Iterator[list[Batch]]:
         """One question a round, in an order that the sitting draws."""
-        drawn = np.random.default_rng(int(self.observer.card.digest[:16], 16)).permutation(len(self._questions))
+        drawn = np.random.default_rng(int(self.observer.card.digest[:16], 16)).permutation(
+            len(self._questions)
+        )
         questions = [self._questions[i] for i in drawn]
         for question in sorted(questions, key=lambda each: self.task.afterwards(each.name)):
-            self._given_up, asked = {question.name}, question
+            self._given_up = {question.name}
+            asked = question
             while self._given_up:
                 self._round = asking.keys_of([asked], self.observer, self.task.version)
                 self._keys |= self._round
@@ -216,7 +252,9 @@ def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str,
     for name, value in experiment.options.items():
         if name not in defaults:
             raise unknown_name(f"option of probe {experiment.probe!r}", name, defaults)
-        if not isinstance(value, type(defaults[name])) or isinstance(value, bool) != isinstance(defaults[name], bool):
+        if not isinstance(value, type(defaults[name])) or isinstance(value, bool) != isinstance(
+            defaults[name], bool
+        ):
             kind = {
                 str: "text",
                 bool: "true or false",
@@ -234,9 +272,11 @@ def answers_of(record: RunRecord, store: Store) -> list[Answer]:
 
 
 def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
-    """A column of a result: seconds that a person looked before each answer; none of anybody else."""
+    """A column of a result: seconds that a person looked before each answer; none of anybody
+    else.
+    """
     asked = bool(answers) and answers[0].sitting is not None
-    return {"reaction_seconds": np.array([each.latency for each in answers])} if asked else {}
+    return {"reaction_seconds": np.array([answer.latency for answer in answers])} if asked else {}
 
 
 def _keys_of(record: RunRecord) -> list[str]:
@@ -244,12 +284,19 @@ def _keys_of(record: RunRecord) -> list[str]:
 
 
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
-    """The same, with the options of the page, the judge, and of each case its name, prompt, and replies with ends."""
-    cases, layout = record.outcome["cases"], record.layout
+    """The same, with the options of the page, the judge, and of each case its name, prompt, and
+    replies with ends.
+    """
+    cases = record.outcome["cases"]
+    layout = record.layout
     found = store.answers_of_all([key for _, _, keys in cases for key in keys])
-    replies = {key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()}
+    replies = {
+        key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()
+    }
     judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
     spent = Spending(
         answer["reply"] for answer in (*store.answers(_keys_of(record)).values(), *found.values())
     ).to_dict()
-    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent)
+    return attributes_of(
+        record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent
+    )

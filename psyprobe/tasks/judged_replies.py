@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 
 
 def judge_replies(
-    result: xr.Dataset, judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+    result: xr.Dataset,
+    judge: Judge,
+    *,
+    store: str | Path | Store | None = None,
+    progress: bool | None = None,
 ) -> xr.Dataset:
-    """Let a judge read every reply of a run: of a yes/no run whose text was wanted, or of a benchmark.
+    """Let a judge read every reply of a run: of a yes/no run whose text was wanted, or of a
+    benchmark.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a questioning run whose answers are yes and no, in whatever language, or of a probe that has a function
-        ``judge_replies`` of its own, as "mvp_bench" and "r_bench" have.
+        Of a questioning run whose answers are yes and no, in whatever language, or of a probe that
+        has a function ``judge_replies`` of its own, as "mvp_bench" and "r_bench" have.
     judge : Judge
         Who judges, and how; each reply to a question is put to it once, however often it was given.
     store, progress
@@ -36,9 +41,9 @@ def judge_replies(
     Returns
     -------
     xarray.Dataset
-        The run with what the judge makes of each reply. Its score then says what it would be under the judge. Of a
-        yes/no run that is a variable `judged`: "yes", "no", "invalid" where the judge finds neither or gives no
-        verdict, and "" where no text was wanted.
+        The run with what the judge makes of each reply. Its score then says what it would be under
+        the judge. Of a yes/no run that is a variable `judged`: "yes", "no", "invalid" where the
+        judge finds neither or gives no verdict, and "" where no text was wanted.
 
     Raises
     ------
@@ -49,15 +54,28 @@ def judge_replies(
     if probe != "yes_no":
         of_its_own = getattr(load_probe(probe), "judge_replies", None)
         if of_its_own is None:
-            raise InputError(f"no judge reads replies of a run of {probe!r}, as of yes_no or r_bench; leave it out")
+            raise InputError(
+                f"no judge reads replies of a run of {probe!r}, as of yes_no or r_bench; leave "
+                "it out"
+            )
         judged: xr.Dataset = of_its_own(result, judge, store=store, progress=progress)
         return judged
     asked = result["text_asked"].values.astype(bool)
-    pairs = list(zip(*(result[name].values.astype(str).tolist() for name in ("prompt_text", "text")), strict=True))
+    pairs = list(
+        zip(
+            *(result[name].values.astype(str).tolist() for name in ("prompt_text", "text")),
+            strict=True,
+        )
+    )
     distinct = dict.fromkeys(pair for pair, each in zip(pairs, asked, strict=True) if each)
     cases = {pair: Case(json.dumps(pair), "yes_no", pair[0], "", pair[1]) for pair in distinct}
     verdicts = judge_cases(list(cases.values()), judge, store=store, progress=progress)
     read = {pair: verdicts[case.name].majority or "invalid" for pair, case in cases.items()}
-    said = np.array([read[pair] if each else "" for pair, each in zip(pairs, asked, strict=True)], dtype=object)
-    about = {"units": "1", "long_name": f"yes, no or invalid: the reply as {judge.observer.card.name} reads it"}
+    said = np.array(
+        [read[pair] if each else "" for pair, each in zip(pairs, asked, strict=True)], dtype=object
+    )
+    about = {
+        "units": "1",
+        "long_name": f"yes, no or invalid: the reply as {judge.observer.card.name} reads it",
+    }
     return result.assign({JUDGED: (("trial",), said, about)})

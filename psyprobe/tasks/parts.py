@@ -30,22 +30,40 @@ def by_parts(title: str, label: str, rows: Mapping[str, Mapping[str, pd.DataFram
     title, label : str
         Of the figure, and of its upward axis.
     rows : mapping of str to mapping of str to pandas.DataFrame
-        Option, as a measure, to observer to rows with columns value, low and high, by the name of the part.
+        Option, as a measure, to observer to rows with columns value, low and high, by the name of
+        the part.
     """
-    names = list(dict.fromkeys(str(name) for one in rows.values() for table in one.values() for name in table.index))
+    names = list(
+        dict.fromkeys(
+            str(name) for row in rows.values() for table in row.values() for name in table.index
+        )
+    )
 
     def line(name: str, table: pd.DataFrame, i: int, count: int) -> Line:
         # Side by side, so that intervals do not hide each other.
-        x = np.array([names.index(str(part)) for part in table.index]) + (i - (count - 1) / 2) * 0.5 / max(count, 1)
-        value, low, high = (table[column].to_numpy(dtype=np.float64) for column in ("value", "low", "high"))
+        x = np.array([names.index(str(part)) for part in table.index]) + (
+            i - (count - 1) / 2
+        ) * 0.5 / max(count, 1)
+        value, low, high = (
+            table[column].to_numpy(dtype=np.float64) for column in ("value", "low", "high")
+        )
         return Line(name, x, value, low, high, style="points", colour=i)
 
     views = {
-        option: {"": [line(name, table, i, len(one)) for i, (name, table) in enumerate(one.items())]}
+        option: {
+            "": [line(name, table, i, len(one)) for i, (name, table) in enumerate(one.items())]
+        }
         for option, one in rows.items()
     }
     options = {option: option for option in rows}
-    return Figure(title, Axis("", names=names), Axis(label), [Panel("", views)], choice="measure", options=options)
+    return Figure(
+        title,
+        Axis("", names=names),
+        Axis(label),
+        [Panel("", views)],
+        choice="measure",
+        options=options,
+    )
 
 
 def listed(items: pd.DataFrame, most: int = LISTED) -> pd.DataFrame:
@@ -54,7 +72,9 @@ def listed(items: pd.DataFrame, most: int = LISTED) -> pd.DataFrame:
 
 
 def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gallery]:
-    """A photograph in the ways of R-Bench that were used; none where the package that holds it is not installed."""
+    """A photograph in the ways of R-Bench that were used; none where the package that holds it is
+    not installed.
+    """
     found = importlib.util.find_spec("skimage")
     if found is None or found.origin is None or importlib.util.find_spec("cv2") is None:
         return []
@@ -68,14 +88,17 @@ def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gall
         changed = corrupt(photograph, name, strength, 0, image_id=_PHOTOGRAPH)
         pictures.append((changed, f"{dimension.id}. {dimension.title}{' *' * dimension.captured}"))
     caption = (
-        f"Strength {strength}, on scikit-image's photograph of an astronaut, made smaller. * simulated where R-Bench "
+        f"Strength {strength}, on scikit-image's photograph of an astronaut, made smaller. * "
+        "simulated where R-Bench "
         "photographed it."
     )
     return [Gallery("Corruptions", pictures, caption, _WIDTH)]
 
 
 def cells(table: pd.DataFrame, columns: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows of some columns of a table, by what they are called; numbers rounded for reading."""
+    """Heading and rows of some columns of a table, by what they are called; numbers rounded for
+    reading.
+    """
 
     def text(value: Any) -> str:
         if isinstance(value, float):
@@ -86,7 +109,9 @@ def cells(table: pd.DataFrame, columns: Mapping[str, str]) -> tuple[list[str], l
     return list(columns.values()), rows
 
 
-def answers_table(tables: Mapping[str, pd.DataFrame], columns: Mapping[str, str], most: int = LISTED) -> Table:
+def answers_table(
+    tables: Mapping[str, pd.DataFrame], columns: Mapping[str, str], most: int = LISTED
+) -> Table:
     """What observers answered, word for word, for items spread over the set."""
     heading: list[str] = []
     rows: list[list[str]] = []

@@ -1,4 +1,6 @@
-"""What benchmarks read and write: tables of answers that others wrote, all metrics of all models, and scores."""
+"""What benchmarks read and write: tables of answers that others wrote, all metrics of all models,
+and scores.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
 
 
 #: Columns of a table, and bytes that a workbook may unpack to.
-_MOST_COLUMNS, _MOST_BYTES = 10_000, 300_000_000
+_MOST_COLUMNS = 10_000
+_MOST_BYTES = 300_000_000
 
 
 def read_answer_table(path: str | Path) -> pd.DataFrame:
-    """Any such table as text: .csv, .tsv, .xlsx, .json (a list of objects, or columns of rows) or .jsonl.
+    """Any such table as text: .csv, .tsv, .xlsx, .json (a list of objects, or columns of rows) or
+    .jsonl.
 
     Raises
     ------
@@ -50,10 +54,15 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
     raise InputError(f"{path} is no table of answers; give .csv, .tsv, .xlsx, .json or .jsonl")
 
 
-def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
-    """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK, whichever it is."""
+def read_table(
+    path: str | Path, columns: tuple[str, ...], separator: str = ","
+) -> tuple[pd.DataFrame, str]:
+    """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK,
+    whichever it is.
+    """
     raw = read_bytes(path)
-    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried first.
+    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried
+    # first.
     for encoding in ("UTF-8", "GBK"):
         try:
             text = raw.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
@@ -63,7 +72,9 @@ def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",")
     else:
         raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
     if text.partition("\n")[0].count(separator) >= _MOST_COLUMNS:
-        raise InputError(f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?")
+        raise InputError(
+            f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?"
+        )
     try:
         table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -91,9 +102,13 @@ def _sheet(path: Path) -> pd.DataFrame:
         check_unpacked(path, _MOST_BYTES)
         table = pd.read_excel(path, dtype=str, keep_default_na=False)
     except ImportError:
-        raise InputError(f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV") from None
+        raise InputError(
+            f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV"
+        ) from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or 'it is no workbook'}") from None
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or 'it is no workbook'}"
+        ) from None
     except Exception:  # zip, XML and openpyxl end in errors of a dozen kinds
         raise InputError(f"{path} is no Excel workbook; save it again, or as CSV") from None
     if not len(table):
@@ -103,20 +118,30 @@ def _sheet(path: Path) -> pd.DataFrame:
 
 
 def _json(path: Path) -> pd.DataFrame:
-    """A list of objects, one object a line, or pandas' columns of rows, as VLMEvalKit's .json may be."""
+    """A list of objects, one object a line, or pandas' columns of rows, as VLMEvalKit's .json may
+    be.
+    """
     try:
         found = parse_json(read_text(path), str(path))
     except InputError:
         found = [values for _, values in read_json_lines(path)]
-    if isinstance(found, dict) and found and all(isinstance(column, dict) for column in found.values()):
+    if (
+        isinstance(found, dict)
+        and found
+        and all(isinstance(column, dict) for column in found.values())
+    ):
         places = list(dict.fromkeys(place for column in found.values() for place in column))
         found = [{name: column.get(place) for name, column in found.items()} for place in places]
     rows = [found] if isinstance(found, dict) else found
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path} is no list of objects; it should hold one for each item")
     if max(map(len, rows)) > _MOST_COLUMNS:
-        raise InputError(f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?")
-    return pd.DataFrame([{_text(name): _text(value) for name, value in row.items()} for row in rows]).fillna("")
+        raise InputError(
+            f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?"
+        )
+    return pd.DataFrame(
+        [{_text(name): _text(value) for name, value in row.items()} for row in rows]
+    ).fillna("")
 
 
 def _text(value: Any) -> str:
@@ -133,15 +158,22 @@ def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
 
 def write_tsv(table: pd.DataFrame, path: Path) -> None:
     """Write a table as VLMEvalKit reads its data sets, whole or not at all."""
-    how: dict[str, Any] = {"sep": "\t", "index": False, "quoting": csv.QUOTE_ALL, "lineterminator": "\n"}
+    how: dict[str, Any] = {
+        "sep": "\t",
+        "index": False,
+        "quoting": csv.QUOTE_ALL,
+        "lineterminator": "\n",
+    }
     write_whole(path, lambda partial: table.to_csv(partial, **how))
 
 
 def printed_name(model: str, known: Iterable[str]) -> str | None:
-    """The name under which a paper prints a model, however it is written; None where it prints no such model.
+    """The name under which a paper prints a model, however it is written; None where it prints no
+    such model.
 
-    Case, signs, the "v" of a version, a maker before a slash, and "hf", "chat" and "instruct" at the end do not count;
-    nor do "VL" or a size that one of the two leaves out, where only one printed model can be meant.
+    Case, signs, the "v" of a version, a maker before a slash, and "hf", "chat" and "instruct" at
+    the end do not count; nor do "VL" or a size that one of the two leaves out, where only one
+    printed model can be meant.
 
     Examples
     --------
@@ -153,7 +185,9 @@ def printed_name(model: str, known: Iterable[str]) -> str | None:
     names = list(known)
     for dropped in ("", "vl"):
         stem, size = _stem_and_size(model, dropped)
-        others = {name: each for name in names if (each := _stem_and_size(name, dropped))[0] == stem}
+        others = {
+            name: each for name in names if (each := _stem_and_size(name, dropped))[0] == stem
+        }
         equal = [name for name, each in others.items() if each[1] == size]
         near = equal or [name for name, each in others.items() if not (each[1] and size)]
         if len(near) == 1:
@@ -162,10 +196,19 @@ def printed_name(model: str, known: Iterable[str]) -> str | None:
 
 
 def near_names(model: str, known: Iterable[str]) -> str:
-    """A line for a model that a paper does not print under this name, though it has some like it; else empty."""
+    """A line for a model that a paper does not print under this name, though it has some like it;
+    else empty.
+    """
     names = {_plain_name(name): name for name in known}
-    near = [names[each] for each in difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)]
-    return f"{model}: no printed values stand under this name; near: {', '.join(near)}." if near else ""
+    near = [
+        names[match]
+        for match in difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
+    ]
+    return (
+        f"{model}: no printed values stand under this name; near: {', '.join(near)}."
+        if near
+        else ""
+    )
 
 
 def _stem_and_size(model: str, dropped: str) -> tuple[str, str]:
@@ -184,14 +227,17 @@ def _plain_name(model: str) -> str:
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
     """The metrics of all models, by model, with all digits, as "csv" or "json"."""
-    listed = pd.concat([table.assign(model=model) for model, table in metrics.items()], ignore_index=True)
+    listed = pd.concat(
+        [table.assign(model=model) for model, table in metrics.items()], ignore_index=True
+    )
     listed = listed[["model", *[name for name in listed if name != "model"]]]
     if format == "csv":
         return csv_table(listed).rstrip("\n")
     return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
 
 
-# -- scores ----------------------------------------------------------------------------------------------------------
+# -- scores
+# ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -233,14 +279,23 @@ class TaskScore(Tabled):
         notes: Sequence[str] = (),
     ) -> Row:
         """What a responder reached in each metric: value and the ends of its interval."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in ("experiment", "observer", "layer")}
+        told: dict[str, Any] = {
+            name: getattr(self, name) for name in ("experiment", "observer", "layer")
+        }
         told["responder"] = responder
         cells: dict[str, str] = {}
         entries: dict[Metric, Entry] = {}
         for metric, (value, low, high) in values.items():
-            interval = "" if low is None else f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+            interval = (
+                ""
+                if low is None
+                else f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+            )
             cells[metric.suffix] = number(value, metric.digits) + interval
-            told |= {f"{metric.name}{part}": one for part, one in (("", value), ("_low", low), ("_high", high))}
+            told |= {
+                f"{metric.name}{part}": one
+                for part, one in (("", value), ("_low", low), ("_high", high))
+            }
             entries[metric] = Entry(value, low, high)
         label = "" if responder == OBSERVER else responder
         return Row(table, responder, label, cells, told, entries, notes)
@@ -254,22 +309,26 @@ class ReadScore(TaskScore):
     readings: tuple[Rereading, ...]
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
-        """A row for each other reader that differs: in how many replies or items, and the score under it."""
+        """A row for each other reader that differs: in how many replies or items, and the score
+        under it.
+        """
         title = f"{self.observer}: the same replies read otherwise"
         return [
             Row(
                 title,
                 OBSERVER,
-                each.reader,
-                {unit: str(each.n)} | each.cells | {name: number(value, digits) for name, value in each.score.items()},
+                reading.reader,
+                {unit: str(reading.n)}
+                | reading.cells
+                | {name: number(value, digits) for name, value in reading.score.items()},
             )
-            for each in self.readings
-            if each.differ
+            for reading in self.readings
+            if reading.differ
         ]
 
     def read_alike(self) -> list[str]:
         """A remark that names the readers that do not differ."""
-        alike = [each.reader for each in self.readings if not each.differ]
+        alike = [reading.reader for reading in self.readings if not reading.differ]
         return [f"read alike by {' and by '.join(alike)}"] if alike else []
 
 
@@ -277,10 +336,13 @@ def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
     """Results by who was asked; in what, too, where they are of several experiments."""
     several = len({result.attrs["experiment"] for result in results}) > 1
     return {
-        result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result for result in results
+        result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result
+        for result in results
     }
 
 
 def place(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
-    """Where a probe draws its one panel: the axes that are given, or new ones of a figure that is given."""
+    """Where a probe draws its one panel: the axes that are given, or new ones of a figure that is
+    given.
+    """
     return ax if figure is None else figure.add_subplot()

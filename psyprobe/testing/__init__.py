@@ -1,11 +1,12 @@
 """Property-based testing of stimulus calibration, for psyprobe's stimuli and anyone's.
 
-Assertions take a `Stimulus`, or any numpy array or torch tensor together with what was asked (a specification) and what
-its numbers are; a failure says what was requested, what is delivered, and the likely cause. Strategies for hypothesis
-(`psyprobe.testing.strategies`) make displays and stimuli that are valid by construction. A pytest plugin adds the
-fixture `calibration_report`.
+Assertions take a `Stimulus`, or any numpy array or torch tensor together with what was asked (a
+specification) and what its numbers are; a failure says what was requested, what is delivered, and
+the likely cause. Strategies for hypothesis (`psyprobe.testing.strategies`) make displays and
+stimuli that are valid by construction. A pytest plugin adds the fixture `calibration_report`.
 
-Names load when they are first used: the plugin is part of every pytest run where psyprobe is installed.
+Names load when they are first used: the plugin is part of every pytest run where psyprobe is
+installed.
 """
 
 from __future__ import annotations
@@ -18,11 +19,22 @@ _MODULES = {
     "stimulus.certificate": ("PRECISIONS", "TOLERANCES", "Certificate", "Tolerance", "tolerance"),
     "testing.diagnosis": ("Cause",),
     "testing.assertions": (
-        "CalibrationError", "assert_band", "assert_batch_equals_loop", "assert_calibrated", "assert_cone_contrast",
-        "assert_contrast", "assert_frequency", "assert_in_gamut", "assert_isoluminant", "assert_mean_luminance",
-        "assert_orientation", "assert_reproducible", "assert_round_trip", "judged",
+        "CalibrationError",
+        "assert_band",
+        "assert_batch_equals_loop",
+        "assert_calibrated",
+        "assert_cone_contrast",
+        "assert_contrast",
+        "assert_frequency",
+        "assert_in_gamut",
+        "assert_isoluminant",
+        "assert_mean_luminance",
+        "assert_orientation",
+        "assert_reproducible",
+        "assert_round_trip",
+        "judged",
     ),
-}  # fmt: skip
+}
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [*_PUBLIC, "strategies"]
@@ -41,7 +53,13 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import PRECISIONS, TOLERANCES, Certificate, Tolerance, tolerance
+    from psyprobe.stimulus.certificate import (
+        PRECISIONS,
+        TOLERANCES,
+        Certificate,
+        Tolerance,
+        tolerance,
+    )
     from psyprobe.testing import strategies
     from psyprobe.testing.assertions import *  # noqa: F403
     from psyprobe.testing.diagnosis import Cause

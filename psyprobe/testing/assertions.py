@@ -1,4 +1,6 @@
-"""Assertions of calibration: they measure pixels, compare with what was asked, and say why when it is not delivered."""
+"""Assertions of calibration: they measure pixels, compare with what was asked, and say why when it
+is not delivered.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class How(TypedDict, total=False):
 class CalibrationError(AssertionError):
     """A stimulus that is not what was asked."""
 
-    def __init__(self, message: str, certificate: Certificate | None = None, causes: tuple[Cause, ...] = ()) -> None:
+    def __init__(
+        self, message: str, certificate: Certificate | None = None, causes: tuple[Cause, ...] = ()
+    ) -> None:
         super().__init__(message)
         #: certificate, rows: Everything that was measured.
         self.certificate = certificate
@@ -69,18 +73,20 @@ def assert_calibrated(
     Parameters
     ----------
     image : Stimulus or array
-        A stimulus, or a numpy array or torch tensor of any dtype, shape (..., H, W), (..., H, W, 3) or (..., 3, H, W).
+        A stimulus, or a numpy array or torch tensor of any dtype, shape (..., H, W), (..., H, W, 3)
+        or (..., 3, H, W).
     asked : Specification, optional
-        What the image was meant to be, for example ``Gabor(frequency=4, contrast=0.5, ppd=60, size=224)``. A stimulus
-        knows; an array needs it.
+        What the image was meant to be, for example ``Gabor(frequency=4, contrast=0.5, ppd=60,
+        size=224)``. A stimulus knows; an array needs it.
     space : {"luminance", "rgb", "xyz", "lms", "linear", "encoded"}, optional
-        What the numbers of an array are: cd/m², linear RGB light in cd/m², XYZ, LMS, light as a fraction of the
-        display's range, or drive values (codes, if whole numbers).
+        What the numbers of an array are: cd/m², linear RGB light in cd/m², XYZ, LMS, light as a
+        fraction of the display's range, or drive values (codes, if whole numbers).
     display : Display, optional
         Needed for "linear" and "encoded"; with it, light must also lie in its gamut.
     precision : str, optional
-        Column of the tolerance table to judge by; that of the array's dtype by default. An array of float64 may have
-        gone through coarser steps, such as coordinates rounded to five digits: "float16" allows for those.
+        Column of the tolerance table to judge by; that of the array's dtype by default. An array of
+        float64 may have gone through coarser steps, such as coordinates rounded to five digits:
+        "float16" allows for those.
 
     Raises
     ------
@@ -106,8 +112,11 @@ def assert_calibrated(
     return _judge(image, asked, None, space=space, display=display, precision=precision)
 
 
-def assert_contrast(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
-    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean; as `assert_calibrated`.
+def assert_contrast(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
+    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean; as
+    `assert_calibrated`.
 
     Examples
     --------
@@ -118,25 +127,35 @@ def assert_contrast(image: Stimulus | Array, asked: Specification | None = None,
     return _judge(image, asked, ("contrast", "rms contrast"), **how)
 
 
-def assert_frequency(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+def assert_frequency(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
     """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
     return _judge(image, asked, ("frequency",), **how)
 
 
-def assert_orientation(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+def assert_orientation(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
     """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
     return _judge(image, asked, ("orientation",), **how)
 
 
-def assert_band(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
-    """Assert that noise lies in its band, and reaches both edges of it; called as `assert_calibrated`."""
+def assert_band(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
+    """Assert that noise lies in its band, and reaches both edges of it; called as
+    `assert_calibrated`.
+    """
     return _judge(image, asked, ("energy outside band", "band edge low", "band edge high"), **how)
 
 
 def assert_cone_contrast(
     image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
 ) -> Certificate:
-    """Assert the contrast of each cone class, and silence where there should be; called as `assert_calibrated`."""
+    """Assert the contrast of each cone class, and silence where there should be; called as
+    `assert_calibrated`.
+    """
     cones = (f"{cone} cone contrast" for cone in "LMS")
     return _judge(image, asked, (*cones, "off-direction cone contrast"), **how)
 
@@ -166,11 +185,17 @@ def assert_mean_luminance(
     allowed = tolerance("mean luminance", light.precision)
     worst = float(means[np.argmax(np.abs(means - asked))])
     row = Row("mean luminance", "cd/m²", float(asked), worst, allowed, True, "mean over pixels")
-    return _verdict(Certificate((row,), f"mean luminance of {asked:g} cd/m²", light.precision, len(means)))
+    return _verdict(
+        Certificate((row,), f"mean luminance of {asked:g} cd/m²", light.precision, len(means))
+    )
 
 
 def assert_isoluminant(
-    image: Stimulus | Array, *, observer: str, space: str | None = None, display: Display | None = None
+    image: Stimulus | Array,
+    *,
+    observer: str,
+    space: str | None = None,
+    display: Display | None = None,
 ) -> Certificate:
     """Assert that no pixel differs in luminance from another, for a named observer.
 
@@ -198,7 +223,9 @@ def assert_isoluminant(
     return _verdict(Certificate((row,), f"isoluminance for {observer}", light.precision, len(flat)))
 
 
-def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | None = None) -> Certificate:
+def assert_in_gamut(
+    image: Stimulus | Array, display: Display, *, space: str | None = None
+) -> Certificate:
     """Assert that a display can show every value.
 
     Parameters
@@ -220,15 +247,29 @@ def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | N
     light = read_light(image, None, space, display)
     if light.drive is None:
         gamut = display.gamut(light.pixels, light.space, light.observer)
-        outside, values, margin = gamut.outside, gamut.values, gamut.margin
+        outside = gamut.outside
+        values = gamut.values
+        margin = gamut.margin
     else:
-        low, high = float(light.drive.min()), float(light.drive.max())
+        low = float(light.drive.min())
+        high = float(light.drive.max())
         top = np.inf if display.extended else 1.0
         outside = int(np.count_nonzero((light.drive < 0) | (light.drive > top)))
-        values, margin = light.drive.size, min(low, top - high)
+        values = light.drive.size
+        margin = min(low, top - high)
     rows = (
-        Row("values outside gamut", "", 0.0, float(outside), 0.0, False, f"count of {values} values"),
-        Row("gamut margin", "", None, float(margin), None, False, "distance to the nearer limit over the range"),
+        Row(
+            "values outside gamut", "", 0.0, float(outside), 0.0, False, f"count of {values} values"
+        ),
+        Row(
+            "gamut margin",
+            "",
+            None,
+            float(margin),
+            None,
+            False,
+            "distance to the nearer limit over the range",
+        ),
     )
     what = f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
     return _verdict(Certificate(rows, what, light.precision, 1))
@@ -259,7 +300,9 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
         raise InputError(f"a round trip needs luminance, not {light.space}")
     wanted = to_numpy(asked)
     drive = display.encode(asked)
-    precision = max(precision_of(asked), precision_of(drive), key=lambda name: tolerance("contrast", name))
+    precision = max(
+        precision_of(asked), precision_of(drive), key=lambda name: tolerance("contrast", name)
+    )
     delivered = to_numpy(display.decode(to_numpy(drive).astype(np.float64)))
     if delivered.ndim == wanted.ndim + 1:
         wanted = wanted[..., None]
@@ -274,7 +317,8 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
 def judged(
     image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """All that was measured of an image, and the likely causes of what is off; parameters as of `assert_calibrated`.
+    """All that was measured of an image, and the likely causes of what is off; parameters as of
+    `assert_calibrated`.
 
     Examples
     --------
@@ -288,28 +332,42 @@ def judged(
 
 
 def _judge(
-    image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
+    image: Stimulus | Array,
+    asked: Specification | None,
+    quantities: tuple[str, ...] | None,
+    **how: Unpack[How],
 ) -> Certificate:
     return _verdict(*_measured(image, asked, quantities, **how))
 
 
 def _measured(
-    image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
+    image: Stimulus | Array,
+    asked: Specification | None,
+    quantities: tuple[str, ...] | None,
+    **how: Unpack[How],
 ) -> tuple[Certificate, tuple[Cause, ...]]:
     if asked is None and not isinstance(image, Stimulus):
-        raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
+        raise InputError(
+            "an array does not know what was asked; give a specification, such as Gabor(...)"
+        )
     spec: Specification = image.spec if asked is None else asked
-    light, display = read_light(image, spec, **how), how.get("display")
+    light = read_light(image, spec, **how)
+    display = how.get("display")
     decoded = light.drive is not None
-    found = certify(light.pixels, light.space, spec, precision=light.precision, display=display, decoded=decoded)
+    found = certify(
+        light.pixels, light.space, spec, precision=light.precision, display=display, decoded=decoded
+    )
     if quantities is not None:
-        found = replace(found, rows=tuple(row for row in found if _bare(row.quantity) in quantities))
+        found = replace(
+            found, rows=tuple(row for row in found if _bare(row.quantity) in quantities)
+        )
     if not found.rows:
         raise InputError(f"{', '.join(quantities or ())} cannot be measured in {spec!r}")
     causes: tuple[Cause, ...] = ()
     if not found.passed and not isinstance(spec, Sum):
         index = max(found.failures, key=lambda row: row.severity).image or 0
-        one, light = [*spec.singles()][index], _single(light, len(spec.batch), index)
+        one = [*spec.singles()][index]
+        light = _single(light, len(spec.batch), index)
         detail = certify(light.pixels, light.space, one, precision=light.precision, display=display)
         causes = diagnose(detail.rows, light, one, display)
     return found, causes
@@ -317,8 +375,15 @@ def _measured(
 
 def _single(light: Light, dimensions: int, index: int) -> Light:
     """One image of a batch of so many dimensions."""
-    found = {"pixels": light.pixels} if light.drive is None else {"pixels": light.pixels, "drive": light.drive}
-    flat = {name: values.reshape(-1, *values.shape[dimensions:])[index] for name, values in found.items()}
+    found = (
+        {"pixels": light.pixels}
+        if light.drive is None
+        else {"pixels": light.pixels, "drive": light.drive}
+    )
+    flat = {
+        name: values.reshape(-1, *values.shape[dimensions:])[index]
+        for name, values in found.items()
+    }
     return replace(light, **flat) if dimensions else light
 
 
@@ -362,8 +427,8 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
     Parameters
     ----------
     draw : Specification or callable
-        A specification, which is also written to a dictionary and read back; or a function without arguments that
-        returns an array.
+        A specification, which is also written to a dictionary and read back; or a function without
+        arguments that returns an array.
 
     Raises
     ------
@@ -379,26 +444,35 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
         again = specification_from_dict(draw.to_dict())
         if again != draw or again.digest != draw.digest:
             raise CalibrationError(f"{draw!r} read back from its dictionary is {again!r}")
-        first, second, name = _drawn(draw), _drawn(again), repr(draw)
+        first = _drawn(draw)
+        second = _drawn(again)
+        name = repr(draw)
     else:
-        first, second, name = to_numpy(draw()), to_numpy(draw()), getattr(draw, "__name__", repr(draw))
+        first = to_numpy(draw())
+        second = to_numpy(draw())
+        name = getattr(draw, "__name__", repr(draw))
     if first.shape != second.shape or not np.array_equal(first, second):
-        change = float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
+        change = (
+            float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
+        )
         raise CalibrationError(
-            f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random generator without its own seed. "
+            f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random "
+            "generator without its own seed. "
             "Give each image a generator of its own, seeded by a number that is kept with it."
         )
 
 
 def assert_batch_equals_loop(
-    draw: Specification | Callable[..., Array], parameters: Mapping[str, Iterable[float]] | None = None
+    draw: Specification | Callable[..., Array],
+    parameters: Mapping[str, Iterable[float]] | None = None,
 ) -> None:
     """Assert that a batch holds the images that are drawn one by one.
 
     Parameters
     ----------
     draw : Specification or callable
-        A specification with arrays in it; or a function that takes `parameters` by name, arrays or single numbers.
+        A specification with arrays in it; or a function that takes `parameters` by name, arrays or
+        single numbers.
     parameters : mapping of str to sequence, optional
         For a function: parameters of equal length.
 
@@ -416,22 +490,29 @@ def assert_batch_equals_loop(
     """
     if isinstance(draw, Specification):
         batch = _drawn(draw)
-        images = [_drawn(one) for one in draw.singles()]
+        images = [_drawn(single) for single in draw.singles()]
         batch = batch.reshape(len(images), *images[0].shape)
     else:
         values = {name: np.asarray(list(value)) for name, value in (parameters or {}).items()}
         if not values:
-            raise InputError("a function needs parameters to draw a batch of: a mapping of names to sequences")
+            raise InputError(
+                "a function needs parameters to draw a batch of: a mapping of names to sequences"
+            )
         batch = to_numpy(draw(**values))
-        images = [to_numpy(draw(**dict(zip(values, row, strict=True)))) for row in zip(*values.values(), strict=True)]
+        images = [
+            to_numpy(draw(**dict(zip(values, row, strict=True))))
+            for row in zip(*values.values(), strict=True)
+        ]
     allowed = tolerance("batch", precision_of(batch))
     for index, image in enumerate(images):
         scale = float(np.abs(image).max()) or 1.0
         change = float(np.abs(batch[index] - image).max()) / scale
         if change > allowed:
             raise CalibrationError(
-                f"image {index} of the batch differs from the one drawn alone by {change:.3g} of its largest value; "
-                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the place in the batch."
+                f"image {index} of the batch differs from the one drawn alone by {change:.3g} "
+                "of its largest value; "
+                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the "
+                "place in the batch."
             )
 
 

@@ -1,9 +1,10 @@
 """From a failed measurement to its likely cause, the root before what follows from it.
 
-An image is compared, pixel by pixel, with the stimulus that was asked for as it comes out with one fault; the faults
-that leave nothing to explain are named. Where several came together, what is wrong with the place and size of the wave
-is read off its parameters (half a pixel, N/(N - 1), 224/256), and contrast and encoding are judged where the wave lies.
-Samples of noise differ from one another: of them numbers are compared, and not pixels.
+An image is compared, pixel by pixel, with the stimulus that was asked for as it comes out with one
+fault; the faults that leave nothing to explain are named. Where several came together, what is
+wrong with the place and size of the wave is read off its parameters (half a pixel, N/(N - 1),
+224/256), and contrast and encoding are judged where the wave lies. Samples of noise differ from one
+another: of them numbers are compared, and not pixels.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ import numpy as np
 from psyprobe.errors import InputError
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
-from psyprobe.stimulus import AnnulusNoise, Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
+from psyprobe.stimulus import (
+    AnnulusNoise,
+    Gabor,
+    Grating,
+    Modulation,
+    Noise,
+    Specification,
+    Uniform,
+    estimate,
+)
 from psyprobe.stimulus.certificate import Row, image_rows, to_lms
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.sines import wave_vector
@@ -66,11 +76,15 @@ _PAGE = tomllib.loads(files("psyprobe.testing").joinpath("causes.toml").read_tex
 #: Every fault that can be named, by its key in ``causes.toml``.
 CAUSES = {key: Cause(**row | {"shows": tuple(row["shows"])}) for key, row in _PAGE.items()}
 
-#: Share of what is wrong with an image that a fault may leave unexplained: one without a number of its own, whose
-#: constants are rounded (2.35 for 2.3548), one with a number, and one without beside one with that leaves less.
-_UNEXPLAINED, _UNMEASURED, _BESIDE = 0.02, 1e-3, 5e-3
+#: Share of what is wrong with an image that a fault may leave unexplained: one without a number of
+#: its own, whose constants are rounded (2.35 for 2.3548), one with a number, and one without beside
+#: one with that leaves less.
+_UNEXPLAINED = 0.02
+_UNMEASURED = 1e-3
+_BESIDE = 5e-3
 
-#: Faults that are another fault too where that one fits as well: centred, a mirror image is only turned.
+#: Faults that are another fault too where that one fits as well: centred, a mirror image is only
+#: turned.
 _YIELDS = {
     "flipped": {"mirrored"},
     "root_two": {"stretched_sine"},
@@ -86,8 +100,11 @@ _LEVEL_ROWS = ("contrast", "rms contrast", "mean luminance", "background")
 _COLOUR_ROWS = ("L cone contrast", "M cone contrast", "S cone contrast", "luminance modulation")
 
 
-def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display: Display | None) -> tuple[Cause, ...]:
-    """Likely causes of the failures among the rows, the most telling first; none if no signature is known.
+def diagnose(
+    rows: tuple[Row, ...], light: Light, asked: Specification, display: Display | None
+) -> tuple[Cause, ...]:
+    """Likely causes of the failures among the rows, the most telling first; none if no signature is
+    known.
 
     Parameters
     ----------
@@ -115,21 +132,28 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
     else:
         causes = _together(light, wanted, delivered)
     if isinstance(asked, Modulation) and _failed(delivered, "luminance modulation"):
-        causes = [cause for cause in causes if cause == CAUSES["swapped"]] or [_leak(light, asked, display)]
+        causes = [cause for cause in causes if cause == CAUSES["swapped"]] or [
+            _leak(light, asked, display)
+        ]
     if not causes and light.codes:
         causes = [_of_codes("rounded", light.codes)]
     return tuple(dict.fromkeys(causes))
 
 
 def roots_first(failures: Iterable[Row], causes: Iterable[Cause]) -> tuple[list[Row], list[Row]]:
-    """Failed rows in which the causes show themselves, and those that follow from them; without a cause none follows.
+    """Failed rows in which the causes show themselves, and those that follow from them; without a
+    cause none follows.
 
-    Where a wave lies comes before its contrast, which is measured where it should lie; within that, the largest error.
+    Where a wave lies comes before its contrast, which is measured where it should lie; within that,
+    the largest error.
     """
     shown = {quantity for cause in causes for quantity in cause.shows}
     place = {quantity: index for index, quantity in enumerate(_PLACE)}
     last = len(place)
-    ordered = sorted(failures, key=lambda row: (place.get(row.quantity, last), -float(f"{abs(row.error or 0.0):.1e}")))
+    ordered = sorted(
+        failures,
+        key=lambda row: (place.get(row.quantity, last), -float(f"{abs(row.error or 0.0):.1e}")),
+    )
     roots = [row for row in ordered if row.quantity in shown] or ordered
     return roots, [row for row in ordered if row not in roots]
 
@@ -142,12 +166,14 @@ def told(row: Row, precision: str | None = None) -> str:
     if precision is None:
         return f"{row.quantity} {off.strip(' ()') or f'{row.delivered:.3g}{unit}'}{where}"
     return (
-        f"{row.quantity}: requested {row.requested:.6g}{unit}, delivered {row.delivered:.6g}{unit}{off}{where}; "
+        f"{row.quantity}: requested {row.requested:.6g}{unit}, delivered "
+        f"{row.delivered:.6g}{unit}{off}{where}; "
         f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({precision})"
     )
 
 
-# -- one fault that explains all ---------------------------------------------------------------------------------------
+# -- one fault that explains all
+# ---------------------------------------------------------------------------------------
 
 
 def _alone(light: Light, asked: Asked, rows: Mapping[str, Row]) -> tuple[Cause, ...]:
@@ -158,22 +184,37 @@ def _alone(light: Light, asked: Asked, rows: Mapping[str, Row]) -> tuple[Cause, 
 
 
 def _fitting(
-    light: Light, asked: Asked, known: Iterable[Faulty], measured: Iterable[tuple[str, float, Float64]]
+    light: Light,
+    asked: Asked,
+    known: Iterable[Faulty],
+    measured: Iterable[tuple[str, float, Float64]],
 ) -> tuple[Cause, ...]:
-    """Those of the faults that leave next to nothing; one with a number of its own only where no other does."""
-    off, step = _distance(light.pixels, asked.light), _rounding(light, asked.display)
+    """Those of the faults that leave next to nothing; one with a number of its own only where no
+    other does.
+    """
+    off = _distance(light.pixels, asked.light)
+    step = _rounding(light, asked.display)
     if off <= max(step, 1e-7 * asked.spec.luminance):
         return ()
     plain = [(_distance(light.pixels, pixels), CAUSES[key], key) for key, pixels in known]
-    fitted = [(_distance(light.pixels, pixels), _told(key, number, asked), key) for key, number, pixels in measured]
+    fitted = [
+        (_distance(light.pixels, pixels), _told(key, number, asked), key)
+        for key, number, pixels in measured
+    ]
     best, second = (min((gap for gap, *_ in each), default=np.inf) for each in (plain, fitted))
     enough = max(_UNEXPLAINED * off, step)
     if best > enough or best > max(20 * second, _BESIDE * off, step):
-        plain, best, enough = fitted, second, max(_UNMEASURED * off, step)
+        plain = fitted
+        best = second
+        enough = max(_UNMEASURED * off, step)
     if best > enough:
         return ()
     found = {key: cause for gap, cause, key in plain if gap <= 1.2 * best + 1e-3 * off}
-    return tuple(dict.fromkeys(cause for key, cause in found.items() if not _YIELDS.get(key, set()) & found.keys()))
+    return tuple(
+        dict.fromkeys(
+            cause for key, cause in found.items() if not _YIELDS.get(key, set()) & found.keys()
+        )
+    )
 
 
 def _distance(one: Float64, other: Float64) -> float:
@@ -182,7 +223,9 @@ def _distance(one: Float64, other: Float64) -> float:
 
 
 def _rounding(light: Light, display: Display | None) -> float:
-    """What rounding to codes leaves, cd/m² (RMS), with room for its chance; 0 where there are none."""
+    """What rounding to codes leaves, cd/m² (RMS), with room for its chance; 0 where there are
+    none.
+    """
     if light.drive is None or display is None or not light.codes:
         return 0.0
     half = 0.5 / light.codes
@@ -195,12 +238,20 @@ def _told(key: str, number: float, asked: Asked) -> Cause:
     """A cause with the number that the image tells of it."""
     spec = asked.spec
     if key == "wrong_ppd":
-        what = f"it is the image for {number:.4g} pixels per degree, where {spec.ppd:.4g} were asked"
-        return replace(CAUSES[key], explanation=f"{what}: frequency and sizes are off by inverse factors")
+        what = (
+            f"it is the image for {number:.4g} pixels per degree, where {spec.ppd:.4g} were asked"
+        )
+        return replace(
+            CAUSES[key], explanation=f"{what}: frequency and sizes are off by inverse factors"
+        )
     if key in ("mean", "contrast"):
-        return replace(CAUSES[key], explanation=f"{CAUSES[key].explanation} {number:.4g} times what was asked")
+        return replace(
+            CAUSES[key], explanation=f"{CAUSES[key].explanation} {number:.4g} times what was asked"
+        )
     if key == "stray":
-        return replace(CAUSES[key], explanation=f"{number:+.4g} cd/m² were added to the light of every pixel")
+        return replace(
+            CAUSES[key], explanation=f"{number:+.4g} cd/m² were added to the light of every pixel"
+        )
     if key in CAUSES:
         return CAUSES[key]
     return _other(key, getattr(spec, key), number)
@@ -216,7 +267,8 @@ def _other(name: str, asked: float, delivered: float) -> Cause:
     )
 
 
-# -- several faults together -------------------------------------------------------------------------------------------
+# -- several faults together
+# -------------------------------------------------------------------------------------------
 
 
 def _together(light: Light, asked: Asked, rows: Mapping[str, Row]) -> list[Cause]:
@@ -231,11 +283,15 @@ def _together(light: Light, asked: Asked, rows: Mapping[str, Row]) -> list[Cause
 
 
 def _as_delivered(rows: Mapping[str, Row], asked: Specification) -> Specification:
-    """What was asked, but where and how the wave really lies: its contrast can then be judged by itself."""
+    """What was asked, but where and how the wave really lies: its contrast can then be judged by
+    itself.
+    """
     names = ("frequency", "orientation", "phase", "radius", "aspect")
     found: dict[str, Any] = {name: rows[name].delivered for name in names if _failed(rows, name)}
     found |= {
-        axis: rows[f"position {axis}"].delivered / asked.ppd for axis in "xy" if _failed(rows, f"position {axis}")
+        axis: rows[f"position {axis}"].delivered / asked.ppd
+        for axis in "xy"
+        if _failed(rows, f"position {axis}")
     }
     if not found or not isinstance(asked, Gabor | Grating):
         return asked
@@ -248,8 +304,13 @@ def _as_delivered(rows: Mapping[str, Row], asked: Specification) -> Specificatio
 
 
 def _phase_at_centre(rows: Mapping[str, Row], asked: Gabor | Grating) -> float:
-    """Phase at the centre of the envelope delivered, deg; that of the certificate is at the centre asked for."""
-    shift = [rows[f"position {axis}"].error or 0.0 if f"position {axis}" in rows else 0.0 for axis in "xy"]
+    """Phase at the centre of the envelope delivered, deg; that of the certificate is at the centre
+    asked for.
+    """
+    shift = [
+        rows[f"position {axis}"].error or 0.0 if f"position {axis}" in rows else 0.0
+        for axis in "xy"
+    ]
     vector = wave_vector(rows["frequency"].delivered, rows["orientation"].delivered)
     return float(rows["phase"].delivered + 360 * np.dot(vector, shift) / asked.ppd)
 
@@ -281,7 +342,10 @@ def _geometry(rows: Mapping[str, Row], asked: Specification) -> Iterator[Cause]:
         if abs((turned + asked.orientation + 90) % 180 - 90) < 0.01:
             yield CAUSES["mirrored"]
             return
-    if _failed(rows, "radius") and abs(rows["radius"].delivered * FULL_WIDTH / asked.radius - 1) < 0.01:
+    if (
+        _failed(rows, "radius")
+        and abs(rows["radius"].delivered * FULL_WIDTH / asked.radius - 1) < 0.01
+    ):
         yield CAUSES["full_width"]
     if _is_half_pixel(rows, asked):
         yield CAUSES["half_pixel"]
@@ -307,14 +371,16 @@ def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
     return any(lag > 0 and abs(late - lag) < 0.02 * lag + 1e-3 for lag in lags)
 
 
-# -- noise -------------------------------------------------------------------------------------------------------------
+# -- noise
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _is_stretched(light: Light, asked: Noise) -> bool:
     """A range centred on the mean that was asked: by chance that does not happen."""
     if light.space != "luminance":
         return False
-    low, high = float(light.pixels.min()), float(light.pixels.max())
+    low = float(light.pixels.min())
+    high = float(light.pixels.max())
     off = abs(float(light.pixels.mean()) / asked.luminance - 1)
     middle = abs((low + high) / (2 * float(asked.luminance)) - 1)
     return bool(off > 1e-5 and middle < min(1e-5, 0.1 * off))
@@ -344,7 +410,9 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Asked) -> list
     found: list[tuple[float, Cause]] = []
     for key, pixels in faults_of_level(asked):
         try:
-            again = image_rows(pixels, light.space, asked.spec, light.precision, asked.display, refined=False)
+            again = image_rows(
+                pixels, light.space, asked.spec, light.precision, asked.display, refined=False
+            )
         except InputError:
             continue
         gap = _errors_apart(delivered, {row.quantity: row for row in again}, quantities)
@@ -357,34 +425,44 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Asked) -> list
 def _errors_apart(
     delivered: Mapping[str, Row], predicted: Mapping[str, Row], quantities: tuple[str, ...]
 ) -> float | None:
-    """How far the errors of a re-creation are from those delivered, as a fraction; None if too far."""
-    worst, explains = 0.0, False
+    """How far the errors of a re-creation are from those delivered, as a fraction; None if too
+    far.
+    """
+    worst = 0.0
+    explains = False
     for quantity in quantities:
         if quantity not in delivered or quantity not in predicted:
             continue
-        row, other = delivered[quantity], predicted[quantity]
+        row = delivered[quantity]
+        other = predicted[quantity]
         if row.error is None or other.error is None or row.tolerance is None:
             continue
-        gap, larger = abs(row.error - other.error), max(abs(row.error), abs(other.error))
+        gap = abs(row.error - other.error)
+        larger = max(abs(row.error), abs(other.error))
         explains = explains or (not (row.passed or other.passed) and gap < 0.2 * larger)
-        # Errors below a tenth of a percent may come with another fault: they do not speak against this one.
+        # Errors below a tenth of a percent may come with another fault: they do not speak against
+        # this one.
         worst = max(worst, gap / max(larger, 3 * row.tolerance, 1e-3))
     return worst if explains and worst < 0.1 else None
 
 
-# -- colour and codes --------------------------------------------------------------------------------------------------
+# -- colour and codes
+# --------------------------------------------------------------------------------------------------
 
 
 def _leak(light: Light, asked: Modulation, display: Display | None) -> Cause:
     """The leak, with the observer for whom there is none, if one is known."""
     xyz = to_lms(light.pixels, light.space, asked, display) @ cone_observer(asked.observer).to_xyz.T
     weights = {"CIE 1931 luminance": np.array([0.0, 1.0, 0.0])}
-    weights |= {f"L + M of {name}": other.from_xyz[:2].sum(axis=0) for name, other in CONE_OBSERVERS.items()}
+    weights |= {
+        f"L + M of {name}": other.from_xyz[:2].sum(axis=0) for name, other in CONE_OBSERVERS.items()
+    }
     for name, weight in weights.items():
         luminance = xyz @ weight
         if np.abs(luminance / luminance.mean() - 1).max() < 1e-4:
             return replace(
-                CAUSES["leak"], explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}"
+                CAUSES["leak"],
+                explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}",
             )
     return CAUSES["leak"]
 
@@ -399,7 +477,11 @@ def _same_codes(light: Light, asked: Asked) -> Cause | None:
     exact = encoded(wanted, asked.display) * light.codes
     codes = light.drive * light.codes
     ways = {"rounded": np.round(exact), "truncated": np.floor(exact)}
-    ways |= {"wrapped": np.mod(np.floor(exact), light.codes + 1)} if exact.max() >= light.codes + 1 else {}
+    ways |= (
+        {"wrapped": np.mod(np.floor(exact), light.codes + 1)}
+        if exact.max() >= light.codes + 1
+        else {}
+    )
     alike = {key: float(np.mean(np.abs(codes - each) < 0.5)) for key, each in ways.items()}
     best = max(alike, key=lambda key: alike[key])
     if alike[best] > 0.99:
@@ -410,11 +492,17 @@ def _same_codes(light: Light, asked: Asked) -> Cause | None:
 def _of_codes(key: str, codes: int) -> Cause:
     """A cause that is told of 8 bits, for codes of so many."""
     cause = CAUSES[key]
-    return cause if codes == 255 else replace(cause, name=cause.name.replace("8", str(codes.bit_length()), 1))
+    return (
+        cause
+        if codes == 255
+        else replace(cause, name=cause.name.replace("8", str(codes.bit_length()), 1))
+    )
 
 
 def _is_dithered(off: Float64, exact: Float64) -> bool:
-    """Whether codes differ from the exact ones by noise of one or two steps, and by nothing that knows the pattern."""
+    """Whether codes differ from the exact ones by noise of one or two steps, and by nothing that
+    knows the pattern.
+    """
     share = exact - np.floor(exact)
     largest = np.abs(off).max()
     expected = float((share * (1 - share)).mean()) if largest <= 1 else 0.25
@@ -423,4 +511,6 @@ def _is_dithered(off: Float64, exact: Float64) -> bool:
     doubt = 5 * np.sqrt(expected / off.size)
     pattern = exact - exact.mean()
     along = float((off * pattern).mean() / pattern.std()) if pattern.std() else 0.0
-    return bool(abs(off.mean()) < doubt and abs(along) < doubt and abs(off.var() / expected - 1) < 0.1)
+    return bool(
+        abs(off.mean()) < doubt and abs(along) < doubt and abs(off.var() / expected - 1) < 0.1
+    )

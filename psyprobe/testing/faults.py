@@ -1,7 +1,8 @@
 """A stimulus as it comes out with one fault: what an image that fails is compared with.
 
-Each fault has been seen in software that people use; ``causes.toml`` names them. Most have no number of their own: the
-fault says all. Some have one, such as the resolution that was drawn for, which is measured in the image.
+Each fault has been seen in software that people use; ``causes.toml`` names them. Most have no
+number of their own: the fault says all. Some have one, such as the resolution that was drawn for,
+which is measured in the image.
 """
 
 from __future__ import annotations
@@ -111,10 +112,18 @@ def faults_of_level(asked: Asked) -> Iterator[Faulty]:
         yield "swapped", asked.light[..., ::-1]
 
 
-def measured_faults(asked: Asked, light: Light, rows: Mapping[str, Row]) -> Iterator[tuple[str, float, Float64]]:
-    """The stimulus with each fault that has a number of its own, and that number as the image tells it."""
+def measured_faults(
+    asked: Asked, light: Light, rows: Mapping[str, Row]
+) -> Iterator[tuple[str, float, Float64]]:
+    """The stimulus with each fault that has a number of its own, and that number as the image tells
+    it.
+    """
     for drawn_for, pixels in _scales(asked, rows):
-        yield "resized" if is_resized(asked.spec.ppd / drawn_for) else "wrong_ppd", drawn_for, pixels
+        yield (
+            "resized" if is_resized(asked.spec.ppd / drawn_for) else "wrong_ppd",
+            drawn_for,
+            pixels,
+        )
     for name in ("frequency", "orientation", "phase", "radius", "aspect"):
         if name in rows and not rows[name].passed:
             changed = asked.changed(**{name: rows[name].delivered})
@@ -125,7 +134,8 @@ def measured_faults(asked: Asked, light: Light, rows: Mapping[str, Row]) -> Iter
 
 def measured_levels(asked: Asked, light: Light) -> Iterator[tuple[str, float, Float64]]:
     """Of these, those that leave the pattern in its place."""
-    wanted, got = asked.light, light.pixels
+    wanted = asked.light
+    got = light.pixels
     if scale := float(np.vdot(wanted, got) / np.vdot(wanted, wanted)):
         yield "mean", scale, scale * wanted
     shift = float((got - wanted).mean())
@@ -135,13 +145,20 @@ def measured_levels(asked: Asked, light: Light) -> Iterator[tuple[str, float, Fl
         factor = float(np.vdot(change, got - asked.background)) / energy
         if factor > 0:
             yield "contrast", factor, asked.background + factor * change
-    low, high = float(got.min()), float(got.max())
-    if not isinstance(asked.spec, Disc) and low < high and (got == low).mean() + (got == high).mean() > 0.01:
+    low = float(got.min())
+    high = float(got.max())
+    if (
+        not isinstance(asked.spec, Disc)
+        and low < high
+        and (got == low).mean() + (got == high).mean() > 0.01
+    ):
         yield "clipped", high, np.clip(wanted, low, high)
 
 
 def is_resized(ratio: float) -> bool:
-    """Whether a frequency over that asked is what the default preprocessing of image models makes of it."""
+    """Whether a frequency over that asked is what the default preprocessing of image models makes
+    of it.
+    """
     return abs(ratio / 0.875 - 1) < 0.005
 
 
@@ -207,26 +224,41 @@ def _other_forms(asked: Asked) -> Iterator[Faulty]:
     change = asked.light - asked.background
     if isinstance(spec, Disc):
         yield "weber", asked.background * (1 - spec.contrast) + 2 * change
-    if not isinstance(spec, Gabor | Grating) or spec.contrast == 0 or spec.direction != "achromatic":
+    if (
+        not isinstance(spec, Gabor | Grating)
+        or spec.contrast == 0
+        or spec.direction != "achromatic"
+    ):
         return
     envelope = spec.envelope()
-    place = {name: getattr(spec, name) for name in ("shape", "ppd", "frequency", "orientation", "x", "y")}
+    place = {
+        name: getattr(spec, name) for name in ("shape", "ppd", "frequency", "orientation", "x", "y")
+    }
     carrier = Sine(**place).image(np.cos(np.radians(spec.phase)), -np.sin(np.radians(spec.phase)))
     patterns = [("square", np.sign(carrier) * envelope)]
-    patterns += [("stretched_sine", _stretched(carrier) * envelope), ("stretched_sine", _stretched(carrier * envelope))]
+    patterns += [
+        ("stretched_sine", _stretched(carrier) * envelope),
+        ("stretched_sine", _stretched(carrier * envelope)),
+    ]
     for key, pattern in patterns:
-        yield key, asked.background * (1 + spec.contrast * (pattern[..., None] if change.ndim == 3 else pattern))
+        yield (
+            key,
+            asked.background
+            * (1 + spec.contrast * (pattern[..., None] if change.ndim == 3 else pattern)),
+        )
 
 
 def _stretched(pattern: Float64) -> Float64:
     """A pattern whose smallest value is -1 and whose largest is 1."""
-    middle, half = (pattern.max() + pattern.min()) / 2, float(np.ptp(pattern)) / 2
+    middle = (pattern.max() + pattern.min()) / 2
+    half = float(np.ptp(pattern)) / 2
     return np.asarray((pattern - middle) / half) if half > 1e-9 else pattern
 
 
 def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
     """Light that a display makes of drive values that a fault makes of the light asked for."""
-    light, span = asked.rgb(), display.span
+    light = asked.rgb()
+    span = display.span
 
     def shown(drive: Float64) -> Float64:
         return np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
@@ -252,7 +284,11 @@ def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
     for eotf in _EOTFS:
         if eotf != display.eotf:
             yield "other_gamma", shown(encoded(light, replace(display, eotf=eotf)))
-    ways: tuple[dict[str, Any], ...] = ({"black": 0.0, "ambient": 0.0}, {"black": 0.0}, {"ambient": 0.0})
+    ways: tuple[dict[str, Any], ...] = (
+        {"black": 0.0, "ambient": 0.0},
+        {"black": 0.0},
+        {"ambient": 0.0},
+    )
     for ignored in ways:
         if any(getattr(display, name) for name in ignored):
             yield "black_ignored", shown(encoded(light, replace(display, **ignored)))
@@ -260,7 +296,9 @@ def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
 
 
 def encoded(light: Float64, display: Display) -> Float64:
-    """Drive in float64 of linear RGB light or grey, without an upper end; what is too dark gets 0."""
+    """Drive in float64 of linear RGB light or grey, without an upper end; what is too dark gets
+    0.
+    """
     endless = replace(display, extended=True)
     drive = np.asarray(endless.encode(np.maximum(light, display.floor), dtype="float64"))
     return np.asarray(drive[..., 0])

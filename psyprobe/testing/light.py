@@ -50,12 +50,13 @@ def read_light(
     Parameters
     ----------
     image : Stimulus or array
-        Channels last or, as tensors often have them, before the rows. Codes (uint8, uint16) are "encoded".
+        Channels last or, as tensors often have them, before the rows. Codes (uint8, uint16) are
+        "encoded".
     asked : Specification, optional
         Tells a batch from channels.
     space : str, optional
-        One of `SPACES`: cd/m², linear RGB light in cd/m², XYZ, LMS; "linear" is light as a fraction of the display's
-        range, "encoded" its drive value. Not for a stimulus, which knows.
+        One of `SPACES`: cd/m², linear RGB light in cd/m², XYZ, LMS; "linear" is light as a fraction
+        of the display's range, "encoded" its drive value. Not for a stimulus, which knows.
     display : Display, optional
         Needed for "linear" and "encoded".
     precision : str, optional
@@ -67,35 +68,48 @@ def read_light(
             raise InputError("a stimulus knows its own space; give space only with a bare array")
         return Light(to_float64(image.pixels), image.space, precision, observer=image.observer)
     if space is None:
-        raise InputError(f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}")
+        raise InputError(
+            f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}"
+        )
     if space not in SPACES:
         raise unknown_name("space", space, SPACES)
     pixels = _channels_last(to_float64(image), asked)
-    grey = pixels.ndim < 3 or pixels.shape[-1] != 3 if asked is None else pixels.shape == (*asked.batch, *asked.shape)
+    grey = (
+        pixels.ndim < 3 or pixels.shape[-1] != 3
+        if asked is None
+        else pixels.shape == (*asked.batch, *asked.shape)
+    )
     if space in ("linear", "encoded"):
         if display is None:
             raise InputError(f'light of an array in "{space}" depends on the display; give display')
         if grey and display.by_gun:
-            pixels, grey = np.repeat(pixels[..., None], 3, axis=-1), False
+            pixels = np.repeat(pixels[..., None], 3, axis=-1)
+            grey = False
         told = "luminance" if grey else "rgb"
         if space == "linear":
-            darkest = np.array([gun.floor for gun in display.guns]) if display.by_gun else display.floor
+            darkest = (
+                np.array([gun.floor for gun in display.guns]) if display.by_gun else display.floor
+            )
             return Light(pixels * display.span + darkest, told, precision)
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
         if drive.size and drive.min() < 0 and drive.max() <= 0:
             raise InputError(
-                f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive is 0 to 1, and values "
+                f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive "
+                "is 0 to 1, and values "
                 "in [-1, 1] become that by (v + 1)/2"
             )
         # A display shows nothing darker than at 0, nor brighter than at 1.
         light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
         codes = codes or (255 if _on_codes(drive) else 0)
         if told == "rgb" and _is_neutral(light, asked, display, codes):
-            light, told = light @ display.rgb_to_xyz[1], "luminance"
+            light = light @ display.rgb_to_xyz[1]
+            told = "luminance"
         return Light(light, told, precision, drive, codes)
     if space != "luminance" and grey:
-        raise InputError(f"an image in {space} has three channels; this one has shape {pixels.shape}")
+        raise InputError(
+            f"an image in {space} has three channels; this one has shape {pixels.shape}"
+        )
     if space == "luminance" and not grey:
         raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
     if space == "xyz":
@@ -106,7 +120,9 @@ def read_light(
 
 
 def _is_neutral(light: Float64, asked: Specification | None, display: Display, codes: int) -> bool:
-    """Whether a grey that was asked for is grey on a display whose white is not that of specifications."""
+    """Whether a grey that was asked for is grey on a display whose white is not that of
+    specifications.
+    """
     in_colour = getattr(asked, "in_colour", False) or getattr(asked, "chromatic", False)
     if asked is None or in_colour or (display.primaries == "sRGB" and not display.by_gun):
         return False
@@ -120,7 +136,9 @@ def _largest_code(image: Array) -> int:
     if "int" not in name:
         return 0
     if name not in _LARGEST_CODE:
-        raise InputError(f"codes of {name} have no agreed largest value; give uint8, uint16, or floats in [0, 1]")
+        raise InputError(
+            f"codes of {name} have no agreed largest value; give uint8, uint16, or floats in [0, 1]"
+        )
     return _LARGEST_CODE[name]
 
 
@@ -140,4 +158,6 @@ def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
     if pixels.shape == (*asked.batch, 3, *asked.shape):
         return np.moveaxis(pixels, -3, -1)
     batch = f"{asked.batch} images of " if asked.batch else ""
-    raise InputError(f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels")
+    raise InputError(
+        f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels"
+    )

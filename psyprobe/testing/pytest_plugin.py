@@ -1,7 +1,8 @@
-"""The pytest plugin: a fixture that measures stimuli, and a table of the worst errors at the end of the run.
+"""The pytest plugin: a fixture that measures stimuli, and a table of the worst errors at the end of
+the run.
 
-It is registered by an entry point, so it is there wherever psyprobe is installed. What tests measure travels with their
-reports, so the table is whole under pytest-xdist too.
+It is registered by an entry point, so it is there wherever psyprobe is installed. What tests
+measure travels with their reports, so the table is whole under pytest-xdist too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class CalibrationReport:
         """Put a certificate into the table at the end of the run."""
         self._properties.append((PROPERTY, certificate.to_dict()))
 
-    def check(self, image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    def check(
+        self, image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    ) -> Certificate:
         """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
         from psyprobe.testing.assertions import CalibrationError, assert_calibrated
 
@@ -46,7 +49,9 @@ class CalibrationReport:
 
 @pytest.fixture
 def calibration_report(request: pytest.FixtureRequest) -> CalibrationReport:
-    """Measures stimuli, asserts their calibration, and reports the worst errors at the end of the run."""
+    """Measures stimuli, asserts their calibration, and reports the worst errors at the end of the
+    run.
+    """
     return CalibrationReport(request.node.user_properties)
 
 
@@ -59,7 +64,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for row in certificate["rows"]:
             if row["error"] is None or row["tolerance"] is None:
                 continue
-            severity = abs(row["error"]) / row["tolerance"] if row["tolerance"] else abs(row["error"]) * float("inf")
+            severity = (
+                abs(row["error"]) / row["tolerance"]
+                if row["tolerance"]
+                else abs(row["error"]) * float("inf")
+            )
             key = (row["quantity"], certificate["precision"])
             if key not in worst or severity > worst[key][0]:
                 worst[key] = (severity, row, test)
@@ -75,7 +84,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def _certificates(terminalreporter: Any) -> list[tuple[str, dict[str, Any]]]:
     reports = (report for reports in terminalreporter.stats.values() for report in reports)
     calls = [report for report in reports if getattr(report, "when", None) == "call"]
-    return [(call.nodeid, value) for call in calls for name, value in call.user_properties if name == PROPERTY]
+    return [
+        (call.nodeid, value)
+        for call in calls
+        for name, value in call.user_properties
+        if name == PROPERTY
+    ]
 
 
 def _table(worst: dict[tuple[str, str], tuple[float, dict[str, Any], str]]) -> list[str]:
@@ -83,6 +97,18 @@ def _table(worst: dict[tuple[str, str], tuple[float, dict[str, Any], str]]) -> l
     for (quantity, precision), (_, row, test) in worst.items():
         unit = "" if row["relative"] or not row["unit"] else f" {row['unit']}"
         verdict = "" if row["passed"] else "!"
-        lines.append((verdict, quantity, precision, f"{row['error']:+.1e}{unit}", f"{row['tolerance']:.1e}", test))
+        lines.append(
+            (
+                verdict,
+                quantity,
+                precision,
+                f"{row['error']:+.1e}{unit}",
+                f"{row['tolerance']:.1e}",
+                test,
+            )
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    return ["  ".join([*(cell.ljust(w) for cell, w in zip(line[:5], widths, strict=True)), line[5]]) for line in lines]
+    return [
+        "  ".join([*(cell.ljust(w) for cell, w in zip(line[:5], widths, strict=True)), line[5]])
+        for line in lines
+    ]

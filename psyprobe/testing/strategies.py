@@ -1,7 +1,9 @@
-"""Strategies for hypothesis: displays, colour directions, stimuli and experiments that are valid by construction.
+"""Strategies for hypothesis: displays, colour directions, stimuli and experiments that are valid by
+construction.
 
-What they make is a specification or a display whose repr is a line of code; a specification is drawn by ``.draw()``.
-Values shrink towards the plain ones: an achromatic, upright Gabor in cosine phase at the centre.
+What they make is a specification or a display whose repr is a line of code; a specification is
+drawn by ``.draw()``. Values shrink towards the plain ones: an achromatic, upright Gabor in cosine
+phase at the centre.
 
 Given a display, a stimulus stays inside its gamut; without one, only inside what light can be.
 
@@ -41,7 +43,9 @@ _NOISE_PEAK = 6.5
 
 
 def _floats(low: float, high: float) -> st.SearchStrategy[float]:
-    return st.floats(low, max(low, high), allow_nan=False, allow_infinity=False, allow_subnormal=False)
+    return st.floats(
+        low, max(low, high), allow_nan=False, allow_infinity=False, allow_subnormal=False
+    )
 
 
 @st.composite
@@ -67,7 +71,13 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
     ambient = draw(_number(0.0, 10 * peak, 0.0))
     named: st.SearchStrategy[Eotf] = st.sampled_from(["srgb", "linear", 2.2])
     eotf: Eotf = draw(st.one_of(named, _floats(1.0, 3.0), _measured_eotfs()))
-    return Display(peak=peak, black=black, ambient=ambient, eotf=eotf, primaries=draw(st.sampled_from(primaries)))
+    return Display(
+        peak=peak,
+        black=black,
+        ambient=ambient,
+        eotf=eotf,
+        primaries=draw(st.sampled_from(primaries)),
+    )
 
 
 @st.composite
@@ -75,7 +85,9 @@ def _measured_eotfs(draw: st.DrawFn) -> tuple[tuple[float, float], ...]:
     """Tables that rise from (0, 0) to (1, 1), no step of them steeper than forty to one."""
     steps = st.lists(st.integers(1, 40), min_size=4, max_size=4)
     drive, light = (np.cumsum([0, *draw(steps)]) for _ in range(2))
-    return tuple((float(a / drive[-1]), float(b / light[-1])) for a, b in zip(drive, light, strict=True))
+    return tuple(
+        (float(a / drive[-1]), float(b / light[-1])) for a, b in zip(drive, light, strict=True)
+    )
 
 
 def directions() -> st.SearchStrategy[Direction]:
@@ -97,7 +109,9 @@ def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
     if display is None:
         return _number(0.1, 1000.0, 100.0)
     span = display.span
-    return _number(display.floor + 0.02 * span, display.floor + 0.9 * span, display.floor + 0.25 * span)
+    return _number(
+        display.floor + 0.02 * span, display.floor + 0.9 * span, display.floor + 0.25 * span
+    )
 
 
 @st.composite
@@ -122,7 +136,10 @@ def _as_pair(sampling: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def _modulation(
-    draw: st.DrawFn, display: Display | None, direction: Direction | None, sampling: dict[str, Any] | None
+    draw: st.DrawFn,
+    display: Display | None,
+    direction: Direction | None,
+    sampling: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Parameters that all modulations share, and the largest contrast that they leave room for."""
     values = _as_pair(sampling or draw(fields()))
@@ -136,19 +153,29 @@ def _modulation(
 def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
     if display is not None:
         inside = display.max_contrast(
-            values["luminance"], values["direction"], observer=values.get("observer", "cie2006_led_lcd")
+            values["luminance"],
+            values["direction"],
+            observer=values.get("observer", "cie2006_led_lcd"),
         )
-        return inside * _HEADROOM if values["direction"] != "achromatic" else min(inside, 1.0) * _HEADROOM
+        return (
+            inside * _HEADROOM
+            if values["direction"] != "achromatic"
+            else min(inside, 1.0) * _HEADROOM
+        )
     if values["direction"] == "achromatic":
         return 1.0
-    # The most that any direction allows before a cone's light would be negative is 1 / sqrt(3) at least.
+    # The most that any direction allows before a cone's light would be negative is 1 / sqrt(3) at
+    # least.
     return 0.57
 
 
 @st.composite
 def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
-    """Frequency from half a cycle on the field to just below Nyquist, any orientation, phase and place."""
-    longest, ppd = max(values["size"]) / values["ppd"], values["ppd"]
+    """Frequency from half a cycle on the field to just below Nyquist, any orientation, phase and
+    place.
+    """
+    longest = max(values["size"]) / values["ppd"]
+    ppd = values["ppd"]
     return {
         "frequency": draw(_number(0.5 / longest * (1 + 1e-9), 0.499 * ppd, round(ppd / 8, 3))),
         "orientation": draw(_number(-180.0, 180.0, 0.0)),
@@ -164,7 +191,9 @@ def _place(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, float]:
     return {axis: draw(_number(-most, most, 0.0)) for axis, most in reach.items()}
 
 
-def _contrast(values: dict[str, Any], display: Display | None, share: float = 1.0) -> st.SearchStrategy[float]:
+def _contrast(
+    values: dict[str, Any], display: Display | None, share: float = 1.0
+) -> st.SearchStrategy[float]:
     most = share * _largest_contrast(values, display)
     return _number(0.001 * most, most, round(most / 2, 3))
 
@@ -195,8 +224,12 @@ class Patterns(Protocol[M]):
         """A strategy."""
 
 
-def _patterns(kind: type[M], summary: str, own: Callable[[st.DrawFn, dict[str, Any]], float]) -> Patterns[M]:
-    """Strategies for a kind, whose own parameters `own` draws; it gives the share of the contrast that they leave."""
+def _patterns(
+    kind: type[M], summary: str, own: Callable[[st.DrawFn, dict[str, Any]], float]
+) -> Patterns[M]:
+    """Strategies for a kind, whose own parameters `own` draws; it gives the share of the contrast
+    that they leave.
+    """
 
     @st.composite
     def strategy(
@@ -218,9 +251,14 @@ def _patterns(kind: type[M], summary: str, own: Callable[[st.DrawFn, dict[str, A
 
 def _gabor(draw: st.DrawFn, values: dict[str, Any]) -> float:
     values |= draw(_carrier(values))
-    longest, shortest = max(values["size"]) / values["ppd"], min(values["size"]) / values["ppd"]
+    longest = max(values["size"]) / values["ppd"]
+    shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], longest, shortest / 8))
-    values |= {"radius": radius, "aspect": draw(_number(0.5, 2.0, 1.0)), "balanced": draw(st.booleans())}
+    values |= {
+        "radius": radius,
+        "aspect": draw(_number(0.5, 2.0, 1.0)),
+        "balanced": draw(st.booleans()),
+    }
     # Balancing lowers the whole envelope by up to as much as it is high.
     return 0.5 if values["balanced"] else 1.0
 
@@ -231,19 +269,24 @@ def _grating(draw: st.DrawFn, values: dict[str, Any]) -> float:
     shortest = min(values["size"]) / values["ppd"]
     if values["window"] != "none":
         values["radius"] = draw(_number(4 / values["ppd"], shortest, shortest / 3))
-        values["edge"] = draw(_number(values["radius"] / 20, 2 * values["radius"], values["radius"] / 2))
+        values["edge"] = draw(
+            _number(values["radius"] / 20, 2 * values["radius"], values["radius"] / 2)
+        )
     return 1.0
 
 
 def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
-    ppd, fewest = values["ppd"], min(values["size"])
+    ppd = values["ppd"]
+    fewest = min(values["size"])
     bandwidth = draw(_number(0.5, 2.0, 1.0))
     edge = draw(_number(0.0, bandwidth, 0.0))
     reach = 2 ** ((bandwidth + edge) / 2)
     # The band holds the coefficients of at least two cycles on the shorter side.
     lowest = 3 * ppd / fewest
     values |= {
-        "frequency": draw(_number(lowest, max(lowest, ppd / 2 / reach * _HEADROOM), round(ppd / 8, 3))),
+        "frequency": draw(
+            _number(lowest, max(lowest, ppd / 2 / reach * _HEADROOM), round(ppd / 8, 3))
+        ),
         "bandwidth": bandwidth,
         "edge": edge,
         "exponent": draw(_number(0.0, 1.0, 0.0)),
@@ -257,7 +300,11 @@ def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
 def _disc(draw: st.DrawFn, values: dict[str, Any]) -> float:
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
-    values |= {"radius": radius, "edge": draw(_number(0.0, 2 * radius, 0.0)), **draw(_place(values))}
+    values |= {
+        "radius": radius,
+        "edge": draw(_number(0.0, 2 * radius, 0.0)),
+        **draw(_place(values)),
+    }
     return draw(st.sampled_from([1.0, -1.0]))
 
 
@@ -268,7 +315,9 @@ discs = _patterns(Disc, "Discs, brighter and darker, hard and soft", _disc)
 
 
 @st.composite
-def uniforms(draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None) -> Uniform:
+def uniforms(
+    draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None
+) -> Uniform:
     """Uniform fields, grey or in LMS; parameters as of `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
     return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
@@ -284,14 +333,17 @@ def sums(
 ) -> Sum:
     """A target on a mask, of one background and direction; parameters as of `Patterns`."""
     kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
-    target: Modulation = draw(draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5))
+    target: Modulation = draw(
+        draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5)
+    )
     same = {"ppd": target.ppd, "size": target.size}
     kind = draw(st.sampled_from(kinds))
     mask: Modulation = draw(kind(display, direction=target.direction, sampling=same, share=0.5))
     scale = mask.contrast
     if display is not None:
         backgrounds = [
-            {"luminance": p.luminance, "direction": p.direction, "observer": p.observer} for p in (target, mask)
+            {"luminance": p.luminance, "direction": p.direction, "observer": p.observer}
+            for p in (target, mask)
         ]
         shared, own = (_largest_contrast(background, display) for background in backgrounds)
         scale = scale * shared / own if own > 0 else 0.0
@@ -300,10 +352,19 @@ def sums(
 
 
 def stimuli(
-    display: Display | None = None, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
 ) -> st.SearchStrategy[Specification]:
     """Stimuli of every kind; parameters as of `Patterns`."""
-    kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (gabors, gratings, noises, discs, sums)
+    kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
+        gabors,
+        gratings,
+        noises,
+        discs,
+        sums,
+    )
     patterns = [kind(display, direction=direction, sampling=sampling) for kind in kinds]
     return st.one_of(uniforms(display, sampling=sampling), *patterns)
 
@@ -319,14 +380,19 @@ def shown_stimuli(
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """Whole detection experiments, as the text of an experiment file that `psyprobe.run` takes by path.
+    """Whole detection experiments, as the text of an experiment file that `psyprobe.run` takes by
+    path.
 
     Every condition of the level grid can be drawn and shown.
     """
     peak = draw(_number(150.0, 1000.0, 400.0))
-    stimulus = draw(st.sampled_from([*(f"gabor_{direction}" for direction in DIRECTIONS), "noise_achromatic"]))
+    stimulus = draw(
+        st.sampled_from([*(f"gabor_{direction}" for direction in DIRECTIONS), "noise_achromatic"])
+    )
     direction = stimulus.partition("_")[2]
-    most = Display(peak=peak).max_contrast(100.0, direction) * (1 / _NOISE_PEAK if "noise" in stimulus else 0.999)
+    most = Display(peak=peak).max_contrast(100.0, direction) * (
+        1 / _NOISE_PEAK if "noise" in stimulus else 0.999
+    )
     most = min(most, 1.0)
     low = draw(_number(0.5, 4.0, 0.5))
     high = draw(_number(5.0, 20.0, 16.0))

@@ -32,7 +32,14 @@ BEING = (
     ("seems", "does not seem"),
     ("can be called", "cannot be called"),
 )
-PATTERNS = ("a pattern", "stripes", "a faint grating", "visible lines", "some texture", "a regular structure")
+PATTERNS = (
+    "a pattern",
+    "stripes",
+    "a faint grating",
+    "visible lines",
+    "some texture",
+    "a regular structure",
+)
 HAVING = (
     ("has", "does not have"),
     ("shows", "doesn't show"),
@@ -68,7 +75,15 @@ WHOLE = (
     "that {0} is false",
 )
 #: What goes before or after and takes no side.
-HEDGES = ("{0}", "I think {0}", "well, {0}", "in my opinion, {0}", "{0}, I believe", "looking closely, {0}", "{0} here")
+HEDGES = (
+    "{0}",
+    "I think {0}",
+    "well, {0}",
+    "in my opinion, {0}",
+    "{0}, I believe",
+    "looking closely, {0}",
+    "{0} here",
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,8 @@ def _sentences() -> list[Sentence]:
         for subject, (verb, negated), word in product(SUBJECTS, HAVING, PATTERNS)
     ]
     seen = [
-        Sentence(plain.format(word), negated.format(word), True) for (plain, negated), word in product(SEEN, PATTERNS)
+        Sentence(plain.format(word), negated.format(word), True)
+        for (plain, negated), word in product(SEEN, PATTERNS)
     ]
     return [*flat, *having, *seen]
 

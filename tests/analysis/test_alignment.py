@@ -1,4 +1,5 @@
-"""The alignment score against the published table, scipy, and its own invariances; its interval against the truth."""
+"""The alignment score against the published table, scipy, and its own invariances; its interval
+against the truth."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from psyprobe.analysis import align, alignment_score, attainable_alignment
 from psyprobe.analysis.alignment import midranks, weighted_spearman
 from psyprobe.errors import InputError
 
-RESPONSES = hnp.arrays(np.float64, st.tuples(st.integers(3, 8), st.just(10)), elements=st.integers(-6, 6).map(float))
+RESPONSES = hnp.arrays(
+    np.float64, st.tuples(st.integers(3, 8), st.just(10)), elements=st.integers(-6, 6).map(float)
+)
 
 
 def test_equals_every_published_score_of_the_stored_responses(oracle_data: Path) -> None:
@@ -23,7 +26,8 @@ def test_equals_every_published_score_of_the_stored_responses(oracle_data: Path)
     printed, stored = published_scores(folder), published_along(folder)
     assert len(stored) == 18 * 8
     for (model, test), rows in stored.items():
-        # In the masking tests the multiplier multiplies the threshold, in the detection tests the sensitivity.
+        # In the masking tests the multiplier multiplies the threshold, in the detection tests the
+        # sensitivity.
         of = "threshold" if test.startswith("mask") else "sensitivity"
         score = alignment_score(rows[:, 1], rows[:, 3], multiplier_of=of)
         assert abs(score - printed[model, test]) <= 5e-5, (model, test)
@@ -89,7 +93,11 @@ def test_the_interval_covers_the_score_of_endless_slices(slices: int, spread: fl
 
     truth = alignment_score(MULTIPLIER, responses(5000))
     found = [align(MULTIPLIER, responses(slices), resamples=400, seed=seed) for seed in range(200)]
-    covered = sum(one.low <= truth <= one.high for one in found if one.low is not None and one.high is not None)
+    covered = sum(
+        one.low <= truth <= one.high
+        for one in found
+        if one.low is not None and one.high is not None
+    )
     assert covered >= 180
 
 
@@ -128,14 +136,20 @@ def test_what_the_interval_leaves_out_is_said() -> None:
         (np.ones(10), np.ones((3, 10)), "two different"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(multiplier: np.ndarray, response: np.ndarray, message: str) -> None:
+def test_what_cannot_be_scored_is_refused(
+    multiplier: np.ndarray, response: np.ndarray, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         align(multiplier, response)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"confidence": 95}, "between 0 and 1"), ({"resamples": 10}, "at least 100"), ({"multiplier_of": "x"}, "must be")],
+    [
+        ({"confidence": 95}, "between 0 and 1"),
+        ({"resamples": 10}, "at least 100"),
+        ({"multiplier_of": "x"}, "must be"),
+    ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -31,12 +31,25 @@ def the_curve(found: list[Curve], row: pd.Series) -> Curve:
 
     def same(one: Curve) -> bool:
         if (one.dataset, one.family, one.fixed["colour_id"], one.x.size) != (
-            row["dataset"], family, row["colour_id"], x.size,
-        ):  # fmt: skip
+            row["dataset"],
+            family,
+            row["colour_id"],
+            x.size,
+        ):
             return False
-        named = [name for name in ("frequency", "sigma", "cycles", "temporal_frequency") if name in one.fixed]
-        fixed = all(np.isclose(one.fixed[name], row[name], rtol=1e-4) for name in named if pd.notna(row[name]))
-        light = pd.isna(row["luminance"]) or np.isclose(one.fixed["luminance"], row["luminance"], rtol=1e-4)
+        named = [
+            name
+            for name in ("frequency", "sigma", "cycles", "temporal_frequency")
+            if name in one.fixed
+        ]
+        fixed = all(
+            np.isclose(one.fixed[name], row[name], rtol=1e-4)
+            for name in named
+            if pd.notna(row[name])
+        )
+        light = pd.isna(row["luminance"]) or np.isclose(
+            one.fixed["luminance"], row["luminance"], rtol=1e-4
+        )
         return fixed and bool(light) and np.allclose(one.x, x, rtol=1e-4)
 
     (the_one,) = [one for one in found if same(one)]
@@ -49,7 +62,9 @@ def test_there_are_166_curves_of_seven_data_sets(found: list[Curve]) -> None:
     assert min(len(one.persons) for one in found) == 3
 
 
-def test_the_ceilings_of_curves_are_those_of_the_oracle(found: list[Curve], expected: pd.DataFrame) -> None:
+def test_the_ceilings_of_curves_are_those_of_the_oracle(
+    found: list[Curve], expected: pd.DataFrame
+) -> None:
     ends = []
     for _, rows in expected.groupby("curve"):
         one = the_curve(found, rows.iloc[0])
@@ -65,10 +80,17 @@ def test_the_ceilings_of_curves_are_those_of_the_oracle(found: list[Curve], expe
             if name in ("shape_rmse_log10", "alignment"):
                 told["flat"] = flat[name]
             for column, value in told.items():
-                assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (row["curve"], name, column)
+                assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (
+                    row["curve"],
+                    name,
+                    column,
+                )
             scale = np.log if is_error(name) else np.arctanh
             half = (scale(row["high"]) - scale(row["low"])) / 2
-            ends += [abs(scale(top.low) - scale(row["low"])) / half, abs(scale(top.high) - scale(row["high"])) / half]
+            ends += [
+                abs(scale(top.low) - scale(row["low"])) / half,
+                abs(scale(top.high) - scale(row["high"])) / half,
+            ]
     assert max(ends) < 0.05
 
 
@@ -76,14 +98,20 @@ def test_the_ceilings_of_data_sets_are_those_of_the_oracle(oracle_data: Path) ->
     rows = pd.read_csv(oracle_data / "human_measured" / "ceilings.csv")
     table = noise_ceilings()
     assert len(table) == 84
-    both = rows.merge(table, on=["dataset", "family", "score"], suffixes=("", "_ours"), validate="1:1")
+    both = rows.merge(
+        table, on=["dataset", "family", "score"], suffixes=("", "_ours"), validate="1:1"
+    )
     assert len(both) == len(rows) == 42
     for name in ("n_curves", "n_persons"):
         assert (both[name] == both[f"{name}_ours"]).all()
     for name in ("ceiling", "sd_persons", "worst", "best"):
-        np.testing.assert_allclose(both[f"{name}_ours"], both[name], rtol=EXACT, atol=EXACT, err_msg=name)
+        np.testing.assert_allclose(
+            both[f"{name}_ours"], both[name], rtol=EXACT, atol=EXACT, err_msg=name
+        )
     for name in ("low", "high"):
-        np.testing.assert_allclose(both[f"{name}_ours"], both[name], atol=0.02, rtol=0.01, err_msg=name)
+        np.testing.assert_allclose(
+            both[f"{name}_ours"], both[name], atol=0.02, rtol=0.01, err_msg=name
+        )
 
 
 def test_persons_who_differ_in_gain_alone_are_as_one_in_shape() -> None:

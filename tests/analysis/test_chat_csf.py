@@ -1,4 +1,5 @@
-"""From answers to a sensitivity function: known observers come back, biased, lapsing, evasive and blind ones too."""
+"""From answers to a sensitivity function: known observers come back, biased, lapsing, evasive and
+blind ones too."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def p_yes_run(prompts: int = 4, **options) -> tuple[xr.Dataset, np.ndarray]:
     return chat_result(truth, **settings), truth
 
 
-# -- counting --------------------------------------------------------------------------------------------------------
+# -- counting
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_replies_that_say_neither_are_left_out_and_counted() -> None:
@@ -51,7 +53,11 @@ def test_replies_that_say_neither_are_left_out_and_counted() -> None:
 
 def test_what_was_not_shown_is_no_answer() -> None:
     result = chat_result(repeats=2)
-    hidden = (result["frequency"].values == 24) & (result["contrast"].values > 0.2) & (result["catch"].values == 0)
+    hidden = (
+        (result["frequency"].values == 24)
+        & (result["contrast"].values > 0.2)
+        & (result["catch"].values == 0)
+    )
     result["shown"].values[hidden] = 0
     result["said"].values[hidden] = np.nan
     counts = count_answers(result)
@@ -61,7 +67,9 @@ def test_what_was_not_shown_is_no_answer() -> None:
 
 @pytest.mark.parametrize("readout", ["p_yes", "text"])
 def test_patterns_that_rounding_wiped_out_have_no_place_on_a_log_axis(readout: str) -> None:
-    result = chat_result(log_thresholds()[:, :3], frequencies=FREQUENCIES[:3], readout=readout, contrast=TEN)
+    result = chat_result(
+        log_thresholds()[:, :3], frequencies=FREQUENCIES[:3], readout=readout, contrast=TEN
+    )
     faint = result["contrast"].values == TEN[0]
     tiny = np.random.default_rng(0).normal(0, 1e-30, faint.sum())
     result["delivered_contrast"].values[faint] = tiny
@@ -78,7 +86,9 @@ def test_levels_stand_in_the_order_in_which_they_arrive() -> None:
     # One-bit images, as rounding makes them without dither: the faintest stands out most.
     result["delivered_contrast"].values[contrast == TEN[0]] = 1.5 * TEN[1]
     counts = count_answers(result)
-    assert (np.diff(counts.contrast, axis=-1) > 0).all() and counts.contrast[0, 0, 1] == pytest.approx(1.5 * TEN[1])
+    assert (np.diff(counts.contrast, axis=-1) > 0).all() and counts.contrast[
+        0, 0, 1
+    ] == pytest.approx(1.5 * TEN[1])
 
 
 def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
@@ -95,11 +105,14 @@ def test_what_is_no_questioning_run_is_refused() -> None:
         chat_csf(xr.Dataset())
     silent = chat_result(repeats=1, catch=0, invalid=1.0)
     silent["text"].values[:] = "Which?"
-    with pytest.raises(InputError, match=r"says yes or no \(72 of 72 are 'Which\?'\); do the prompts"):
+    with pytest.raises(
+        InputError, match=r"says yes or no \(72 of 72 are 'Which\?'\); do the prompts"
+    ):
         chat_csf(silent)
     silent["finish"] = ("trial", np.full(72, "length"))
     with pytest.raises(
-        InputError, match=r"all 72 replies .* cut off .* \(72 of 72 are 'Which\?'\); set asking.max_tokens"
+        InputError,
+        match=r"all 72 replies .* cut off .* \(72 of 72 are 'Which\?'\); set asking.max_tokens",
     ):
         chat_csf(silent)
     with pytest.raises(InputError, match="guess is"):
@@ -108,7 +121,8 @@ def test_what_is_no_questioning_run_is_refused() -> None:
         chat_csf(chat_result(repeats=1), axis="cubic")
 
 
-# -- probabilities of yes --------------------------------------------------------------------------------------------
+# -- probabilities of yes
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.25])
@@ -128,7 +142,11 @@ def test_thresholds_are_of_the_contrast_that_arrived() -> None:
 def test_a_question_the_other_way_round_is_turned_round() -> None:
     result, _ = p_yes_run(3)
     turned = result.copy(deep=True)
-    for name, value in (("polarity", -1), ("logit", -result["logit"]), ("p_yes", 1 - result["p_yes"])):
+    for name, value in (
+        ("polarity", -1),
+        ("logit", -result["logit"]),
+        ("p_yes", 1 - result["p_yes"]),
+    ):
         turned[name] = ("trial", np.broadcast_to(value, result.sizes["trial"]).copy())
     same = chat_csf(result, resamples=20)["threshold"].values
     np.testing.assert_allclose(chat_csf(turned, resamples=20)["threshold"].values, same)
@@ -140,7 +158,9 @@ def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings()
     expected = 10 ** -csf["threshold"].values.mean(axis=0)
     np.testing.assert_allclose(csf["mean_sensitivity"], expected)
     assert csf.attrs["interval_over"] == "prompts"
-    assert (csf["mean_sensitivity_low"] < expected).all() and (csf["mean_sensitivity_high"] > expected).all()
+    assert (csf["mean_sensitivity_low"] < expected).all() and (
+        csf["mean_sensitivity_high"] > expected
+    ).all()
     few = chat_csf(p_yes_run(1)[0], resamples=50)
     assert few.attrs["interval_over"] == "trials"
 
@@ -149,7 +169,10 @@ def test_a_curve_without_a_threshold_enters_no_mean() -> None:
     truth = log_thresholds(5)
     truth[0, 2], truth[1, 3] = 1.0, -5.0
     csf = chat_csf(chat_result(truth, readout="p_yes", repeats=3, contrast=TEN), resamples=20)
-    assert csf["status"].values[0, 2] == "censored_above" and csf["status"].values[1, 3] == "censored_below"
+    assert (
+        csf["status"].values[0, 2] == "censored_above"
+        and csf["status"].values[1, 3] == "censored_below"
+    )
     assert csf["n_usable"].values.tolist() == [5, 5, 4, 4, 5, 5]
     assert np.isnan(csf["threshold"].values[0, 2]) and np.isfinite(csf["mean_sensitivity"]).all()
 
@@ -168,7 +191,8 @@ def test_dprime_threshold_needs_no_function() -> None:
     assert np.isfinite(at_one).all() and np.abs(at_one - truth).max() < 0.3
 
 
-# -- counts of yes ---------------------------------------------------------------------------------------------------
+# -- counts of yes
+# ---------------------------------------------------------------------------------------------------
 
 
 def text_run(**options) -> tuple[xr.Dataset, np.ndarray]:
@@ -182,7 +206,9 @@ def test_text_answers_recover_thresholds() -> None:
     csf = chat_csf(result)
     assert (csf["method"] == "counts").all() and csf["usable"].all()
     assert error_of(csf, truth) <= 0.08
-    assert (csf["threshold_low"] < csf["threshold"]).all() and (csf["threshold"] < csf["threshold_high"]).all()
+    assert (csf["threshold_low"] < csf["threshold"]).all() and (
+        csf["threshold"] < csf["threshold_high"]
+    ).all()
 
 
 def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
@@ -194,11 +220,16 @@ def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
 
 @pytest.mark.parametrize("function", ["logistic", "weibull"])
 def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(function: str) -> None:
-    few = chat_result(log_thresholds()[:, 1:4], frequencies=FREQUENCIES[1:4], contrast=TEN, guess=0.2)
+    few = chat_result(
+        log_thresholds()[:, 1:4], frequencies=FREQUENCIES[1:4], contrast=TEN, guess=0.2
+    )
     csf = chat_csf(few, function=function)
     sloping = csf["width"].values > 0
     assert sloping.any()
-    one = {name: csf[name].values[sloping] for name in ("threshold", "width", "guess", "lapse", "raw_threshold")}
+    one = {
+        name: csf[name].values[sloping]
+        for name in ("threshold", "width", "guess", "lapse", "raw_threshold")
+    }
     half = psychometric_function(one.pop("raw_threshold"), *one.values(), function=function)
     assert half == pytest.approx(0.5)
 
@@ -227,7 +258,8 @@ def test_settings_of_the_experiment_file_are_the_default() -> None:
     assert (csf["guess"] == 0).all()
 
 
-# -- scores, tables, effects ------------------------------------------------------------------------------------------
+# -- scores, tables, effects
+# ------------------------------------------------------------------------------------------
 
 
 def test_score_says_how_near_a_human_observer_is_to_people() -> None:
@@ -249,7 +281,9 @@ def test_human_curves_are_those_of_the_stimulus() -> None:
     assert curves["watson_malo"][2] == pytest.approx(188.84, abs=0.01)
     assert curves["watson_malo_noise"][2] == pytest.approx(147.386, abs=0.01)
     assert curves["watson_ahumada_noise"][2] == pytest.approx(206.699, abs=0.01)
-    assert curves["modelfest"][2] == pytest.approx(127.8, abs=0.1) and np.isnan(curves["modelfest"][0])
+    assert curves["modelfest"][2] == pytest.approx(127.8, abs=0.1) and np.isnan(
+        curves["modelfest"][0]
+    )
     assert human_curve(csf, {"mine": np.ones(6)})[0] == "mine"
     with pytest.raises(UnknownNameError, match="human curve"):
         human_curve(csf, "watson_mallo")
@@ -260,7 +294,9 @@ def test_human_curves_are_those_of_the_stimulus() -> None:
 def test_tables_say_it_in_every_format() -> None:
     score = pp.score(p_yes_run(3)[0])
     text = str(score)
-    assert "flat curve" in text and "blind observer" in text and "3/3" in text and "CSF (cpd)" in text
+    assert (
+        "flat curve" in text and "blind observer" in text and "3/3" in text and "CSF (cpd)" in text
+    )
     assert score_table(score, "latex").count(r"\begin{tabular}") == 2
     assert "| ---" in score_table(score, "markdown")
     header, *rows = score_table(score, "csv").splitlines()
@@ -291,12 +327,16 @@ def test_effects_of_wording_come_back() -> None:
     truth = log_thresholds(20, 0.2, seed=4)
     truth[10:] += -0.4 + (truth[:10] - truth[10:]).mean()
     wide = np.geomspace(2e-4, 0.5, 12)
-    csf = chat_csf(chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups), resamples=20)
+    csf = chat_csf(
+        chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups), resamples=20
+    )
     found = prompt_effects(csf)
     assert found.converged and found.n == 120 and found.reference_group == "noun"
     shift = next(effect for effect in found.effects if effect.name == "group order")
     assert shift.low < 0.4 < shift.high and found.group_p < 0.01
-    within = np.concatenate([truth[:10] - truth[:10].mean(axis=0), truth[10:] - truth[10:].mean(axis=0)])[:, 0]
+    within = np.concatenate(
+        [truth[:10] - truth[:10].mean(axis=0), truth[10:] - truth[10:].mean(axis=0)]
+    )[:, 0]
     assert found.prompt_sd == pytest.approx(within.std(ddof=2), rel=0.1)
     assert found.residual_sd < 0.03
     assert "SD between wordings" in str(found) and "group order" in found.table("latex")
@@ -328,7 +368,9 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
     human = 10 ** -truth.mean(axis=0)
 
     def response(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
-        return 0.02 * contrast * 10 ** np.interp(np.log10(x), np.log10(FREQUENCIES), np.log10(human))
+        return (
+            0.02 * contrast * 10 ** np.interp(np.log10(x), np.log10(FREQUENCIES), np.log10(human))
+        )
 
     tower = simulated_result(response)
     tower.attrs["contrast_kind"] = "sinusoid_rms"

@@ -1,4 +1,5 @@
-"""Scores of sensitivity functions: against scipy, the triangle inequality, and what a planted difference must give."""
+"""Scores of sensitivity functions: against scipy, the triangle inequality, and what a planted
+difference must give."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ CPD = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])
 HUMAN = np.array([84.4, 169.8, 188.8, 110.2, 36.7, 12.0])
 
 
-def csf_of(sensitivity: np.ndarray, usable: np.ndarray | None = None, half: float = 0.1) -> xr.Dataset:
+def csf_of(
+    sensitivity: np.ndarray, usable: np.ndarray | None = None, half: float = 0.1
+) -> xr.Dataset:
     """What `chat_csf` returns, as far as scores look at it."""
     log_s = np.log10(sensitivity)
     use = np.ones(log_s.shape, dtype=bool) if usable is None else usable
@@ -57,7 +60,9 @@ def test_statistics_are_numpys_and_scipys() -> None:
     assert found["pearson_linear"] == pytest.approx(pearsonr(curve, HUMAN)[0])
     assert found["pearson_log"] == pytest.approx(pearsonr(np.log10(curve), np.log10(HUMAN))[0])
     assert found["rmse_linear"] == pytest.approx(np.linalg.norm(curve - HUMAN) / np.sqrt(6))
-    assert found["rmse_log10"] == pytest.approx(np.linalg.norm(np.log10(curve / HUMAN)) / np.sqrt(6))
+    assert found["rmse_log10"] == pytest.approx(
+        np.linalg.norm(np.log10(curve / HUMAN)) / np.sqrt(6)
+    )
     assert found["shape_rmse_log10"] == pytest.approx(np.log10(curve / HUMAN).std())
 
 
@@ -70,7 +75,8 @@ def test_a_gain_is_no_matter_of_shape() -> None:
 
 
 def test_published_tables_lie_within_what_their_correlations_allow() -> None:
-    """Section A.4 of the reference: given r, the linear error is at least sd(h) sqrt(1 - max(r, 0)²)."""
+    """Section A.4 of the reference: given r, the linear error is at least sd(h) sqrt(1 - max(r,
+    0)²)."""
     for seed in range(50):
         found = csf_statistics(wordings(1, 0.8, seed)[0], HUMAN)
         least = HUMAN.std() * np.sqrt(1 - max(float(found["pearson_linear"]), 0) ** 2)
@@ -103,7 +109,9 @@ def test_intervals_hold_the_truth_over_wordings() -> None:
     """An observer a factor of two under people, of which each run draws 25 other wordings."""
     held = 0
     for seed in range(60):
-        found = compare_with_human(csf_of(wordings(25, 0.2, seed) / 2), HUMAN, resamples=300, seed=seed)
+        found = compare_with_human(
+            csf_of(wordings(25, 0.2, seed) / 2), HUMAN, resamples=300, seed=seed
+        )
         held += found.rmse_log10.low <= np.log10(2) <= found.rmse_log10.high
     assert 0.88 <= held / 60 <= 1
 
@@ -122,11 +130,16 @@ def test_one_wording_has_the_interval_of_its_own_thresholds() -> None:
 @pytest.mark.parametrize("wording", [0, 1])
 def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(wording: int) -> None:
     csf = csf_of(np.stack([HUMAN / 3, HUMAN / 2]))
-    csf["threshold_low"].values[wording, 2], csf["threshold_high"].values[wording, 2] = -np.inf, np.inf
+    csf["threshold_low"].values[wording, 2], csf["threshold_high"].values[wording, 2] = (
+        -np.inf,
+        np.inf,
+    )
     found = compare_with_human(csf, HUMAN)
     assert found.interval_over == "nothing"
     assert found.rmse_log10.value == pytest.approx(np.log10(6) / 2)
-    assert all((getattr(found, name).low, getattr(found, name).high) == (None, None) for name in STATISTICS)
+    assert all(
+        (getattr(found, name).low, getattr(found, name).high) == (None, None) for name in STATISTICS
+    )
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -138,6 +151,8 @@ def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(word
         ([1.0, 1.0], [1.0, np.nan], "human sensitivities must be finite"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(sensitivity: list[float], human: list[float], message: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    sensitivity: list[float], human: list[float], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         csf_statistics(sensitivity, human)

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from detection_results import PUBLISHED, human_csf, published_result, published_scores, simulated_result
+from detection_results import (
+    PUBLISHED,
+    human_csf,
+    published_result,
+    published_scores,
+    simulated_result,
+)
 
 from psyprobe.analysis import score_detection, score_table
 from psyprobe.errors import InputError, UnknownNameError
@@ -30,7 +36,9 @@ def flat_observer(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("test", PUBLISHED)
 @pytest.mark.parametrize("model", ["no_encoder", "dinov2_vitb14", "ViT-B-32_openai"])
-def test_published_results_get_their_published_score(oracle_data: Path, test: str, model: str) -> None:
+def test_published_results_get_their_published_score(
+    oracle_data: Path, test: str, model: str
+) -> None:
     folder = oracle_data / "encoder_protocol"
     found = score(published_result(folder, test, model), resamples=200)
     printed = published_scores(folder)
@@ -67,7 +75,9 @@ def test_shape_level_and_monotonicity_are_told_apart() -> None:
         wave = 1 + 0.9 * np.sin(40 * np.log10(contrast * human_csf(x)))
         return human_observer(x, contrast) * wave
 
-    flat, moved, wavy = (score(simulated_result(f)).score for f in (flat_observer, shifted, shuffled))
+    flat, moved, wavy = (
+        score(simulated_result(f)).score for f in (flat_observer, shifted, shuffled)
+    )
     assert flat.slices.monotonicity == pytest.approx(1)
     assert flat.shape.shape_rmse == pytest.approx(flat.slices.unevenness, rel=0.05)
     assert flat.shape.shape_rmse > 0.3
@@ -80,14 +90,20 @@ def test_shape_level_and_monotonicity_are_told_apart() -> None:
 def test_baselines_are_scored_like_the_observer() -> None:
     found = score(simulated_result(flat_observer))
     # The pixels of the simulation, too, respond in proportion to contrast.
-    assert found.score.alignment.value == found.pixels.alignment.value == found.contrast.alignment.value
+    assert (
+        found.score.alignment.value
+        == found.pixels.alignment.value
+        == found.contrast.alignment.value
+    )
     assert found.contrast.slices.slope == pytest.approx(1)
     assert found.contrast.shape.shape_rmse == pytest.approx(found.score.shape.shape_rmse)
 
 
 @pytest.mark.parametrize("measure", ["angular", "cosine", "l1", "l2"])
 def test_all_measures_of_one_angle_align_alike(measure: str) -> None:
-    found = score(simulated_result(lambda x, c: 0.1 + 0.2 * human_csf(x) * c / 100), measure=measure)
+    found = score(
+        simulated_result(lambda x, c: 0.1 + 0.2 * human_csf(x) * c / 100), measure=measure
+    )
     assert found.measure == measure
     assert found.score.alignment.value > 0.5
 
@@ -149,7 +165,13 @@ def test_other_datasets_are_refused() -> None:
 def test_order_of_dimensions_does_not_matter() -> None:
     result = simulated_result(human_observer)
     turned = result.transpose(
-        "multiplier", "contrast", "frequency", "measure", "layer", "scored_frequency", "curve_frequency"
+        "multiplier",
+        "contrast",
+        "frequency",
+        "measure",
+        "layer",
+        "scored_frequency",
+        "curve_frequency",
     )
     assert score(turned).to_dict() == score(result).to_dict()
 
@@ -160,14 +182,19 @@ def test_levels_outside_the_human_curve_is_left_out_of_the_shape() -> None:
     assert score(shorter).score.shape.total == 10
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
+# -- tables
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def scores() -> list[Any]:
     return [
         score(simulated_result(human_observer, observer="timm:human_like|x")),
-        score(simulated_result(flat_observer, observer="pix\x1b[31mels").assign_attrs(random_weights=1)),
+        score(
+            simulated_result(flat_observer, observer="pix\x1b[31mels").assign_attrs(
+                random_weights=1
+            )
+        ),
     ]
 
 
@@ -186,7 +213,9 @@ def test_text_table_shows_observers_baselines_and_maximum(scores: list[Any]) -> 
 
 
 def test_layers_appear_where_they_differ() -> None:
-    table = score_table(score_layers(simulated_result([flat_observer, human_observer]), resamples=100))
+    table = score_table(
+        score_layers(simulated_result([flat_observer, human_observer]), resamples=100)
+    )
     assert "simulated / layer0" in table
     assert "simulated / layer1" in table
 

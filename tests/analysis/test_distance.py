@@ -1,4 +1,5 @@
-"""Distances against closed forms, against 60-digit arithmetic, and against their own invariances."""
+"""Distances against closed forms, against 60-digit arithmetic, and against their own
+invariances."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from psyprobe.analysis.distance import MEASURES, angular_distance, angular_of_rounded_cosine, distances
+from psyprobe.analysis.distance import (
+    MEASURES,
+    angular_distance,
+    angular_of_rounded_cosine,
+    distances,
+)
 from psyprobe.errors import InputError
 
 VALUES = st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6)
@@ -25,21 +31,29 @@ PAIRS = (
 def exact_angle(a: Any, b: Any) -> mpmath.mpf:
     """Angle over pi in 60 digits; the arccosine has digits to spare there."""
     with mpmath.workdps(60):
-        u, v = mpmath.matrix([mpmath.mpf(float(x)) for x in a]), mpmath.matrix([mpmath.mpf(float(x)) for x in b])
+        u, v = (
+            mpmath.matrix([mpmath.mpf(float(x)) for x in a]),
+            mpmath.matrix([mpmath.mpf(float(x)) for x in b]),
+        )
         cosine = mpmath.fdot(u, v) / mpmath.sqrt(mpmath.fdot(u, u) * mpmath.fdot(v, v))
         return mpmath.acos(min(max(cosine, mpmath.mpf(-1)), mpmath.mpf(1))) / mpmath.pi
 
 
 @given(st.floats(-16, 0).map(lambda e: 10.0**e), st.floats(0, 2 * np.pi))
 def test_a_known_small_angle_in_a_plane_comes_back(angle: float, heading: float) -> None:
-    axis, side = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
+    axis, side = (
+        np.array([np.cos(heading), np.sin(heading)]),
+        np.array([-np.sin(heading), np.cos(heading)]),
+    )
     measured = angular_distance(axis, np.cos(angle) * axis + np.sin(angle) * side) * np.pi
     assert abs(measured - angle) <= 4e-16
 
 
 @pytest.mark.parametrize("angle", [1e-300, 1e-100, 1e-16, 1e-12, 1e-8, 1e-4])
 def test_along_an_axis_even_the_smallest_angle_is_exact(angle: float) -> None:
-    assert angular_distance([1.0, 0.0], [1.0, angle]) == pytest.approx(np.arctan(angle) / np.pi, rel=1e-15)
+    assert angular_distance([1.0, 0.0], [1.0, angle]) == pytest.approx(
+        np.arctan(angle) / np.pi, rel=1e-15
+    )
 
 
 @given(PAIRS)
@@ -53,7 +67,8 @@ def test_long_float32_features_keep_sixteen_digits() -> None:
     a = rng.random(10_000, dtype=np.float32)
     b = a.copy()
     b[7] = np.nextafter(b[7], np.float32(2))
-    # The difference is a single float32 step: known exactly, and at right angles to a but for a trifle.
+    # The difference is a single float32 step: known exactly, and at right angles to a but for a
+    # trifle.
     exact = float(exact_angle(a, b))
     assert 1e-11 < exact < 1e-8
     assert angular_distance(a, b) == pytest.approx(exact, abs=2e-16)
@@ -83,7 +98,9 @@ def test_range_symmetry_and_identity(pair: tuple[np.ndarray, np.ndarray]) -> Non
 
 
 @given(PAIRS, st.floats(1e-3, 1e3))
-def test_angle_ignores_the_length_of_either_vector(pair: tuple[np.ndarray, np.ndarray], factor: float) -> None:
+def test_angle_ignores_the_length_of_either_vector(
+    pair: tuple[np.ndarray, np.ndarray], factor: float
+) -> None:
     a, b = pair
     assert abs(angular_distance(factor * a, b) - angular_distance(a, b)) < 4e-16
 
@@ -99,8 +116,14 @@ def test_measures_agree_with_numpy_and_each_other(pair: tuple[np.ndarray, np.nda
     assert np.cos(np.pi * found["angular"]) == pytest.approx(found["cosine"], abs=2e-15)
 
 
-@given(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4), st.integers(1, 5), st.integers(0, 99))
-def test_leading_dimensions_broadcast(shapes: hnp.BroadcastableShapes, length: int, seed: int) -> None:
+@given(
+    hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4),
+    st.integers(1, 5),
+    st.integers(0, 99),
+)
+def test_leading_dimensions_broadcast(
+    shapes: hnp.BroadcastableShapes, length: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     a, b = (rng.normal(size=(*shape, length)) for shape in shapes.input_shapes)
     found = distances(a, b)
@@ -114,7 +137,10 @@ def test_leading_dimensions_broadcast(shapes: hnp.BroadcastableShapes, length: i
 
 def test_batches_larger_than_a_block_equal_single_calls() -> None:
     rng = np.random.default_rng(2)
-    test, reference = rng.random((5, 60_000), dtype=np.float32), rng.random(60_000, dtype=np.float32)
+    test, reference = (
+        rng.random((5, 60_000), dtype=np.float32),
+        rng.random(60_000, dtype=np.float32),
+    )
     together = distances(test, reference)
     for measure in MEASURES:
         assert list(together[measure]) == [distances(row, reference)[measure] for row in test]

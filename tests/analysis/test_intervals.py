@@ -22,7 +22,9 @@ LEVELS = np.linspace(-3, -1, 9)
 
 def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_than_these() -> None:
     truth = np.array([-1.93, -2.04])
-    result = chat_result(np.tile(truth, (4, 1)), frequencies=(2.0, 4.0), contrast=10**LEVELS, width=0.02, catch=0)
+    result = chat_result(
+        np.tile(truth, (4, 1)), frequencies=(2.0, 4.0), contrast=10**LEVELS, width=0.02, catch=0
+    )
     csf = chat_csf(result, guess=0.0, lapse=0.0)
     assert (csf["status"] == "separable").all()
     low, high = (-np.log10(csf[f"mean_sensitivity_{end}"].values) for end in ("high", "low"))
@@ -38,9 +40,13 @@ def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_tha
 def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(prompts: int) -> None:
     level = np.full((prompts, 1), -2.0)
     nothing, ok = np.full(level.shape, np.nan), np.full(level.shape, "ok")
-    found = ChatFit(ok, level, level - 0.1, level + 0.2, nothing, nothing, nothing, nothing, nothing)
+    found = ChatFit(
+        ok, level, level - 0.1, level + 0.2, nothing, nothing, nothing, nothing, nothing
+    )
     mean, low, high, over = prompt_mean(found, 0.95)
-    np.testing.assert_allclose([mean - low, high - mean], [[0.2 / np.sqrt(prompts)], [0.1 / np.sqrt(prompts)]])
+    np.testing.assert_allclose(
+        [mean - low, high - mean], [[0.2 / np.sqrt(prompts)], [0.1 / np.sqrt(prompts)]]
+    )
     assert over == "prompts"
 
 
@@ -62,7 +68,10 @@ def test_drawn_answers_widen_an_interval_and_never_narrow_it() -> None:
     profile = fit_psychometric(10**LEVELS, yes, 10)
     drawn = fit_psychometric(10**LEVELS, yes, 10, interval="bootstrap", resamples=99)
     for name in ("threshold", "width"):
-        low, high = (getattr(drawn, f"{name}_{end}") - getattr(profile, f"{name}_{end}") for end in ("low", "high"))
+        low, high = (
+            getattr(drawn, f"{name}_{end}") - getattr(profile, f"{name}_{end}")
+            for end in ("low", "high")
+        )
         assert (low <= 1e-4).all() and (high >= -1e-4).all(), name
 
 
@@ -89,22 +98,42 @@ def test_what_is_alike_throughout_tells_no_interval() -> None:
 def answers(pairs: int, wrong: int = 0) -> pd.DataFrame:
     """Two yes/no questions a pair, of which the first few get a wrong answer."""
     rows = [
-        {"question_id": f"{pair}{kind}", "pair": pair, "kind": kind, "task": "yes_no", "level": "low", "question": "q",
-         "answer": answer, "run": "main", "mcq": -1, "rotation": 0, "said": "no" if 2 * pair + k < wrong else answer}
-        for pair in range(pairs) for k, (kind, answer) in enumerate((("N", "yes"), ("M", "no")))
-    ]  # fmt: skip
+        {
+            "question_id": f"{pair}{kind}",
+            "pair": pair,
+            "kind": kind,
+            "task": "yes_no",
+            "level": "low",
+            "question": "q",
+            "answer": answer,
+            "run": "main",
+            "mcq": -1,
+            "rotation": 0,
+            "said": "no" if 2 * pair + k < wrong else answer,
+        }
+        for pair in range(pairs)
+        for k, (kind, answer) in enumerate((("N", "yes"), ("M", "no")))
+    ]
     return pd.DataFrame(rows)
 
 
 def test_twenty_right_answers_of_twenty_are_no_certainty() -> None:
     right = mvp_metrics(answers(20), resamples=100)
-    assert (right["value"] == 100).all() and (right["high"] == 100).all() and (right["low"] < 90).all()
+    assert (
+        (right["value"] == 100).all() and (right["high"] == 100).all() and (right["low"] < 90).all()
+    )
     same = compare_models(answers(20), answers(20), resamples=100)
     assert ((same["low"] < 0) & (same["high"] > 0)).all()
     items = pd.DataFrame(
-        {"name": [f"{i}" for i in range(20)], "task": "MCQ", "dimension": 1, "strength": "low", "absolute": 1.0,
-         "relative": 0.0}
-    )  # fmt: skip
+        {
+            "name": [f"{i}" for i in range(20)],
+            "task": "MCQ",
+            "dimension": 1,
+            "strength": "low",
+            "absolute": 1.0,
+            "relative": 0.0,
+        }
+    )
     found = rbench_metrics(items)
     assert (found["high"] - found["low"] > 0.05).all()
     assert (found["low"] >= 0).all() and (found["high"] <= 1).all()
@@ -129,8 +158,14 @@ def test_neighbours_that_are_alike_are_told_from_independent_ones(alike: float) 
     assert abs(found.mean() - {0.0: 0.0, 0.5: 0.44, 0.8: 0.65}[alike]) < 0.03
     multiplier = np.geomspace(0.5, 2.0, 10)
     off = [10 ** (0.1 * each) for each in levels[:40]]
-    by_score = [align(multiplier, each[:, None] * multiplier, resamples=100).neighbours for each in off]
-    by_error = [matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours for each in off]
+    by_score = [
+        align(multiplier, each[:, None] * multiplier, resamples=100).neighbours for each in off
+    ]
+    by_error = [
+        matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours for each in off
+    ]
     for told in (by_score, by_error):
         assert abs(np.mean(np.array(told, dtype=float)) - alike) < 0.2
-    assert neighbour_correlation(np.ones(9)) is None and neighbour_correlation(levels[0, :3]) is None
+    assert (
+        neighbour_correlation(np.ones(9)) is None and neighbour_correlation(levels[0, :3]) is None
+    )

@@ -26,7 +26,9 @@ def test_crossings_of_power_laws_are_exact(slope: float, log_gain: float, log_le
 
 
 def test_the_first_crossing_counts_and_others_are_flagged() -> None:
-    response = np.array([[0.0, 1.0, 0.2, 2.0], [0.0, 0.0, 0.0, 1.0], [0.6, 1.0, 1.0, 1.0], [0.0, 0.1, 0.2, 0.3]])
+    response = np.array(
+        [[0.0, 1.0, 0.2, 2.0], [0.0, 0.0, 0.0, 1.0], [0.6, 1.0, 1.0, 1.0], [0.0, 0.1, 0.2, 0.3]]
+    )
     log_c, crossed, recrossed = iso_contrast([0.001, 0.01, 0.1, 1.0], response, [0.5])
     np.testing.assert_allclose(log_c[0], [-2.5, -0.5, -np.inf, np.inf])
     assert crossed[0].tolist() == [True, True, False, False]
@@ -48,7 +50,8 @@ def test_human_sensitivity_through_any_rising_function_has_the_human_shape(slope
 
 @pytest.mark.parametrize("shift", [-0.7, 0.0, 0.6])
 def test_a_planted_shift_comes_back(shift: float) -> None:
-    """Slices steepen with x, so the observer has human shape at response 1 only, `shift` above human sensitivity."""
+    """Slices steepen with x, so the observer has human shape at response 1 only, `shift` above
+    human sensitivity."""
     contrast = np.geomspace(0.0005, 1, 200)
     slope = np.linspace(0.5, 2, 20)[:, None]
     response = (10**shift * HUMAN[:, None] * contrast) ** slope
@@ -94,7 +97,10 @@ def test_a_rising_transform_of_responses_moves_crossings_within_a_grid_step_only
     np.testing.assert_array_equal(crossed, crossed_too)
     np.testing.assert_allclose(plain[crossed], bent[crossed], atol=1e-9)
     exponential, _, _ = iso_contrast(CONTRAST, np.exp(response), np.exp(levels))
-    assert np.abs(plain[crossed] - exponential[crossed]).max(initial=0) <= np.diff(np.log10(CONTRAST)).max()
+    assert (
+        np.abs(plain[crossed] - exponential[crossed]).max(initial=0)
+        <= np.diff(np.log10(CONTRAST)).max()
+    )
 
 
 def test_levels_within_the_noise_are_not_tried() -> None:

@@ -1,4 +1,5 @@
-"""Results of any experiment: several levels, differences that are no contrast, without people, several observers."""
+"""Results of any experiment: several levels, differences that are no contrast, without people,
+several observers."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from psyprobe.analysis import prompt_effects
 from psyprobe.analysis.responses import select
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
-from psyprobe.plotting import contour, plot_csf, plot_prompts, plot_psychometric, plot_yes_map, scored_responses
+from psyprobe.plotting import (
+    contour,
+    plot_csf,
+    plot_prompts,
+    plot_psychometric,
+    plot_yes_map,
+    scored_responses,
+)
 from psyprobe.probes import detection
 from psyprobe.probes.answering import Responses
 from psyprobe.probes.results import score_layers
@@ -26,11 +34,21 @@ CONTRAST, MULTIPLIER = np.geomspace(0.001, 1, 20), np.geomspace(0.5, 2, 4)
 
 
 def level(name: str, unit: str, label: str, values: np.ndarray) -> dict[str, Any]:
-    return {"name": name, "unit": unit, "label": label, "values": values.tolist(), "scored": values.tolist()}
+    return {
+        "name": name,
+        "unit": unit,
+        "label": label,
+        "values": values.tolist(),
+        "scored": values.tolist(),
+    }
 
 
 def result_of(
-    levels: list[dict[str, Any]], sensitivity: np.ndarray, *, human: str = "mine", difference: str = "contrast"
+    levels: list[dict[str, Any]],
+    sensitivity: np.ndarray,
+    *,
+    human: str = "mine",
+    difference: str = "contrast",
 ) -> xr.Dataset:
     """A run whose response is contrast times sensitivity, put together by the probe itself."""
     grid = sensitivity[..., None] * CONTRAST
@@ -41,18 +59,29 @@ def result_of(
     layout = {
         "levels": levels,
         "difference": {
-            "name": difference, "unit": "1" if difference == "contrast" else "deg", "label": "Michelson contrast",
-            "kind": "michelson" if difference == "contrast" else "", "values": CONTRAST.tolist(),
+            "name": difference,
+            "unit": "1" if difference == "contrast" else "deg",
+            "label": "Michelson contrast",
+            "kind": "michelson" if difference == "contrast" else "",
+            "values": CONTRAST.tolist(),
         },
-        "measures": ["angular"], "score_measure": "angular", "size": [8, 8], "ppd": 30.0, "human": human,
-        "grid": places[: grid.size].reshape(grid.shape).tolist(), "noise_floor": [0],
-    }  # fmt: skip
+        "measures": ["angular"],
+        "score_measure": "angular",
+        "size": [8, 8],
+        "ppd": 30.0,
+        "human": human,
+        "grid": places[: grid.size].reshape(grid.shape).tolist(),
+        "noise_floor": [0],
+    }
     if human:
         layout |= {
-            "multiplier": MULTIPLIER.tolist(), "multiplier_of": "threshold", "curve": None,
-            "human_sensitivity": sensitivity.tolist(), "scored_difference": points.tolist(),
+            "multiplier": MULTIPLIER.tolist(),
+            "multiplier_of": "threshold",
+            "curve": None,
+            "human_sensitivity": sensitivity.tolist(),
+            "scored_difference": points.tolist(),
             "scored": places[grid.size :].reshape(scored.shape).tolist(),
-        }  # fmt: skip
+        }
     about = {"experiment": "own", "observer": "ideal", "probe": "detection", "random_weights": 0}
     values = values[:, None]
     sound = np.zeros_like(values)
@@ -72,10 +101,17 @@ def two_levels() -> xr.Dataset:
 
 def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
     assert two_levels["response"].dims == ("layer", "measure", "frequency", "luminance", "contrast")
-    assert two_levels["scored_response"].dims[2:] == ("scored_frequency", "scored_luminance", "multiplier")
+    assert two_levels["scored_response"].dims[2:] == (
+        "scored_frequency",
+        "scored_luminance",
+        "multiplier",
+    )
     at = two_levels["response"].sel(frequency=4, luminance=100, method="nearest")
     np.testing.assert_allclose(at[0, 0], human_csf(4) * CONTRAST / 1e4)
-    assert two_levels["luminance"].attrs["units"] == "cd/m²" and str(two_levels["observer"].values) == "ideal"
+    assert (
+        two_levels["luminance"].attrs["units"] == "cd/m²"
+        and str(two_levels["observer"].values) == "ideal"
+    )
 
 
 def test_every_combination_of_scored_levels_is_a_slice(two_levels: xr.Dataset) -> None:
@@ -90,7 +126,9 @@ def test_every_combination_of_scored_levels_is_a_slice(two_levels: xr.Dataset) -
 
 
 def test_a_contour_plot_asks_which_level_to_take(two_levels: xr.Dataset) -> None:
-    with pytest.raises(InputError, match=r"has frequency and luminance; .* result\.sel\(luminance="):
+    with pytest.raises(
+        InputError, match=r"has frequency and luminance; .* result\.sel\(luminance="
+    ):
         contour(two_levels, Figure().add_subplot())
     ax = contour(two_levels.sel(luminance=10), Figure(layout="constrained").add_subplot())
     assert ax.get_xlabel() == "Spatial frequency (cpd)"
@@ -101,7 +139,9 @@ def test_a_contour_plot_asks_which_level_to_take(two_levels: xr.Dataset) -> None
 
 
 def test_without_people_there_is_no_score_and_still_a_figure() -> None:
-    result = result_of([level("phase", "deg", "Phase", np.array([0.0, 90, 180]))], np.full(3, 50.0), human="")
+    result = result_of(
+        [level("phase", "deg", "Phase", np.array([0.0, 90, 180]))], np.full(3, 50.0), human=""
+    )
     assert not {"scored_response", "human_sensitivity", "multiplier"} & set(result.variables)
     assert score_layers(result) == ()
     with pytest.raises(InputError, match="own has no score: there is no human reference"):
@@ -115,7 +155,10 @@ def test_without_people_there_is_no_score_and_still_a_figure() -> None:
 def test_differences_that_are_no_contrast_are_thresholds_upwards() -> None:
     levels = [level("contrast", "1", "Pedestal", np.array([0.0, 0.1, 0.3]))]
     result = result_of(levels, np.array([2.0, 5.0, 3.0]), difference="orientation_difference")
-    assert result["response"].dims[-1] == "orientation_difference" and "contrast_kind" not in result.attrs
+    assert (
+        result["response"].dims[-1] == "orientation_difference"
+        and "contrast_kind" not in result.attrs
+    )
     assert result["scored_orientation_difference"].dims == ("scored_contrast", "multiplier")
     ax = contour(result, Figure(layout="constrained").add_subplot())
     assert ax.get_ylabel() == "Michelson contrast (deg)"
@@ -125,7 +168,9 @@ def test_differences_that_are_no_contrast_are_thresholds_upwards() -> None:
 
 def test_observers_and_layers_concatenate() -> None:
     first, second = (
-        result_of([level("frequency", "cpd", "Spatial frequency", FREQUENCY)], gain * human_csf(FREQUENCY))
+        result_of(
+            [level("frequency", "cpd", "Spatial frequency", FREQUENCY)], gain * human_csf(FREQUENCY)
+        )
         for gain in (1, 2)
     )
     second = second.assign_coords(observer="other").assign_attrs(observer="other")
@@ -136,13 +181,19 @@ def test_observers_and_layers_concatenate() -> None:
         pp.score(both)
     with pytest.raises(InputError, match="those of other and the attributes those of ideal"):
         pp.score(both.sel(observer="other"))
-    layers = xr.concat([first, second.assign_coords(layer=["late"], observer="ideal")], "layer", data_vars="minimal",
-                       compat="override", coords="minimal")  # fmt: skip
+    layers = xr.concat(
+        [first, second.assign_coords(layer=["late"], observer="ideal")],
+        "layer",
+        data_vars="minimal",
+        compat="override",
+        coords="minimal",
+    )
     assert [one.layer for one in score_layers(layers)] == ["out", "late"]
     assert select(layers, layer="late").grid.shape == (5, 20)
 
 
-# -- words -----------------------------------------------------------------------------------------------------------
+# -- words
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -159,7 +210,11 @@ def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None
     assert csf["threshold"].dims == ("prompt", "phase") and csf["phase"].attrs["units"] == "deg"
     np.testing.assert_allclose(csf["threshold"].mean("prompt"), [-1.5, -1.03, -1.23], atol=0.1)
     found = pp.score(phases)
-    assert found.human == "" and found.scores == {} and [point.value for point in found.curve] == [1, 90, 180]
+    assert (
+        found.human == ""
+        and found.scores == {}
+        and [point.value for point in found.curve] == [1, 90, 180]
+    )
     assert "phase (deg)" in str(found) and "no human reference" in str(found)
     assert prompt_effects(csf).effects[1].name == "90 deg"
     with pytest.raises(InputError, match="this run varied phase"):
@@ -169,7 +224,8 @@ def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None
 def test_figures_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None:
     csf = chat_csf(phases, resamples=20)
     drawn = [
-        draw(csf, Figure(layout="constrained").add_subplot()) for draw in (plot_csf, plot_yes_map, plot_psychometric)
+        draw(csf, Figure(layout="constrained").add_subplot())
+        for draw in (plot_csf, plot_yes_map, plot_psychometric)
     ]
     assert [ax.get_xlabel() for ax in drawn[:2]] == ["Phase (deg)"] * 2
     assert drawn[0].get_xscale() == "linear" and len(drawn[0].containers) == 1

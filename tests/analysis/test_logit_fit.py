@@ -1,4 +1,5 @@
-"""Psychometric functions of logits: known observers come back, and what has no threshold is called by its name."""
+"""Psychometric functions of logits: known observers come back, and what has no threshold is called
+by its name."""
 
 from __future__ import annotations
 
@@ -114,14 +115,18 @@ def status_of(z: np.ndarray, blank: float) -> str:
         (-SLOPE * (X + 1.8) / 0.6, -4.0, "reversed"),
     ],
 )
-def test_what_has_no_threshold_is_called_by_its_name(logit: np.ndarray, blank: float, status: str) -> None:
+def test_what_has_no_threshold_is_called_by_its_name(
+    logit: np.ndarray, blank: float, status: str
+) -> None:
     assert status_of(logit, blank) == status
 
 
 def test_levels_may_stand_in_any_order() -> None:
     x, z, blank = logits(np.array([[-2.2, -1.6]]), sd=0.3)
     mixed = np.random.default_rng(0).permutation(len(X))
-    assert (logit_status(fitted(x[..., mixed], z[..., mixed, :], blank), z[..., mixed, :]) == "ok").all()
+    assert (
+        logit_status(fitted(x[..., mixed], z[..., mixed, :], blank), z[..., mixed, :]) == "ok"
+    ).all()
 
 
 def test_isotonic_regression_is_scipys() -> None:

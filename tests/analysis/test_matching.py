@@ -1,4 +1,5 @@
-"""Contrast matching: planted matches come back, nothing saturates silently, published errors are reproduced."""
+"""Contrast matching: planted matches come back, nothing saturates silently, published errors are
+reproduced."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from psyprobe.errors import InputError
 OTHER_RUN = {"RN101_openai": 0.6542, "convnext_large_d_laion2b_s26b_b102k_augreg": 0.5803}
 
 
-# -- the crossing ----------------------------------------------------------------------------------------------------
+# -- the crossing
+# ----------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -76,7 +78,9 @@ def test_a_reference_matches_itself(method: str) -> None:
 def test_normalised_proportional_responses_show_perfect_constancy() -> None:
     curves = normalise_responses(CONTRAST, np.outer([0.1, 0.4, 0.02], CONTRAST))
     found = match_contrast(CONTRAST, curves, HUMAN.reference_contrast)
-    np.testing.assert_allclose(found.contrast, np.tile(HUMAN.reference_contrast[:, None], 3), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.contrast, np.tile(HUMAN.reference_contrast[:, None], 3), rtol=1e-9
+    )
 
 
 def test_normalising_needs_a_response_at_contrast_1() -> None:
@@ -100,7 +104,8 @@ def test_what_cannot_be_matched_is_refused(arguments: tuple, message: str) -> No
         match_contrast(*arguments)
 
 
-# -- the error -------------------------------------------------------------------------------------------------------
+# -- the error
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_perfect_constancy_has_the_errors_of_the_reference_page() -> None:
@@ -112,12 +117,15 @@ def test_perfect_constancy_has_the_errors_of_the_reference_page() -> None:
 
 def test_interval_holds_the_value_narrows_with_confidence_and_is_seeded() -> None:
     matched = HUMAN.matched_contrast * np.geomspace(0.5, 3, 9)
-    wide, narrow = (matching_error(matched, HUMAN.matched_contrast, confidence=c) for c in (0.95, 0.5))
+    wide, narrow = (
+        matching_error(matched, HUMAN.matched_contrast, confidence=c) for c in (0.95, 0.5)
+    )
     for name in ("mean", "pooled"):
         outer, inner = getattr(wide, name), getattr(narrow, name)
         assert outer.low < inner.low < inner.value < inner.high < outer.high
     assert wide == matching_error(matched, HUMAN.matched_contrast)
-    # Nothing varies, so nothing tells how far the error could lie from 0; an interval of zero width would be a claim.
+    # Nothing varies, so nothing tells how far the error could lie from 0; an interval of zero width
+    # would be a claim.
     same = matching_error(HUMAN.matched_contrast, HUMAN.matched_contrast).pooled
     assert (same.value, same.low, same.high) == (0, None, None)
 
@@ -126,11 +134,14 @@ def test_both_definitions_agree_with_sklearns_formulas_on_random_matches() -> No
     matched = 10 ** np.random.default_rng(3).normal(-1, 0.5, (8, 9))
     squares = np.log10(matched / HUMAN.matched_contrast) ** 2
     found = matching_error(matched, HUMAN.matched_contrast)
-    assert found.mean.value == pytest.approx(np.mean([np.sqrt(np.mean(squares[:, f])) for f in range(9)]))
+    assert found.mean.value == pytest.approx(
+        np.mean([np.sqrt(np.mean(squares[:, f])) for f in range(9)])
+    )
     assert found.pooled.value == pytest.approx(np.sqrt(squares.sum() / 72))
 
 
-# -- against the published numbers -----------------------------------------------------------------------------------
+# -- against the published numbers
+# -----------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
@@ -138,7 +149,9 @@ def published_matches(folder: Path) -> dict[str, np.ndarray]:
     """Matched contrasts (8, 9) of each stored model."""
     frequency = {f"{f:g}": i for i, f in enumerate(HUMAN.frequency)}
     models: dict[str, np.ndarray] = {}
-    with gzip.open(folder / "published_matching_predictions.csv.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(
+        folder / "published_matching_predictions.csv.gz", "rt", encoding="utf-8"
+    ) as file:
         for row in csv.DictReader(file):
             place = frequency.get(f"{float(row['test_frequency_cpd']):g}")
             if place is not None:
@@ -164,7 +177,9 @@ def test_errors_of_published_matches_are_the_published_errors(oracle_data: Path)
     assert len(matches) == 18
     for model, matched in matches.items():
         found = matching_error(matched, HUMAN.matched_contrast, resamples=100)
-        assert found.pooled.value == pytest.approx(errors[model, "rmse_log10_pooled"], abs=5.1e-5), model
+        assert found.pooled.value == pytest.approx(
+            errors[model, "rmse_log10_pooled"], abs=5.1e-5
+        ), model
         published = errors[model, "rmse_log10_mean_over_frequencies"]
         if model in OTHER_RUN:
             assert published == OTHER_RUN[model]
@@ -176,13 +191,21 @@ def test_the_image_itself_reproduces_its_published_and_exact_errors(oracle_data:
     folder = oracle_data / "encoder_protocol"
     curves = image_responses(HUMAN.frequency[:, None], CONTRAST)
     target = image_responses(np.array(5.0), HUMAN.reference_contrast)
-    plain = matching_error(match_contrast(CONTRAST, curves, target).contrast, HUMAN.matched_contrast)
+    plain = matching_error(
+        match_contrast(CONTRAST, curves, target).contrast, HUMAN.matched_contrast
+    )
     assert (plain.mean.value, plain.pooled.value) == pytest.approx((0.2655, 0.3343), abs=1e-4)
     bracket = match_contrast(CONTRAST, curves, target, method="bracket").contrast
     published = matching_error(bracket, HUMAN.matched_contrast)
-    assert (published.mean.value, published.pooled.value) == pytest.approx((0.2657, 0.3347), abs=5e-4)
-    np.testing.assert_allclose(np.log10(bracket / published_matches(folder)["no_encoder"]), 0, atol=0.02)
+    assert (published.mean.value, published.pooled.value) == pytest.approx(
+        (0.2657, 0.3347), abs=5e-4
+    )
+    np.testing.assert_allclose(
+        np.log10(bracket / published_matches(folder)["no_encoder"]), 0, atol=0.02
+    )
     top = image_responses(np.array(5.0), np.array(1.0))
     normalised = match_contrast(CONTRAST, normalise_responses(CONTRAST, curves), target / top)
     equation_2 = matching_error(normalised.contrast, HUMAN.matched_contrast)
-    assert (equation_2.mean.value, equation_2.pooled.value) == pytest.approx((0.2645, 0.3330), abs=1e-4)
+    assert (equation_2.mean.value, equation_2.pooled.value) == pytest.approx(
+        (0.2645, 0.3330), abs=1e-4
+    )

@@ -22,15 +22,20 @@ def proportional(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 def test_the_image_itself_scores_as_on_the_reference_page() -> None:
     found = score(simulated_matching(image_responses))
-    assert (found.score.error.mean.value, found.score.error.pooled.value) == pytest.approx((0.2655, 0.3343), abs=1e-4)
-    assert (found.constancy.mean.value, found.constancy.pooled.value) == pytest.approx((0.2645, 0.3330), abs=5e-5)
+    assert (found.score.error.mean.value, found.score.error.pooled.value) == pytest.approx(
+        (0.2655, 0.3343), abs=1e-4
+    )
+    assert (found.constancy.mean.value, found.constancy.pooled.value) == pytest.approx(
+        (0.2645, 0.3330), abs=5e-5
+    )
     assert found.pixels is not None
     assert found.pixels.error.mean.value == pytest.approx(found.constancy.mean.value)
     assert found.score.total == 72
 
 
 def test_saturated_matches_are_counted_and_not_hidden() -> None:
-    # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high contrast.
+    # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high
+    # contrast.
     (found,) = score_matching(simulated_matching(proportional))
     expected = HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
     assert (found.score.saturated_high, found.score.saturated_low) == (expected.sum(), 0)
@@ -60,7 +65,9 @@ def test_normalising_needs_the_reference_frequency() -> None:
 def test_responses_at_the_float32_floor_and_under_the_noise_are_counted() -> None:
     result = simulated_matching(lambda f, c: 1e-3 * c + 0 * f, noise_floor=1e-4)
     (found,) = score_matching(result)
-    assert found.float32_floor == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13)
+    assert found.float32_floor == pytest.approx(
+        np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13
+    )
     assert found.below_noise == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4))
 
 
@@ -88,7 +95,8 @@ def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
     found = match_result(simulated_matching(proportional))
     assert found.matches.contrast.shape == (8, 27)
     np.testing.assert_array_equal(
-        found.measured().contrast[:, found.measured_frequency == 5], found.matches.contrast[:, found.frequency == 5]
+        found.measured().contrast[:, found.measured_frequency == 5],
+        found.matches.contrast[:, found.frequency == 5],
     )
     np.testing.assert_allclose(
         found.matches.contrast[:, found.frequency == 5][:, 0], HUMAN.reference_contrast, rtol=1e-9
@@ -113,6 +121,8 @@ def test_one_table_holds_detection_and_matching(format: str) -> None:
         ]
         assert float(rows[-1]["error_mean"]) == pytest.approx(0.2645, abs=5e-5)
     elif format == "json":
-        assert json.loads(text)[1]["constancy"]["pooled"]["value"] == pytest.approx(0.3330, abs=5e-5)
+        assert json.loads(text)[1]["constancy"]["pooled"]["value"] == pytest.approx(
+            0.3330, abs=5e-5
+        )
     else:
         assert "perfect constancy" in text and "0.264" in text

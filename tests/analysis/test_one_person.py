@@ -1,4 +1,5 @@
-"""One person in the place of a model: the oracle's persons, ceilings and fractions, and observers of known truth."""
+"""One person in the place of a model: the oracle's persons, ceilings and fractions, and observers
+of known truth."""
 
 from __future__ import annotations
 
@@ -26,7 +27,14 @@ from psyprobe.probes.results import scoreboard
 #: The tests of Cai et al. (2025), and what each is called here.
 TESTS = dict(
     zip(
-        ("gabor_achromatic", "noise_achromatic", "gabor_red_green", "gabor_yellow_violet", "luminance", "area"),
+        (
+            "gabor_achromatic",
+            "noise_achromatic",
+            "gabor_red_green",
+            "gabor_yellow_violet",
+            "luminance",
+            "area",
+        ),
         PUBLISHED,
         strict=True,
     )
@@ -37,25 +45,50 @@ SPANS = {"noise_achromatic": (0.5, 23.0), "luminance": (0.1, 200.0), "area": (0.
 EXACT = 1e-4
 
 
-def run_of(name: str, response: Callable[[np.ndarray, np.ndarray], np.ndarray], observer: str = "simulated"):  # type: ignore[no-untyped-def]
-    """A result of an experiment of the catalogue, of an observer whose response is a formula of level and contrast."""
+def run_of(
+    name: str, response: Callable[[np.ndarray, np.ndarray], np.ndarray], observer: str = "simulated"
+):  # type: ignore[no-untyped-def]
+    """A result of an experiment of the catalogue, of an observer whose response is a formula of
+    level and contrast."""
     page = read_experiment(name)
     (level,) = (each for each in page.levels if each != "contrast")
     x, contrast = np.array(page.levels[level]), np.array(page.levels["contrast"])
     bare = dataset(
-        x, contrast, x, MULTIPLIER, np.ones((len(x), 10)), (x, np.ones(len(x))), [np.ones((len(x), len(contrast)))],
-        [np.ones((len(x), 10))], (np.ones((len(x), len(contrast))), np.ones((len(x), 10))), level=level,
-        experiment=name, observer=observer,
-    ).assign_attrs(experiment_toml=page.toml)  # fmt: skip
+        x,
+        contrast,
+        x,
+        MULTIPLIER,
+        np.ones((len(x), 10)),
+        (x, np.ones(len(x))),
+        [np.ones((len(x), len(contrast)))],
+        [np.ones((len(x), 10))],
+        (np.ones((len(x), len(contrast))), np.ones((len(x), 10))),
+        level=level,
+        experiment=name,
+        observer=observer,
+    ).assign_attrs(experiment_toml=page.toml)
     shown = conditions_of(bare)
     assert shown is not None
     people_see = castle(shown, x)
     shown_contrast = MULTIPLIER / people_see[:, None]
-    grid, line = np.broadcast_arrays(x[:, None], contrast), np.broadcast_arrays(x[:, None], shown_contrast)
+    grid, line = (
+        np.broadcast_arrays(x[:, None], contrast),
+        np.broadcast_arrays(x[:, None], shown_contrast),
+    )
     return dataset(
-        x, contrast, x, MULTIPLIER, shown_contrast, (x, people_see), [response(*grid)], [response(*line)],
-        (grid[1], line[1]), level=level, experiment=name, observer=observer,
-    ).assign_attrs(experiment_toml=page.toml)  # fmt: skip
+        x,
+        contrast,
+        x,
+        MULTIPLIER,
+        shown_contrast,
+        (x, people_see),
+        [response(*grid)],
+        [response(*line)],
+        (grid[1], line[1]),
+        level=level,
+        experiment=name,
+        observer=observer,
+    ).assign_attrs(experiment_toml=page.toml)
 
 
 def castle(shown: Conditions, x: np.ndarray) -> np.ndarray:
@@ -94,7 +127,10 @@ def test_the_persons_are_those_of_the_oracle(
             one = by_name[row["dataset"], row["observer"]]
             told = {**one.scores, **one.counts, "x_low": one.low, "x_high": one.high}
             for column, value in told.items():
-                assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (row["observer"], column)
+                assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (
+                    row["observer"],
+                    column,
+                )
     assert held == 188
 
 
@@ -107,7 +143,11 @@ def test_the_ceilings_are_those_of_the_oracle(
     for key, row in table.iterrows():
         one = beside[key]  # type: ignore[index]
         assert one.ceiling.persons == row["n_persons"]
-        for value, column in ((one.ceiling.value, "ceiling"), (one.ceiling.sd, "sd_persons"), (one.flat, "flat")):
+        for value, column in (
+            (one.ceiling.value, "ceiling"),
+            (one.ceiling.sd, "sd_persons"),
+            (one.flat, "flat"),
+        ):
             assert value == pytest.approx(row[column], abs=EXACT)
         assert one.span == pytest.approx((row["x_low"], row["x_high"]), rel=EXACT)
         half = (np.arctanh(row["high"]) - np.arctanh(row["low"])) / 2
@@ -122,22 +162,33 @@ def test_the_fractions_are_those_of_the_oracle(
 ) -> None:
     table = pd.read_csv(oracle_data / "human_measured" / "fractions.csv")
     along = published_along(oracle_data / "encoder_protocol")
-    beside = {(f"{name}_published", one.dataset): one for name, at in everybody.items() for one in people(*at)}
+    beside = {
+        (f"{name}_published", one.dataset): one
+        for name, at in everybody.items()
+        for one in people(*at)
+    }
     for row in table.to_dict("records"):
-        one, test = beside[row["experiment"], row["dataset"]], TESTS[row["experiment"].removesuffix("_published")]
+        one, test = (
+            beside[row["experiment"], row["dataset"]],
+            TESTS[row["experiment"].removesuffix("_published")],
+        )
         rows = along[row["model"], test]
         levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
         found = fraction_of(one, levels, multiplier, rows[:, 3].reshape(len(levels), 10))
         assert found.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
         if not one.determined:
-            assert found.fraction is None and found.above_flat is None and np.isnan(row["above_flat"])
+            assert (
+                found.fraction is None and found.above_flat is None and np.isnan(row["above_flat"])
+            )
             continue
         assert found.fraction == pytest.approx(row["fraction"], abs=EXACT)
         assert found.above_flat == pytest.approx(row["above_flat"], abs=3e-4)
     assert len(table) == 216
 
 
-def test_data_sets_to_compare_with_first(everybody: dict[str, tuple[Conditions, np.ndarray]]) -> None:
+def test_data_sets_to_compare_with_first(
+    everybody: dict[str, tuple[Conditions, np.ndarray]],
+) -> None:
     """The first choice of the reference page: most people, where a flat CSF does not do as well."""
     first = {name: people(*at)[0].dataset for name, at in everybody.items()}
     spatial = dict.fromkeys(("gabor_achromatic", "noise_achromatic"), "modelfest")
@@ -147,10 +198,13 @@ def test_data_sets_to_compare_with_first(everybody: dict[str, tuple[Conditions, 
 
 @pytest.mark.parametrize("d", [[0.0, 0.1, -0.05, 0.3], [0.2, 0.2, 0.2], np.linspace(-0.4, 0.5, 20)])
 def test_a_person_responds_as_a_model_would(d: list[float]) -> None:
-    """Spearman of the responses themselves, by scipy: what rises with contrast over one's own threshold."""
+    """Spearman of the responses themselves, by scipy: what rises with contrast over one's own
+    threshold."""
     multiplier = np.tile(np.geomspace(0.5, 2, 10), len(d))
     response = np.round(np.log10(multiplier) + np.repeat(np.asarray(d) - np.mean(d), 10), 12)
-    assert shape_alignment(np.asarray(d)) == pytest.approx(spearmanr(multiplier, response).statistic, abs=1e-12)
+    assert shape_alignment(np.asarray(d)) == pytest.approx(
+        spearmanr(multiplier, response).statistic, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -184,19 +238,24 @@ def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(nam
         rows = matched_thresholds(shown)
         rows = rows[(rows["dataset"] == one.dataset) & (rows["observer"] == one.observer)]
         ratio = np.log10(rows["sensitivity"] / rows["castle"]).groupby(rows["x"].round(6)).mean()
-        own = 10 ** np.interp(np.log(levels), np.log(ratio.index), ratio.to_numpy()) * castle(shown, levels)
+        own = 10 ** np.interp(np.log(levels), np.log(ratio.index), ratio.to_numpy()) * castle(
+            shown, levels
+        )
         result = run_of(name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4))  # type: ignore[misc]
         points = result["scored_response"].sel(measure="angular", layer="out").values
         alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
         found = fraction_of(alone, levels, MULTIPLIER, points)
         assert found.in_range == pytest.approx(one.scores["alignment_grid"], abs=2e-3)
-        assert min(first.ceiling.scores) - 2e-3 <= found.in_range <= max(first.ceiling.scores) + 2e-3
+        assert (
+            min(first.ceiling.scores) - 2e-3 <= found.in_range <= max(first.ceiling.scores) + 2e-3
+        )
 
 
 def test_the_table_says_who_how_many_and_on_which_range() -> None:
     text = str(scored(run_of("gabor_achromatic", lambda x, c: c + 0 * x)))
     assert (
-        "one person: 16 people of modelfest, 1.12 to 30 cpd, from 0.58 to 0.98; a flat CSF scores 0.52 there." in text
+        "one person: 16 people of modelfest, 1.12 to 30 cpd, from 0.58 to 0.98; a flat CSF "
+        "scores 0.52 there." in text
     )
     flattened = " ".join(text.split())
     assert "1 is as good as another person; a model may exceed it" in flattened
@@ -210,17 +269,24 @@ def test_not_determined_is_said_where_a_flat_csf_does_as_well() -> None:
     only = result.isel(scored_frequency=slice(0, 12))
     found = scored(only)
     assert not found.people[0].determined
-    assert "not determined" in str(found) and "as people do, so that a fraction says nothing" in str(found)
+    assert "not determined" in str(
+        found
+    ) and "as people do, so that a fraction says nothing" in str(found)
 
 
 def test_the_scoreboard_has_a_row_of_one_person() -> None:
-    results = [run_of(name, lambda x, c: np.tanh(c * x), "mine") for name in ("gabor_achromatic", "luminance")]
+    results = [
+        run_of(name, lambda x, c: np.tanh(c * x), "mine")
+        for name in ("gabor_achromatic", "luminance")
+    ]
     board = scoreboard(results)
     (row,) = [row for row in board.rows if row.name == PERSON]
     assert row.kind == "people" and len(row.entries) == 2
     (mine,) = [row for row in board.rows if row.name == "mine"]
     for test, entry in mine.entries.items():
-        assert entry.of_person == pytest.approx(scored_of(results, test.experiment).score.fractions[0].fraction)
+        assert entry.of_person == pytest.approx(
+            scored_of(results, test.experiment).score.fractions[0].fraction
+        )
     text = " ".join(board.table().split())
     assert (
         "16 people of modelfest, 1.12 to 30 cpd" in text

@@ -51,7 +51,11 @@ def test_the_best_and_the_worst_are_left_out_of_mvp_bench() -> None:
     people = {"ann": mvp(9), "bob": mvp(2), "cyd": mvp(7), "dan": mvp(6), "eve": mvp(5)}
     found = mean_of_people(people).set_index(["level", "metric"])
     accuracy = found.loc[("multi", "aAcc")]
-    assert (accuracy["value"], accuracy["numerator"], accuracy["denominator"]) == (pytest.approx(60), 36, 60)
+    assert (accuracy["value"], accuracy["numerator"], accuracy["denominator"]) == (
+        pytest.approx(60),
+        36,
+        60,
+    )
     assert (accuracy["low"], accuracy["high"]) == (50, 70)
     assert mean_of_people(people).attrs["left_out"] == ("ann", "bob")
 

@@ -1,4 +1,5 @@
-"""Other readers of the same replies: VLMEvalKit's rule against the oracle, and what scores say of them."""
+"""Other readers of the same replies: VLMEvalKit's rule against the oracle, and what scores say of
+them."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from psyprobe.tasks.judged_replies import judge_replies
 
 
 def test_vlmevalkit_reads_as_the_oracle_says(oracle_data: Path) -> None:
-    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(encoding="utf-8", newline="") as file:
+    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = list(csv.DictReader(file))
     theirs = {"unknown": "invalid"}
     wrong = [
@@ -61,14 +64,22 @@ def said_otherwise(result: xr.Dataset) -> xr.Dataset:
 def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> None:
     result = chat_result()
     (score,) = score_chat(result)
-    assert {each.reader: each.differ for each in score.readings} == {"first word": 0.0, "VLMEvalKit": 0.0}
-    assert all(each.score["rmse_log10"] == score.scores[score.human].rmse_log10.value for each in score.readings)
+    assert {each.reader: each.differ for each in score.readings} == {
+        "first word": 0.0,
+        "VLMEvalKit": 0.0,
+    }
+    assert all(
+        each.score["rmse_log10"] == score.scores[score.human].rmse_log10.value
+        for each in score.readings
+    )
     other = said_otherwise(result)
     (score,) = score_chat(other)
     found = {each.reader: each for each in score.readings}
     changed = float((other["text"].values != result["text"].values).mean())
     noes = float((other["text"].values == "There is none, so no yes from me: no").mean())
-    assert found["VLMEvalKit"].differ == pytest.approx(changed) and found["VLMEvalKit"].opposite == 0
+    assert (
+        found["VLMEvalKit"].differ == pytest.approx(changed) and found["VLMEvalKit"].opposite == 0
+    )
     assert found["first word"].differ == pytest.approx(noes)
     # Under a reader the score is that of the run with what it left out taken out.
     reading = readings_of(other)["VLMEvalKit"]
@@ -92,10 +103,14 @@ def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> No
             "levels.contrast.n": 3,
         }
     )
-    result = pp.run(experiment, pp.observer(lambda images, prompt: "Rising", name="rising"), progress=False)
+    result = pp.run(
+        experiment, pp.observer(lambda images, prompt: "Rising", name="rising"), progress=False
+    )
     for reading in readings_of(result).values():
         assert (reading == result["read"].values).all()
-        np.testing.assert_array_equal(reread(result, reading)["said"].values, result["order"].values == 2)
+        np.testing.assert_array_equal(
+            reread(result, reading)["said"].values, result["order"].values == 2
+        )
 
 
 class Literal(Answering):
@@ -109,7 +124,9 @@ class Literal(Answering):
     def _reply(self, inquiry: Inquiry) -> Answer:
         self.asked.append(inquiry.prompt)
         answer = inquiry.prompt.split("Given answer: ")[1].split("\n")[0]
-        return Answer("Yes" if "yes" in answer.lower() else "No" if "no" in answer.lower() else "Perhaps")
+        return Answer(
+            "Yes" if "yes" in answer.lower() else "No" if "no" in answer.lower() else "Perhaps"
+        )
 
 
 def test_a_judge_is_one_more_reader_and_reads_each_reply_once(tmp_path: Path) -> None:

@@ -21,10 +21,14 @@ MULTIPLIER = np.geomspace(0.5, 2, 4)
 def test_published_responses_replay_to_the_published_scores(oracle_data: Path) -> None:
     folder = oracle_data / "encoder_protocol"
     models = ["dino_vits16", "dinov2_vitl14", "ViT-B-32_openai"]
-    results = replay(folder / "published_sac_along_curve.csv.gz", folder / "published_sac_grids", models=models)
+    results = replay(
+        folder / "published_sac_along_curve.csv.gz", folder / "published_sac_grids", models=models
+    )
     assert len(results) == 3 * 8
     printed = {
-        (f"replay:{s.model}", f"{s.experiment}_published"): s for s in published_scores() if s.metric == "alignment"
+        (f"replay:{s.model}", f"{s.experiment}_published"): s
+        for s in published_scores()
+        if s.metric == "alignment"
     }
     for result in results:
         found = score(result, resamples=100)
@@ -38,7 +42,10 @@ def test_published_responses_replay_to_the_published_scores(oracle_data: Path) -
 
 def test_replayed_masks_stand_on_the_human_points(oracle_data: Path) -> None:
     folder = oracle_data / "encoder_protocol"
-    for test, study in (("mask_coherent", "foley1994"), ("mask_incoherent", "gegenfurtner_kiper1992")):
+    for test, study in (
+        ("mask_coherent", "foley1994"),
+        ("mask_incoherent", "gegenfurtner_kiper1992"),
+    ):
         (result,) = replay(
             folder / "published_sac_along_curve.csv.gz",
             folder / "published_sac_grids",
@@ -46,8 +53,12 @@ def test_replayed_masks_stand_on_the_human_points(oracle_data: Path) -> None:
             tests=[test],
         )
         human = masking_data(study)
-        np.testing.assert_allclose(result["scored_mask_contrast"], human.mask_contrast[human.scored], rtol=1e-6)
-        np.testing.assert_allclose(1 / result["human_curve"], human.threshold[human.scored], rtol=1e-6)
+        np.testing.assert_allclose(
+            result["scored_mask_contrast"], human.mask_contrast[human.scored], rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            1 / result["human_curve"], human.threshold[human.scored], rtol=1e-6
+        )
         assert result.attrs["replayed"] == 1
 
 
@@ -64,7 +75,8 @@ def test_a_metric_is_no_angle_and_has_no_float32_floor(oracle_data: Path) -> Non
     assert found.score.alignment.value == pytest.approx(0.8937, abs=5.1e-5)
 
 
-# -- files of one's own ----------------------------------------------------------------------------------------------
+# -- files of one's own
+# ----------------------------------------------------------------------------------------------
 
 
 def write(
@@ -78,7 +90,9 @@ def write(
         for model in models:
             for a in x:
                 for m in MULTIPLIER:
-                    writer.writerow([model, "area", a, m, 1 / (10 * m), float(response(np.array(0.1 / m)))])
+                    writer.writerow(
+                        [model, "area", a, m, 1 / (10 * m), float(response(np.array(0.1 / m)))]
+                    )
     grid = {
         "s_ac": np.broadcast_to(response(contrast), (2, 2, 5)),
         "x": x,
@@ -86,19 +100,26 @@ def write(
         "models": np.array(models),
         **change,
     }
-    np.savez(folder / "area.npz", **{name: values for name, values in grid.items() if values is not None})
+    np.savez(
+        folder / "area.npz", **{name: values for name, values in grid.items() if values is not None}
+    )
     return folder / "along.csv", folder
 
 
 def test_a_file_of_ones_own_becomes_a_result_that_is_stored_and_read_again(tmp_path: Path) -> None:
     (result,) = replay(*write(tmp_path))
-    assert (result.attrs["observer"], result.attrs["experiment"]) == ("replay:mine", "area_published")
+    assert (result.attrs["observer"], result.attrs["experiment"]) == (
+        "replay:mine",
+        "area_published",
+    )
     np.testing.assert_allclose(result["human_sensitivity"], 10)
     result.to_netcdf(tmp_path / "mine.nc", engine="scipy")
     (read,) = load_results(tmp_path / "mine.nc")
     board = scoreboard([read], published=True)
     assert board.rows[0].name == "replay:mine"
-    assert board.rows[0].entries[board.tests[0]].value == pytest.approx(score(result).score.alignment.value)
+    assert board.rows[0].entries[board.tests[0]].value == pytest.approx(
+        score(result).score.alignment.value
+    )
     for variable in result.variables.values():
         assert {"units", "long_name"} <= set(variable.attrs)
 

@@ -1,4 +1,5 @@
-"""From words to yes or no: the oracle, many ways of saying it, other languages, polarity, hostile text, tokens."""
+"""From words to yes or no: the oracle, many ways of saying it, other languages, polarity, hostile
+text, tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def sayings(name: str) -> list[tuple[str, str]]:
 
 
 def test_oracle(oracle_data: Path) -> None:
-    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(encoding="utf-8", newline="") as file:
+    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = list(csv.DictReader(file))
     wrong = [(row["reply"], row["expected"], read_reply(row["reply"])) for row in rows]
     assert [each for each in wrong if each[1] != each[2]] == []
@@ -56,7 +59,8 @@ OTHER_WORDS = {
 
 
 def corpus() -> list[tuple[str, str, str, str]]:
-    """Class, reading that is meant, reply, and what the rules read, of every reply of the corpus."""
+    """Class, reading that is meant, reply, and what the rules read, of every reply of the
+    corpus."""
     rows, kind, meant = [], "", ""
     for line in (Path(__file__).parent / "corpus.txt").read_text(encoding="utf-8").splitlines():
         heading = re.fullmatch(r"\[([a-z]+): ([a-z]+)\]", line)
@@ -67,7 +71,14 @@ def corpus() -> list[tuple[str, str, str, str]]:
         if kind in prompt_sets():
             yes, no = (getattr(load_prompts(kind)[0], side) for side in ("yes", "no"))
         reply = line.replace("\\n", "\n")
-        rows.append((kind, meant, reply, read_reply(reply, yes, no, polarity=-1 if kind == "reversed" else 1)))
+        rows.append(
+            (
+                kind,
+                meant,
+                reply,
+                read_reply(reply, yes, no, polarity=-1 if kind == "reversed" else 1),
+            )
+        )
     return rows
 
 
@@ -99,31 +110,50 @@ def test_denials_and_affirmations_have_the_right_sign() -> None:
     assert len(pairs) > 120
 
 
-@given(sentence=st.sampled_from(SENTENCES), whole=st.sampled_from(WHOLE), hedge=st.sampled_from(HEDGES))
+@given(
+    sentence=st.sampled_from(SENTENCES), whole=st.sampled_from(WHOLE), hedge=st.sampled_from(HEDGES)
+)
 @settings(max_examples=200, deadline=None)
-def test_negating_a_sentence_never_keeps_its_sign(sentence: Sentence, whole: str, hedge: str) -> None:
+def test_negating_a_sentence_never_keeps_its_sign(
+    sentence: Sentence, whole: str, hedge: str
+) -> None:
     said, denied = hedge.format(sentence.said), hedge.format(sentence.denied)
     for polarity, signs in ((1, ("no", "yes")), (-1, ("yes", "no"))):
         reading = read_reply(said, polarity=polarity)
         assert reading in (signs[sentence.patterned], "ambiguous", "invalid"), said
         for other in (denied, hedge.format(whole.format(sentence.said))):
-            assert read_reply(other, polarity=polarity) in (signs[not sentence.patterned], "ambiguous"), other
+            assert read_reply(other, polarity=polarity) in (
+                signs[not sentence.patterned],
+                "ambiguous",
+            ), other
         twice = hedge.format(whole.format(sentence.denied))
         assert read_reply(twice, polarity=polarity) in (reading, "ambiguous", "invalid"), twice
 
 
 QUESTIONS = ("{0}?", "{0}, right?", "You say {0}?", "well, {0}?", "Do you mean that {0}?")
 ANSWERS = (
-    *((text, True) for text in ("Yes.", "I think so.", "Definitely.", "That is correct.", "Yes, I think so.")),
+    *(
+        (text, True)
+        for text in ("Yes.", "I think so.", "Definitely.", "That is correct.", "Yes, I think so.")
+    ),
     *(
         (text, False)
-        for text in ("No.", "I don't think so.", "Not at all.", "I disagree.", "Far from it.", "I doubt it.")
+        for text in (
+            "No.",
+            "I don't think so.",
+            "Not at all.",
+            "I disagree.",
+            "Far from it.",
+            "I doubt it.",
+        )
     ),
 )
 
 
 @given(
-    sentence=st.sampled_from([each for each in SENTENCES if each.said.count(" is ") + each.said.count(" shows ")]),
+    sentence=st.sampled_from(
+        [each for each in SENTENCES if each.said.count(" is ") + each.said.count(" shows ")]
+    ),
     question=st.sampled_from(QUESTIONS),
     answer=st.sampled_from(ANSWERS),
 )
@@ -142,7 +172,9 @@ def test_a_reply_that_repeats_its_question_is_read_as_the_answer_alone(name: str
     for prompt in load_prompts(name):
         for question in re.findall(r"[^.?!\n]+\?", prompt.text) if "yes" in prompt.yes else ():
             for answer in ("Yes.", "No."):
-                read = read_reply(f"{question.strip()} {answer}", prompt.yes, prompt.no, polarity=prompt.polarity)
+                read = read_reply(
+                    f"{question.strip()} {answer}", prompt.yes, prompt.no, polarity=prompt.polarity
+                )
                 assert read == answer[:-1].lower(), question
 
 
@@ -214,7 +246,10 @@ def test_the_words_of_every_set_are_read_in_any_dress(name: str) -> None:
             for word in words:
                 for dress in ("{}", "{}.", "**{}**", " {} ", '"{}"', "{}!", "{}\n"):
                     for case in (word, word.upper(), word.capitalize()):
-                        assert read_reply(dress.format(case), prompt.yes, prompt.no) == expected, (word, dress)
+                        assert read_reply(dress.format(case), prompt.yes, prompt.no) == expected, (
+                            word,
+                            dress,
+                        )
 
 
 @pytest.mark.parametrize(
@@ -232,7 +267,9 @@ def test_the_words_of_every_set_are_read_in_any_dress(name: str) -> None:
         ("I cannot view images.", "refusal"),
     ],
 )
-def test_statements_answer_a_question_of_reversed_polarity_the_other_way(reply: str, expected: str) -> None:
+def test_statements_answer_a_question_of_reversed_polarity_the_other_way(
+    reply: str, expected: str
+) -> None:
     assert read_reply(reply, polarity=-1) == expected
 
 
@@ -303,7 +340,8 @@ def test_words_of_both_sides_are_refused() -> None:
         read_reply("a", yes=(), no=("no",))
 
 
-# -- first tokens -----------------------------------------------------------------------------------------------------
+# -- first tokens
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_spellings_add_up() -> None:

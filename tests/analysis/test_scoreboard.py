@@ -1,4 +1,5 @@
-"""The scoreboard: every score once, beside its baselines, flagged, sorted, in five formats; the published table."""
+"""The scoreboard: every score once, beside its baselines, flagged, sorted, in five formats; the
+published table."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from detection_results import PUBLISHED, human_csf, published_along, published_result, simulated_result
+from detection_results import (
+    PUBLISHED,
+    human_csf,
+    published_along,
+    published_result,
+    simulated_result,
+)
 from matching_results import simulated_matching
 
 from psyprobe.analysis import published_scores, replay
@@ -51,7 +58,8 @@ def row(board: Scoreboard, name: str) -> dict[Test, object]:
     return dict(next(row.entries for row in board.rows if row.name == name))
 
 
-# -- the published table ---------------------------------------------------------------------------------------------
+# -- the published table
+# ---------------------------------------------------------------------------------------------
 
 
 def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Path) -> None:
@@ -60,19 +68,33 @@ def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Pat
         "rmse_log10_mean_over_frequencies": "error_mean",
         "rmse_log10_pooled": "error_pooled",
     }
-    with (oracle_data / "encoder_protocol" / "published_alignment_scores.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "encoder_protocol" / "published_alignment_scores.csv").open(
+        encoding="utf-8"
+    ) as file:
         rows = list(csv.DictReader(file))
-    wanted = {(r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"]) for r in rows}
+    wanted = {
+        (r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"]) for r in rows
+    }
     held = {(s.model, s.test, s.metric, "final"): s.score for s in published_scores()}
-    held |= {(s.model, s.test, s.metric, "submission"): s.submission for s in published_scores() if s.submission}
+    held |= {
+        (s.model, s.test, s.metric, "submission"): s.submission
+        for s in published_scores()
+        if s.submission
+    }
     assert held == wanted
     assert len({s.model for s in published_scores()}) == 45
     assert {s.test: s.experiment for s in published_scores()} == EXPERIMENT_OF_TEST
 
 
-def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses(oracle_data: Path) -> None:
+def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses(
+    oracle_data: Path,
+) -> None:
     stored = published_along(oracle_data / "encoder_protocol")
-    known = {(s.model, s.test): s.float32_floor for s in published_scores() if s.float32_floor is not None}
+    known = {
+        (s.model, s.test): s.float32_floor
+        for s in published_scores()
+        if s.float32_floor is not None
+    }
     # ColorVideoVDP's responses are no angles.
     assert set(known) == {key for key in stored if key[0] != "cvvdp_hdr"}
     for key, share in known.items():
@@ -84,7 +106,10 @@ def test_published_models_stand_beside_own_ones(board: Scoreboard) -> None:
     assert len([row for row in both.rows if row.kind == "published"]) == 45
     assert row(both, "No Encoder")[GABOR].value == 0.4688
     alone = scoreboard(published=True)
-    assert [test.name for test in alone.tests][-2:] == ["contrast_matching mean", "contrast_matching pooled"]
+    assert [test.name for test in alone.tests][-2:] == [
+        "contrast_matching mean",
+        "contrast_matching pooled",
+    ]
     assert len(alone.tests) == 10
     assert not {"published"} & {row.kind for row in board.rows}
 
@@ -98,7 +123,8 @@ def test_replayed_models_score_as_published(oracle_data: Path) -> None:
         assert entry.value == pytest.approx(printed[test.experiment], abs=5.1e-5)
 
 
-# -- own scores ------------------------------------------------------------------------------------------------------
+# -- own scores
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Scoreboard) -> None:
@@ -111,7 +137,9 @@ def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Score
     )
     assert row(board, PIXELS)[GABOR].value == one.pixels.alignment.value
     assert row(board, CONTRAST)[GABOR].value == one.contrast.alignment.value
-    assert row(board, CONTRAST)[Test("contrast_matching", ERROR_MEAN)].value == pytest.approx(0.2645, abs=5e-5)
+    assert row(board, CONTRAST)[Test("contrast_matching", ERROR_MEAN)].value == pytest.approx(
+        0.2645, abs=5e-5
+    )
     assert set(row(board, "sim:person")) == {GABOR}
 
 
@@ -135,7 +163,10 @@ def test_every_observer_states_its_share_at_the_float32_floor(board: Scoreboard)
 
 def test_sorting_puts_the_best_first_whichever_way_is_better(board: Scoreboard) -> None:
     assert board.sort("gabor_achromatic").rows[0].name == "sim:person"
-    errors = [r.entries.get(Test("contrast_matching", ERROR_MEAN)) for r in board.sort("contrast_matching").rows]
+    errors = [
+        r.entries.get(Test("contrast_matching", ERROR_MEAN))
+        for r in board.sort("contrast_matching").rows
+    ]
     values = [entry.value for entry in errors if entry is not None]
     assert values == sorted(values)
     assert errors[-1] is None
@@ -167,9 +198,12 @@ def test_observers_of_one_size_share_their_row_of_pixels() -> None:
     small = simulated_result(flat, observer="small")
     fading_away = small["pixels_scored_response"] / (1 + small["scored_frequency"])
     wide, also_wide = (
-        small.assign(pixels_scored_response=fading_away).assign_attrs(observer=name) for name in ("wide", "W")
+        small.assign(pixels_scored_response=fading_away).assign_attrs(observer=name)
+        for name in ("wide", "W")
     )
-    names = [one.name for one in scoreboard([small, wide, also_wide]).rows if one.kind == "baseline"]
+    names = [
+        one.name for one in scoreboard([small, wide, also_wide]).rows if one.kind == "baseline"
+    ]
     assert names == [PIXELS, CONTRAST, f"{PIXELS}, as shown to wide"]
 
 
@@ -186,7 +220,8 @@ def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
     assert board.rows[0].float32_floor is None
 
 
-# -- formats ---------------------------------------------------------------------------------------------------------
+# -- formats
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_text_is_narrow_and_explains_its_flags(board: Scoreboard) -> None:
@@ -202,7 +237,9 @@ def test_csv_and_json_hold_every_digit(board: Scoreboard) -> None:
     assert len(rows) == len(parsed["scores"]) == sum(len(one.entries) for one in board.rows)
     for line, record in zip(rows, parsed["scores"], strict=True):
         assert float(line["value"]) == record["value"]
-    assert {test["name"]: test["more_is_better"] for test in parsed["tests"]}["contrast_matching mean"] is False
+    assert {test["name"]: test["more_is_better"] for test in parsed["tests"]}[
+        "contrast_matching mean"
+    ] is False
 
 
 @pytest.mark.parametrize("format", ["markdown", "latex"])

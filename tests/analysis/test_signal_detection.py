@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.analysis.words.signal_detection import d_prime_threshold, detect, log_linear_rate, two_interval_d_prime
+from psyprobe.analysis.words.signal_detection import (
+    d_prime_threshold,
+    detect,
+    log_linear_rate,
+    two_interval_d_prime,
+)
 from psyprobe.errors import InputError
 
 
@@ -21,18 +26,31 @@ def test_oracle(oracle_data: Path) -> None:
         if row["hits"]:
             counts = [float(row[name]) for name in ("hits", "n_signal", "false_alarms", "n_noise")]
             found = detect(*counts)
-            expected = [row[n] for n in ("H_loglinear", "F_loglinear", "dprime", "criterion_c", "ln_beta")]
-            got = (found.hit_rate, found.false_alarm_rate, found.d_prime, found.criterion, found.log_beta)
+            expected = [
+                row[n] for n in ("H_loglinear", "F_loglinear", "dprime", "criterion_c", "ln_beta")
+            ]
+            got = (
+                found.hit_rate,
+                found.false_alarm_rate,
+                found.d_prime,
+                found.criterion,
+                found.log_beta,
+            )
             np.testing.assert_allclose(got, [float(v) for v in expected], atol=1e-6)
         else:
             correct = float(row["note"].split()[-1])
-            np.testing.assert_allclose(two_interval_d_prime(correct), float(row["dprime_2afc_from_PC"]), atol=1e-6)
+            np.testing.assert_allclose(
+                two_interval_d_prime(correct), float(row["dprime_2afc_from_PC"]), atol=1e-6
+            )
     assert len(rows) > 10
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_mirrored_answers_mirror_the_criterion(hits: int, false_alarms: int) -> None:
-    found, mirrored = detect(hits, 40, false_alarms, 40), detect(40 - false_alarms, 40, 40 - hits, 40)
+    found, mirrored = (
+        detect(hits, 40, false_alarms, 40),
+        detect(40 - false_alarms, 40, 40 - hits, 40),
+    )
     np.testing.assert_allclose(mirrored.d_prime, found.d_prime, atol=1e-12)
     np.testing.assert_allclose(mirrored.criterion, -found.criterion, atol=1e-12)
 

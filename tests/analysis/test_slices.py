@@ -66,6 +66,8 @@ def test_falling_responses_cannot_be_levelled() -> None:
         (MULTIPLIER - 0.5, np.ones((3, 10)), "above 0"),
     ],
 )
-def test_what_has_no_slices_is_refused(multiplier: np.ndarray, response: np.ndarray, message: str) -> None:
+def test_what_has_no_slices_is_refused(
+    multiplier: np.ndarray, response: np.ndarray, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         score_slices(multiplier, response)

@@ -1,4 +1,5 @@
-"""A small experiment in words, asked of an observer of known truth; both as every bridge is tried on."""
+"""A small experiment in words, asked of an observer of known truth; both as every bridge is tried
+on."""
 
 from __future__ import annotations
 

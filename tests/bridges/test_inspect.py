@@ -1,4 +1,5 @@
-"""inspect-ai: our tasks evaluated by it, its logs read here, ours read by it, and its models as observers."""
+"""inspect-ai: our tasks evaluated by it, its logs read here, ours read by it, and its models as
+observers."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import questions_of, take
 from psyprobe.tasks.mvp_bench.probe import marks
 
-pytest.importorskip("inspect_ai", reason="the inspect extra is not installed: pip install 'psyprobe[inspect]'")
+pytest.importorskip(
+    "inspect_ai", reason="the inspect extra is not installed: pip install 'psyprobe[inspect]'"
+)
 log = pytest.importorskip("inspect_ai.log")
 model = pytest.importorskip("inspect_ai.model")
 
@@ -37,7 +40,17 @@ from psyprobe.tasks.bridges.inspect_logs import read_inspect_log, write_inspect_
 
 # Its retries call tenacity in a way that tenacity would rather not be called.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
-SAME = ("text", "read", "said", "contrast", "delivered_contrast", "prompt", "p_yes", "tokens_in", "tokens_out")
+SAME = (
+    "text",
+    "read",
+    "said",
+    "contrast",
+    "delivered_contrast",
+    "prompt",
+    "p_yes",
+    "tokens_in",
+    "tokens_out",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +67,16 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
             "-T",
             f"experiment={page.folder}/small.toml",
         ]
-        command += ["--model", "openai-api/sim/simulated:watson-malo", "--display", "plain", "--log-dir", str(folder)]
-        # inspect-ai knows installed packages by their metadata, which a checkout on the path would hide.
+        command += [
+            "--model",
+            "openai-api/sim/simulated:watson-malo",
+            "--display",
+            "plain",
+            "--log-dir",
+            str(folder),
+        ]
+        # inspect-ai knows installed packages by their metadata, which a checkout on the path would
+        # hide.
         told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         told |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
         with child(command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder) as process:
@@ -70,8 +91,11 @@ def _same(one: Any, other: Any, names: tuple[str, ...] = SAME) -> None:
         np.testing.assert_array_equal(one[name].values, other[name].values, err_msg=name)
 
 
-def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(page: Experiment, store: Store, evaluated: Path) -> None:
-    """The observer behind it is the same, so its replies, and every sensitivity, are those of a run here."""
+def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
+    page: Experiment, store: Store, evaluated: Path
+) -> None:
+    """The observer behind it is the same, so its replies, and every sensitivity, are those of a run
+    here."""
     (own,) = load_results(store)
     replies = read_inspect_log(evaluated, small_page(page.folder, **{"asking.readout": "text"}))
     assert replies.card == inspect_card("openai-api/sim/simulated:watson-malo")
@@ -90,23 +114,34 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(page: Experiment, store: Stor
     for sample in found.samples:
         (mark,) = sample.scores.values()
         assert mark.answer in ("yes", "no") and sample.target in ("yes", "no")
-        assert (mark.value == 1) == ((mark.answer == "yes") == (sample.metadata["prompt"] == "seen"))
+        assert (mark.value == 1) == (
+            (mark.answer == "yes") == (sample.metadata["prompt"] == "seen")
+        )
 
 
-def test_the_command_reads_a_log(page: Experiment, evaluated: Path, tmp_path: Path, capsys: Any) -> None:
+def test_the_command_reads_a_log(
+    page: Experiment, evaluated: Path, tmp_path: Path, capsys: Any
+) -> None:
     stored = str(tmp_path / "runs.sqlite")
     given = ["store", "import", "--as", "inspect", str(evaluated), "-o", stored]
     assert main(given) == 2
     assert "small_noise.toml" in capsys.readouterr().err
     assert main([*given, "--experiment", str(page.folder / "small.toml")]) == 0
-    assert f"{QUESTIONS} answers of inspect:openai-api/sim/simulated:watson-malo in small" in capsys.readouterr().out
+    assert (
+        f"{QUESTIONS} answers of inspect:openai-api/sim/simulated:watson-malo in small"
+        in capsys.readouterr().out
+    )
     assert main(["score", stored]) == 0
     assert main(["store", "export", "--as", "inspect", stored, "-o", str(tmp_path / "logs")]) == 2
-    assert main([*given, "--observer", "a"]) == 2 and "says who was asked" in capsys.readouterr().err
+    assert (
+        main([*given, "--observer", "a"]) == 2 and "says who was asked" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("ending", [".eval", ".json"])
-def test_a_run_as_a_log_and_back(page: Experiment, store: Store, ending: str, tmp_path: Path) -> None:
+def test_a_run_as_a_log_and_back(
+    page: Experiment, store: Store, ending: str, tmp_path: Path
+) -> None:
     record, path = store.runs()[0], tmp_path / f"run{ending}"
     assert write_inspect_log(record, store, path, page.folder) == QUESTIONS
     found = log.read_eval_log(str(path), resolve_attachments=True)
@@ -114,13 +149,18 @@ def test_a_run_as_a_log_and_back(page: Experiment, store: Store, ending: str, tm
     assert found.results.completed_samples == len(found.samples) == QUESTIONS
     assert found.eval.model == "simulated/watson-malo"
     usage = found.stats.model_usage["simulated/watson-malo"]
-    assert usage.input_tokens == own["tokens_in"].sum() and usage.output_tokens == own["tokens_out"].sum()
+    assert (
+        usage.input_tokens == own["tokens_in"].sum()
+        and usage.output_tokens == own["tokens_out"].sum()
+    )
     # Their reader sorts samples by id; ours are in the order of asking.
     samples = {sample.id: sample for sample in found.samples}
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
     assert [sample.output.completion for sample in in_order] == own["text"].values.tolist()
-    assert [sample.scores["reply_reader"].value for sample in in_order] == own["said"].values.tolist()
+    assert [sample.scores["reply_reader"].value for sample in in_order] == own[
+        "said"
+    ].values.tolist()
     # The image in it is the one that was shown.
     for turn in turns[:3]:
         image = samples[turn.id].input[0].content[0].image
@@ -150,12 +190,22 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
     lines = []
     for number, (kind, answer) in enumerate((("s", "yes"), ("e", "no"))):
         Image.fromarray(image + number).save(tmp_path / f"1_{kind}.png")
-        question = {"question_id": number, "id": 1, "image": f"1_{kind}.png", "type": f"y/n-{kind}", "level": "low"}
-        lines.append({**question, "question": "Is it black?\nPlease answer yes or no.", "answer": answer})
+        question = {
+            "question_id": number,
+            "id": 1,
+            "image": f"1_{kind}.png",
+            "type": f"y/n-{kind}",
+            "level": "low",
+        }
+        lines.append(
+            {**question, "question": "Is it black?\nPlease answer yes or no.", "answer": answer}
+        )
     (tmp_path / "questions.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     page = write_page(tmp_path / "bench.toml", "mvp_bench", tmp_path, parser="rule")
     with Store(None) as store:
-        result = run_page(page, pp.observer(lambda images, prompt: "Yes", name="yes", bits=8), store)
+        result = run_page(
+            page, pp.observer(lambda images, prompt: "Yes", name="yes", bits=8), store
+        )
         assert list(marks(result).values()) == [1.0, 0.0]
         write_inspect_log(store.runs()[0], store, tmp_path / "run.eval", tmp_path)
     found = log.read_eval_log(str(tmp_path / "run.eval"))
@@ -197,19 +247,35 @@ def test_a_model_of_inspect_ai_is_an_observer() -> None:
 
     observer = InspectObserver("mockllm/model", custom_outputs=answer, concurrency=3)
     image = np.random.default_rng(1).integers(0, 256, (8, 8, 3)) / 255
-    told = observer.answer([image], "Is it?", system="Be brief.", decoding=Decoding(max_tokens=5, seed=3))
-    assert (told.text, told.tokens_in, told.tokens_out, told.server) == ("Yes, there is.", 7, 2, "inspect-ai")
+    told = observer.answer(
+        [image], "Is it?", system="Be brief.", decoding=Decoding(max_tokens=5, seed=3)
+    )
+    assert (told.text, told.tokens_in, told.tokens_out, told.server) == (
+        "Yes, there is.",
+        7,
+        2,
+        "inspect-ai",
+    )
     (system, user), config = heard[0]
     assert system.text == "Be brief." and user.text == "Is it?"
     codes = decode_image(base64.b64decode(user.content[0].image.partition(",")[2]), "sent")
     np.testing.assert_array_equal(codes, eight_bit(image))
-    assert (config.max_tokens, config.seed, config.temperature, config.top_logprobs) == (5, 3, 0.0, 20)
+    assert (config.max_tokens, config.seed, config.temperature, config.top_logprobs) == (
+        5,
+        3,
+        0.0,
+        20,
+    )
 
 
 def test_a_run_with_it(page: Experiment) -> None:
-    observer = InspectObserver("mockllm/model", custom_outputs=lambda *_: _output("No"), logprobs=False)
+    observer = InspectObserver(
+        "mockllm/model", custom_outputs=lambda *_: _output("No"), logprobs=False
+    )
     result = pp.run(page, observer, progress=False)
-    assert set(result["text"].values) == {"No"} and result.attrs["observer"] == "inspect:mockllm/model"
+    assert (
+        set(result["text"].values) == {"No"} and result.attrs["observer"] == "inspect:mockllm/model"
+    )
 
 
 def test_what_it_cannot_be_asked() -> None:

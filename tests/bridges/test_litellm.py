@@ -1,4 +1,5 @@
-"""LiteLLM's proxy between psyprobe and a server: the same answers, log-probabilities and refusals as without it.
+"""LiteLLM's proxy between psyprobe and a server: the same answers, log-probabilities and refusals
+as without it.
 
 The proxy may live in an environment of its own: its command has to be on the path.
 """
@@ -28,21 +29,31 @@ from psyprobe.probes.conduct import load_results
 from psyprobe.running.store import Store
 
 MODEL = "simulated:watson-malo"
-#: What the proxy is told that tokens cost, USD a token in and out; its own, and not those of a price table here.
+#: What the proxy is told that tokens cost, USD a token in and out; its own, and not those of a
+#: price table here.
 PRICES = (1e-6, 4e-6)
-LITELLM = shutil.which("litellm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+LITELLM = shutil.which(
+    "litellm", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+)
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 pytest.importorskip("uvicorn", reason="the server extra is not installed")
-pytestmark = pytest.mark.skipif(LITELLM is None, reason="no litellm on the path: pip install 'litellm[proxy]'")
+pytestmark = pytest.mark.skipif(
+    LITELLM is None, reason="no litellm on the path: pip install 'litellm[proxy]'"
+)
 
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """One proxy in front of a server that gives all, and of one that gives no log-probabilities and thinks."""
+    """One proxy in front of a server that gives all, and of one that gives no log-probabilities and
+    thinks."""
     observer, folder = pp.load_observer(MODEL), tmp_path_factory.mktemp("litellm")
     odd = Behaviour(logprobs="refused", temperature="one", thinking="apart")
-    with serve(observer) as server, serve(observer, behaviour=odd) as thinker, socket.create_server(("", 0)) as free:
+    with (
+        serve(observer) as server,
+        serve(observer, behaviour=odd) as thinker,
+        socket.create_server(("", 0)) as free,
+    ):
         port = free.getsockname()[1]
         costs = dict(zip(("input_cost_per_token", "output_cost_per_token"), PRICES, strict=True))
         models = [
@@ -56,7 +67,15 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
         config = folder / "config.yaml"  # JSON is YAML
         config.write_text(json.dumps({"model_list": models}), encoding="utf-8")
         free.close()
-        command = [str(LITELLM), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+        command = [
+            str(LITELLM),
+            "--config",
+            str(config),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         # Its environment is its own, and its list of models is the one that it ships.
         told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         told |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
@@ -102,7 +121,9 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
         np.testing.assert_array_equal(direct[name].values, between[name].values, err_msg=name)
     # Word for word and number for number, the probabilities of all first tokens among them.
     for one, other in zip(*replies, strict=True):
-        assert {k: v for k, v in one.items() if k not in apart} == {k: v for k, v in other.items() if k not in apart}
+        assert {k: v for k, v in one.items() if k not in apart} == {
+            k: v for k, v in other.items() if k not in apart
+        }
         assert bool(one.get("first_tokens")) == (readout == "p_yes")
     # What an answer cost is what the proxy says; the server behind it says nothing.
     cost = PRICES[0] * between["tokens_in"] + PRICES[1] * between["tokens_out"]
@@ -110,7 +131,9 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
     assert np.isnan(direct["cost"]).all()
 
 
-def test_what_the_server_refuses_is_found_through_the_proxy(addresses: dict[str, str], tmp_path: Path) -> None:
+def test_what_the_server_refuses_is_found_through_the_proxy(
+    addresses: dict[str, str], tmp_path: Path
+) -> None:
     page = small_page(tmp_path, **{"asking.temperature": 0.5})
     with (
         Store(None) as store,
@@ -121,6 +144,11 @@ def test_what_the_server_refuses_is_found_through_the_proxy(addresses: dict[str,
         ran(store, page, chat)
         (result,) = load_results(store)
     instead = {each["name"]: each for each in json.loads(result.attrs["asked_instead"])}
-    assert instead["temperature"] == {"name": "temperature", "asked": 0.5, "sent": None, "answers": QUESTIONS}
+    assert instead["temperature"] == {
+        "name": "temperature",
+        "asked": 0.5,
+        "sent": None,
+        "answers": QUESTIONS,
+    }
     assert instead["max_tokens"]["sent"] > 4096
     assert (result["tokens_thinking"] > 0).all() and set(result["read"].values) <= {"yes", "no"}

@@ -1,7 +1,9 @@
-"""Task and result files of VLMEvalKit and lmms-eval: both ways, and through their own readers where they are installed.
+"""Task and result files of VLMEvalKit and lmms-eval: both ways, and through their own readers where
+they are installed.
 
-VLMEvalKit is no package of the index (``pip install ms-vlmeval`` is a copy of it, with a hundred dependencies);
-lmms-eval is: ``pip install lmms-eval``. Fixtures below are made by hand after what both write.
+VLMEvalKit is no package of the index (``pip install ms-vlmeval`` is a copy of it, with a hundred
+dependencies); lmms-eval is: ``pip install lmms-eval``. Fixtures below are made by hand after what
+both write.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from psyprobe.tasks.bridges.turns import questions_of, take, turns_of
 CARD = tables.card_elsewhere("sim", "vlmevalkit")
 
 
-def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(page: Experiment, store: Store) -> None:
+def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
+    page: Experiment, store: Store
+) -> None:
     turns, (result,) = list(turns_of(store.runs()[0], store, page.folder)), load_results(store)
     asked = list(questions_of(page, CARD))
     assert [turn.id for turn in asked] == [turn.id for turn in turns]
@@ -64,17 +68,23 @@ def _same_answers(result: Any, again: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", [".xlsx", ".tsv", ".json"])
-def test_predictions_of_vlmevalkit_both_ways(page: Experiment, store: Store, ending: str, tmp_path: Path) -> None:
+def test_predictions_of_vlmevalkit_both_ways(
+    page: Experiment, store: Store, ending: str, tmp_path: Path
+) -> None:
     pytest.importorskip("openpyxl", reason="the excel extra is not installed")
     path = tmp_path / f"sim_small{ending}"
     assert tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
     with Store(None) as other:
-        assert take(tables.read_predictions(path, page, CARD), other, progress=False) == (QUESTIONS, 0)
+        assert take(tables.read_predictions(path, page, CARD), other, progress=False) == (
+            QUESTIONS,
+            0,
+        )
         _same_answers(load_results(store)[0], load_results(other)[0])
 
 
 def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> None:
-    """Its rules: TSV, an image as base64 or the index of an earlier row, several as a list in words."""
+    """Its rules: TSV, an image as base64 or the index of an earlier row, several as a list in
+    words."""
     turns = list(questions_of(page, CARD))
     table, beside = tables.write_vlmevalkit_task(turns, page, tmp_path)
     read = pd.read_csv(table, sep="\t", dtype=str)
@@ -84,9 +94,13 @@ def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> 
     )
     images = dict(zip(read["index"], read["image"], strict=True))
     full = [image if len(image) > 64 else images[image] for image in read["image"]]
-    assert sum(len(image) > 64 for image in read["image"]) == IMAGES and all(len(image) > 64 for image in full)
+    assert sum(len(image) > 64 for image in read["image"]) == IMAGES and all(
+        len(image) > 64 for image in full
+    )
     for image, turn in zip(full, turns, strict=True):
-        np.testing.assert_array_equal(decode_png(base64.b64decode(image)), eight_bit(turn.inquiry.images[0]))
+        np.testing.assert_array_equal(
+            decode_png(base64.b64decode(image)), eight_bit(turn.inquiry.images[0])
+        )
     # What is there decides what is right, whichever way the question is asked.
     there, blank = (read[read["prompt"] == name] for name in ("seen", "blank"))
     assert set(there["answer"][there["contrast"].astype(float) > 0]) == {"Yes"}
@@ -99,7 +113,9 @@ def test_two_images_are_a_list(tmp_path: Path) -> None:
     turns = list(questions_of(page, CARD))
     table, _ = tables.write_vlmevalkit_task(turns[:2], page, tmp_path)
     image = pd.read_csv(table, sep="\t")["image"][0]
-    assert [decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)] == [(64, 64, 3)] * 2
+    assert [decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)] == [
+        (64, 64, 3)
+    ] * 2
 
 
 def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path: Path) -> None:
@@ -113,27 +129,40 @@ def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path
     path = tmp_path / "kit.json"
     path.write_text(json.dumps(rows))
     with Store(None) as store:
-        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (QUESTIONS - 1, 1)
+        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (
+            QUESTIONS - 1,
+            1,
+        )
         assert store.runs()[0].finished is None
         # The one that is missing comes later, and the run is finished.
         rows[3]["prediction"] = "No"
         path.write_text(json.dumps(rows))
-        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (QUESTIONS, 0)
-        assert load_results(store)[0]["text"].values.tolist() == ["Yes"] * 3 + ["No"] + ["Yes"] * (QUESTIONS - 4)
+        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (
+            QUESTIONS,
+            0,
+        )
+        assert load_results(store)[0]["text"].values.tolist() == ["Yes"] * 3 + ["No"] + ["Yes"] * (
+            QUESTIONS - 4
+        )
     path.write_text(json.dumps([{"index": 1, "prediction": "Yes"}]))
     with pytest.raises(InputError, match="has no column 'id'"):
         tables.read_predictions(path, page, CARD)
 
 
 def test_samples_of_lmms_eval_both_ways(page: Experiment, store: Store, tmp_path: Path) -> None:
-    assert tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder) == QUESTIONS
+    assert (
+        tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder) == QUESTIONS
+    )
     (folder,) = tmp_path.iterdir()
     (samples,), (results,) = folder.glob("*_samples_*.jsonl"), folder.glob("*_results.json")
     found = json.loads(results.read_text())
     assert found["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
     assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
     with Store(None) as other:
-        assert take(tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False) == (QUESTIONS, 0)
+        assert take(tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False) == (
+            QUESTIONS,
+            0,
+        )
         _same_answers(load_results(store)[0], load_results(other)[0])
     samples.write_text('{"doc_id": 0, "filtered_resps": ["Yes"]}\n')
     with pytest.raises(InputError, match="line 1, is no sample of a task that psyprobe wrote"):
@@ -159,16 +188,24 @@ def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(page: Experiment, tmp_
     kept = [module["process_results"](doc, ["Yes, there is."]) for doc in docs]
     # What lmms-eval then logs of a sample: the metrics beside its own keys.
     samples = tmp_path / "samples.jsonl"
-    lines = [{"doc_id": i, "filtered_resps": ["Yes, there is."], "target": "yes", **one} for i, one in enumerate(kept)]
+    lines = [
+        {"doc_id": i, "filtered_resps": ["Yes, there is."], "target": "yes", **one}
+        for i, one in enumerate(kept)
+    ]
     samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
     replies = tables.read_lmms_eval_samples(samples, page, CARD)
-    assert {turn.id for turn in turns} == set(replies.answers) and replies.answers[turns[0].id].text == "Yes, there is."
+    assert {turn.id for turn in turns} == set(replies.answers) and replies.answers[
+        turns[0].id
+    ].text == "Yes, there is."
     right = np.mean([doc["answer"] == "yes" for doc in docs])
     assert module["share_right"]([one["psyprobe"] for one in kept]) == pytest.approx(right)
 
 
 def test_the_commands(
-    page: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Experiment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     small_page(tmp_path)
@@ -194,7 +231,8 @@ def test_the_commands(
 
 
 def test_what_was_not_answered_is_left_open(page: Experiment, store: Store, tmp_path: Path) -> None:
-    """As lmms-eval 0.7.3 writes it: one reply as text, tokens where they were counted, and what failed in words."""
+    """As lmms-eval 0.7.3 writes it: one reply as text, tokens where they were counted, and what
+    failed in words."""
     tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder)
     (path,) = tmp_path.glob("*/*.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -205,7 +243,11 @@ def test_what_was_not_answered_is_left_open(page: Experiment, store: Store, tmp_
     answers = tables.read_lmms_eval_samples(path, page, CARD).answers
     assert len(answers) == QUESTIONS - 1 and lines[0]["psyprobe"]["id"] not in answers
     one, other = (answers[line["psyprobe"]["id"]] for line in lines[1:3])
-    assert (one.tokens_in, one.tokens_out, one.tokens_thinking) == (24, 2, None) and other.tokens_in is None
+    assert (one.tokens_in, one.tokens_out, one.tokens_thinking) == (
+        24,
+        2,
+        None,
+    ) and other.tokens_in is None
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
@@ -213,7 +255,10 @@ def test_a_task_of_lmms_eval_draws_as_the_page_does(temperature: int, tmp_path: 
     page = small_page(tmp_path, **{"asking.temperature": temperature})
     yaml, *_ = tables.write_lmms_eval_task(questions_of(page, CARD), page, tmp_path)
     told = yaml.read_text(encoding="utf-8")
-    assert f"temperature: {temperature}\n  do_sample: {'true' if temperature else 'false'}\n  until: []" in told
+    assert (
+        f"temperature: {temperature}\n  do_sample: {'true' if temperature else 'false'}\n  "
+        "until: []" in told
+    )
 
 
 def _right(result: Any) -> Any:
@@ -223,13 +268,18 @@ def _right(result: Any) -> Any:
 
 
 # It leaves the files that it reads and writes open.
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_through_vlmevalkit_itself(
     page: Experiment, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reader, its inference and its count of yes and no, on our files; and the file that it writes, read here."""
+    """Its reader, its inference and its count of yes and no, on our files; and the file that it
+    writes, read here."""
     monkeypatch.setenv("LMUData", str(tmp_path))
-    dataset = pytest.importorskip("vlmeval.dataset", reason="pip install ms-vlmeval, or VLMEvalKit from its repository")
+    dataset = pytest.importorskip(
+        "vlmeval.dataset", reason="pip install ms-vlmeval, or VLMEvalKit from its repository"
+    )
     inference = pytest.importorskip("vlmeval.inference")
     turns, (own,) = list(questions_of(page, CARD)), load_results(store)
     tables.write_vlmevalkit_task(turns, page, tmp_path)
@@ -248,7 +298,9 @@ def test_through_vlmevalkit_itself(
             assert dump is not None
 
         def generate(self, message: list[dict[str, str]], dataset: str) -> str:
-            image = decode_png(Path(message[0]["value"]).read_bytes()).astype(np.float32) / np.float32(255)
+            image = decode_png(Path(message[0]["value"]).read_bytes()).astype(
+                np.float32
+            ) / np.float32(255)
             decoding = turns[0].inquiry.decoding
             return str(simulated.answer((image,), message[-1]["value"], decoding=decoding).text)
 
@@ -270,7 +322,8 @@ def test_through_vlmevalkit_itself(
 
 
 def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path) -> None:
-    """Its command asks our task of a server whose truth is known; and its comparison of runs reads ours."""
+    """Its command asks our task of a server whose truth is known; and its comparison of runs reads
+    ours."""
     baselines = pytest.importorskip("lmms_eval.baselines", reason="pip install lmms-eval")
     pytest.importorskip("uvicorn", reason="the server extra is not installed")
     from psyprobe.observers.simulated.serving import serve
@@ -278,13 +331,30 @@ def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path
     (own,) = load_results(store)
     _task(page, tmp_path)
     with serve(pp.load_observer("simulated:watson-malo")) as server:
-        told = {"model": "openai", "model_args": f"model_version={server.model},base_url={server.base_url}"}
-        told |= {"include_path": str(tmp_path), "tasks": "psyprobe_small", "output_path": str(tmp_path / "out")}
+        told = {
+            "model": "openai",
+            "model_args": f"model_version={server.model},base_url={server.base_url}",
+        }
+        told |= {
+            "include_path": str(tmp_path),
+            "tasks": "psyprobe_small",
+            "output_path": str(tmp_path / "out"),
+        }
         command = [sys.executable, "-m", "lmms_eval", "--log_samples", "--batch_size", "1"]
         command += [word for name, value in told.items() for word in (f"--{name}", value)]
-        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache"), "OPENAI_API_KEY": "none"}
+        offline = {
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_CACHE": str(tmp_path / "cache"),
+            "OPENAI_API_KEY": "none",
+        }
         with child(
-            command, 280, env={**os.environ, **offline}, cwd=tmp_path, stdout=-1, stderr=-2, text=True
+            command,
+            280,
+            env={**os.environ, **offline},
+            cwd=tmp_path,
+            stdout=-1,
+            stderr=-2,
+            text=True,
         ) as asking:
             told_by_it, _ = asking.communicate()
     assert asking.returncode == 0, told_by_it[-2000:]

@@ -1,4 +1,5 @@
-"""The 33 corruptions: exact properties of each, and their size beside an independent implementation's."""
+"""The 33 corruptions: exact properties of each, and their size beside an independent
+implementation's."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from hypothesis import strategies as st
 
 import psyprobe as pp
 from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, ways
-from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
+from psyprobe.corruption.colour_planes import (
+    lab_to_rgb,
+    luma,
+    rgb_to_lab,
+    rgb_to_ycbcr,
+    ycbcr_to_rgb,
+)
 from psyprobe.corruption.denoising import non_local_means
 from psyprobe.corruption.palette import median_cut
 from psyprobe.corruption.ways import disk_kernel, motion_kernel, shake_kernel
@@ -24,7 +31,10 @@ from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 NAMES = list(dimensions())
 #: Nothing of a flat image changes where light is only moved about.
-MOVING = "motion_blur lens_blur resolution_limit lens_shaking clock_jittering block_exchange block_repeat "
+MOVING = (
+    "motion_blur lens_blur resolution_limit lens_shaking clock_jittering block_exchange "
+    "block_repeat "
+)
 MOVING += "block_interpolation gaussian_filter color_shift sharpness_change"
 
 
@@ -33,7 +43,9 @@ def photographs() -> list[Any]:
     """Astronaut, coffee and cat of scikit-image at the size that the levels are meant for."""
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     image = pytest.importorskip("PIL.Image")
-    pictures = [image.fromarray(getattr(data, name)()) for name in ("astronaut", "coffee", "chelsea")]
+    pictures = [
+        image.fromarray(getattr(data, name)()) for name in ("astronaut", "coffee", "chelsea")
+    ]
     return [np.asarray(each.resize((512, 384), image.Resampling.BICUBIC)) for each in pictures]
 
 
@@ -49,7 +61,9 @@ def small(seed: int = 0, shape: tuple[int, ...] = (48, 64, 3)) -> Any:
     seed=st.integers(0, 2**32),
     kind=st.sampled_from(["uint8", "float32", "float64"]),
 )
-def test_shape_format_range_and_seed(name: str, data: st.DataObject, strength: str, seed: int, kind: str) -> None:
+def test_shape_format_range_and_seed(
+    name: str, data: st.DataObject, strength: str, seed: int, kind: str
+) -> None:
     channels = data.draw(st.sampled_from([(), (1,), (3,)]))
     shape = (data.draw(st.integers(33, 70)), data.draw(st.integers(33, 70)), *channels)
     image = small(seed % 1000, shape)
@@ -82,7 +96,9 @@ def test_order_does_not_matter() -> None:
 
 @pytest.mark.parametrize("name", MOVING.split())
 @pytest.mark.parametrize("colour", [(0.4, 0.4, 0.4), (0.7, 0.3, 0.1)])
-def test_a_flat_image_stays_flat_where_light_is_only_moved(name: str, colour: tuple[float, ...]) -> None:
+def test_a_flat_image_stays_flat_where_light_is_only_moved(
+    name: str, colour: tuple[float, ...]
+) -> None:
     flat = np.broadcast_to(np.array(colour), (64, 80, 3)).copy()
     for strength in STRENGTHS:
         np.testing.assert_allclose(corrupt(flat, name, strength, seed=1), flat, atol=1e-6)
@@ -122,7 +138,9 @@ def test_noise_has_the_variance_that_was_asked_for() -> None:
         assert corrupt(grey, "white_noise", strength).var() == pytest.approx(variance, rel=0.02)
     speckled = corrupt(grey, "multiplicative_noise", "mid")
     assert speckled.var() == pytest.approx(0.02 * 0.25, rel=0.02)
-    assert np.abs(speckled - 0.5).max() <= 0.5 * np.sqrt(3 * 0.02) * (1 + 1e-6)  # uniform, not Gaussian
+    assert np.abs(speckled - 0.5).max() <= 0.5 * np.sqrt(3 * 0.02) * (
+        1 + 1e-6
+    )  # uniform, not Gaussian
     for strength, density in zip(STRENGTHS, (0.005, 0.02, 0.03), strict=True):
         changed = (corrupt(grey, "impulse_noise", strength) != 0.5).mean()
         assert abs(changed - density) < 3 * np.sqrt(density * (1 - density) / grey.size)
@@ -159,7 +177,9 @@ def test_saturation_of_zero_is_grey_and_negative_is_opposite() -> None:
     assert np.ptp(grey, axis=-1).max() < 1e-12
     np.testing.assert_allclose(corrupt(image, "hsv_saturation", 1.0), image, atol=1e-12)
     opposite = corrupt(np.full((8, 8, 3), (0.8, 0.4, 0.4)), "hsv_saturation", -1.0)
-    np.testing.assert_allclose(opposite[0, 0], (0.8, 1.0, 1.0))  # V - V S f(n) with S < 0, cut off at 1
+    np.testing.assert_allclose(
+        opposite[0, 0], (0.8, 1.0, 1.0)
+    )  # V - V S f(n) with S < 0, cut off at 1
 
 
 def test_brighten_brightens_and_darken_darkens(photographs: list[Any]) -> None:
@@ -188,7 +208,9 @@ def test_colour_planes_are_those_of_colour_science(photographs: list[Any]) -> No
     # colour-science takes the white from chromaticities with four digits.
     np.testing.assert_allclose(rgb_to_lab(image), expected, atol=0.02)
     np.testing.assert_allclose(lab_to_rgb(rgb_to_lab(image)), image, atol=1e-6)
-    planes = colour.RGB_to_YCbCr(image, in_bits=8, out_bits=8, in_legal=False, out_legal=True, K=[0.299, 0.114])
+    planes = colour.RGB_to_YCbCr(
+        image, in_bits=8, out_bits=8, in_legal=False, out_legal=True, K=[0.299, 0.114]
+    )
     np.testing.assert_allclose(rgb_to_ycbcr(image), planes, atol=1e-3)
     np.testing.assert_allclose(ycbcr_to_rgb(rgb_to_ycbcr(image)), image, atol=1e-12)
 
@@ -198,7 +220,9 @@ def psnr(image: Any, other: Any) -> float:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "cnn_denoise"])
-def test_size_beside_an_independent_implementation(name: str, oracle_data: Path, photographs: list[Any]) -> None:
+def test_size_beside_an_independent_implementation(
+    name: str, oracle_data: Path, photographs: list[Any]
+) -> None:
     dimension = dimensions()[name]
     with (oracle_data / "r_bench" / "rbench_corruption_checks.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if int(row["id"]) == dimension.id]
@@ -216,13 +240,18 @@ def test_size_beside_an_independent_implementation(name: str, oracle_data: Path,
         found = np.mean(sizes, axis=1)
         tolerance = 0.3
         if dimension.stochastic:
-            # The reference drew once: where few places are drawn, that draw is off by its own chance.
+            # The reference drew once: where few places are drawn, that draw is off by its own
+            # chance.
             tolerance = max(1.0, 2.5 * found.std(ddof=1))
         if dimension.captured:
-            tolerance = 3.5  # simulated: shapes, paths and places are each implementation's own choice
+            tolerance = (
+                3.5  # simulated: shapes, paths and places are each implementation's own choice
+            )
         if name in ("jpeg2000", "webp"):
             tolerance = 0.5
-        assert found.mean() == pytest.approx(float(row["mean_psnr_db"]), abs=tolerance), row["strength"]
+        assert found.mean() == pytest.approx(float(row["mean_psnr_db"]), abs=tolerance), row[
+            "strength"
+        ]
         means.append(found.mean())
     if name != "block_lost":
         assert means[0] > means[1] > means[2]
@@ -230,7 +259,9 @@ def test_size_beside_an_independent_implementation(name: str, oracle_data: Path,
 
 def test_a_denoiser_of_ones_own_is_used() -> None:
     image = small()
-    flat = corrupt(image, "cnn_denoise", "low", denoiser=lambda plane, sigma: np.full_like(plane, sigma))
+    flat = corrupt(
+        image, "cnn_denoise", "low", denoiser=lambda plane, sigma: np.full_like(plane, sigma)
+    )
     np.testing.assert_allclose(flat, np.sqrt(0.03))
     with pytest.raises(InputError, match="a denoiser is for 'cnn_denoise'"):
         corrupt(image, "jpeg", "low", denoiser=lambda plane, sigma: plane)
@@ -278,7 +309,9 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
     for image in (codes, codes[..., 0]):
         for strength in ("low", "high"):
             by_codes = corrupt(image, name, strength, seed=5).astype(int)
-            by_values = np.rint(corrupt(image.astype(np.float32) / np.float32(255), name, strength, seed=5) * 255)
+            by_values = np.rint(
+                corrupt(image.astype(np.float32) / np.float32(255), name, strength, seed=5) * 255
+            )
             # A value between two codes may be rounded either way; nothing else may differ.
             assert np.abs(by_codes - by_values).max() <= 1
             assert (by_codes != by_values).mean() < 0.01
@@ -288,19 +321,24 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
 def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None:
     codes = np.random.default_rng(6).integers(0, 256, (40, 48, 3), dtype=np.uint8)
     for view in (np.rot90(codes), codes[:, ::-1], codes[..., ::-1], codes[..., 1].T):
-        np.testing.assert_array_equal(corrupt(view, name, "mid"), corrupt(view.copy(order="C"), name, "mid"))
+        np.testing.assert_array_equal(
+            corrupt(view, name, "mid"), corrupt(view.copy(order="C"), name, "mid")
+        )
 
 
 @pytest.mark.parametrize("lacking", ["cv2", "stringzilla"])
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
     apply._asked.cache_clear()
     monkeypatch.setitem(sys.modules, lacking, None)
-    with pytest.raises(PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"):
+    with pytest.raises(
+        PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"
+    ):
         corrupt(small(), "jpeg", "low")
 
 
 def test_what_another_thread_is_importing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # As long as an extension is being imported, it has no specification, of which `find_spec` complains.
+    # As long as an extension is being imported, it has no specification, of which `find_spec`
+    # complains.
     apply._asked.cache_clear()
     monkeypatch.setattr(pytest.importorskip("stringzilla"), "__spec__", None)
     assert corrupt(small(), "contrast_change", "low").shape == small().shape
@@ -309,19 +347,27 @@ def test_what_another_thread_is_importing_is_installed(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("colours", [8, 48])
 def test_the_palette_is_that_of_pillow(photographs: list[Any], colours: int) -> None:
     image = pytest.importorskip("PIL.Image")
-    noise = np.random.default_rng(3).integers(0, 256, (300, 300, 3), dtype=np.uint8)  # more than 65,536 colours
+    noise = np.random.default_rng(3).integers(
+        0, 256, (300, 300, 3), dtype=np.uint8
+    )  # more than 65,536 colours
     few = noise[:40, :40] & 192
     for codes in (*photographs, noise, few):
         picture = image.fromarray(codes)
-        theirs = picture.quantize(colours, method=image.Quantize.MEDIANCUT).getpalette()[: 3 * colours]
-        assert set(map(tuple, median_cut(codes, colours))) == set(zip(*3 * [iter(theirs)], strict=True))
+        theirs = picture.quantize(colours, method=image.Quantize.MEDIANCUT).getpalette()[
+            : 3 * colours
+        ]
+        assert set(map(tuple, median_cut(codes, colours))) == set(
+            zip(*3 * [iter(theirs)], strict=True)
+        )
 
 
 @pytest.mark.parametrize("variance", [0.03, 0.15])
 def test_denoised_planes_are_those_of_scikit_image(photographs: list[Any], variance: float) -> None:
     restoration = pytest.importorskip("skimage.restoration")
     sigma = np.sqrt(variance)
-    noisy = photographs[0][:120, :160, 1] / 255 + sigma * np.random.default_rng(0).standard_normal((120, 160))
+    noisy = photographs[0][:120, :160, 1] / 255 + sigma * np.random.default_rng(0).standard_normal(
+        (120, 160)
+    )
     noisy = np.clip(noisy, 0, 1)
     theirs = restoration.denoise_nl_means(
         noisy, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True
@@ -338,7 +384,10 @@ def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float
             ndimage.convolve(image[..., i].astype(float), disk_kernel(radius), mode="nearest")
             for i in range(image.shape[-1])
         ]
-        assert np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max() < largest
+        assert (
+            np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max()
+            < largest
+        )
 
 
 @pytest.mark.parametrize("shape", [(9, 70, 3), (211, 140, 3), (211, 140)])
@@ -347,7 +396,9 @@ def test_a_line_is_convolved_exactly_however_many_rows_at_once(
     photographs: list[Any], monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], length: float
 ) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
-    codes = photographs[0][100:311, 200:340][: shape[0], : shape[1], 1 if len(shape) == 2 else slice(None)].copy()
+    codes = photographs[0][100:311, 200:340][
+        : shape[0], : shape[1], 1 if len(shape) == 2 else slice(None)
+    ].copy()
     kept = codes.copy()
     found = corrupt(codes, "motion_blur", length, seed=3, image_id="a")
     np.testing.assert_array_equal(codes, kept)
@@ -355,14 +406,20 @@ def test_a_line_is_convolved_exactly_however_many_rows_at_once(
     told = hashlib.sha256(f"3\nmotion_blur\n{length}\na".encode()).digest()
     angle = np.random.default_rng(int.from_bytes(told, "little")).uniform(0, 180)
     kernel = motion_kernel(length, angle)[..., None]
-    expected = ndimage.convolve(codes.reshape(*shape[:2], -1).astype(float), kernel, mode="nearest").reshape(shape)
+    expected = ndimage.convolve(
+        codes.reshape(*shape[:2], -1).astype(float), kernel, mode="nearest"
+    ).reshape(shape)
     assert np.abs(found - expected).max() < 0.501
     for rows in (96, 105):
         monkeypatch.setattr(ways, "_AT_ONCE", rows * shape[1])
-        np.testing.assert_array_equal(corrupt(codes, "motion_blur", length, seed=3, image_id="a"), found)
+        np.testing.assert_array_equal(
+            corrupt(codes, "motion_blur", length, seed=3, image_id="a"), found
+        )
 
 
-@pytest.mark.parametrize("name", ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"])
+@pytest.mark.parametrize(
+    "name", ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"]
+)
 @pytest.mark.parametrize("shape", [(9, 11), (9, 11, 3), (8, 10, 3)])
 def test_codes_are_looked_up_in_pairs_and_the_last_alone(name: str, shape: tuple[int, ...]) -> None:
     codes = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
@@ -388,13 +445,18 @@ def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: st
     low, high = np.percentile(mask, [1, 99])
     mask = np.clip((mask - low) / (high - low), 0, 1)
     # Some shift of one quadrant and 6 px explains every pixel.
-    shifts = {(round(6 * np.cos(angle)), round(6 * np.sin(angle))) for angle in np.linspace(0, np.pi / 2, 200)}
+    shifts = {
+        (round(6 * np.cos(angle)), round(6 * np.sin(angle)))
+        for angle in np.linspace(0, np.pi / 2, 200)
+    }
     off = []
     for down, right in shifts:
         moved = np.pad(values[..., 1], ((down, 0), (right, 0)), mode="edge")[:151, :140]
         off.append(np.abs(found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))).max())
     assert min(off) <= {"uint8": 0.501 / 255, "float32": 2e-6, "float64": 1e-12}[kind]
-    np.testing.assert_array_equal(found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1))
+    np.testing.assert_array_equal(
+        found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1)
+    )
 
 
 def test_a_quantile_is_found_where_one_value_in_sixteen_misleads() -> None:

@@ -1,4 +1,5 @@
-"""Folders of images: the same bytes whatever the order and the number of workers, and one sentence for a bad file."""
+"""Folders of images: the same bytes whatever the order and the number of workers, and one sentence
+for a bad file."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def test_files_and_manifest_are_what_corrupt_gives(folder: Path, tmp_path: Path)
     for row in rows:
         original = read_image(folder / row["original"])
         image_id = Path(row["original"]).stem
-        expected = corrupt(original, row["name"], row["strength"], int(row["seed"]), image_id=image_id)
+        expected = corrupt(
+            original, row["name"], row["strength"], int(row["seed"]), image_id=image_id
+        )
         np.testing.assert_array_equal(read_image(tmp_path / "out" / row["file"]), expected)
 
 
@@ -54,7 +57,9 @@ def test_order_and_workers_do_not_matter(folder: Path, tmp_path: Path) -> None:
     paths = images_in(folder)
     for name, order, workers in (("one", paths, 1), ("two", paths[::-1], 3)):
         with ThreadPoolExecutor(workers) as executor:
-            corrupt_files(order, tmp_path / name, names=["impulse_noise"], executor=executor, progress=False)
+            corrupt_files(
+                order, tmp_path / name, names=["impulse_noise"], executor=executor, progress=False
+            )
     for path in (tmp_path / "one").glob("*.png"):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
@@ -62,7 +67,16 @@ def test_order_and_workers_do_not_matter(folder: Path, tmp_path: Path) -> None:
 def test_processes_of_their_own_and_the_command(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["corrupt", str(folder), "--name", "jpeg", "--strength", "low", "--output", str(tmp_path / "out")]
+    command = [
+        "corrupt",
+        str(folder),
+        "--name",
+        "jpeg",
+        "--strength",
+        "low",
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert main(command) == 0
     assert "3 images of 3 originals" in capsys.readouterr().out
 
@@ -71,9 +85,16 @@ def test_a_bad_file_ends_it_or_is_counted(folder: Path, tmp_path: Path) -> None:
     (folder / "bad.png").write_bytes(b"no image")
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(InputError, match=r"bad\.png is no image that can be read"):
-            corrupt_files(images_in(folder), tmp_path / "a", names=["jpeg"], executor=executor, progress=False)
+            corrupt_files(
+                images_in(folder), tmp_path / "a", names=["jpeg"], executor=executor, progress=False
+            )
         done = corrupt_files(
-            images_in(folder), tmp_path / "b", names=["jpeg"], skip=True, executor=executor, progress=False
+            images_in(folder),
+            tmp_path / "b",
+            names=["jpeg"],
+            skip=True,
+            executor=executor,
+            progress=False,
         )
     assert len(done.skipped) == 1
     assert len(done.files) == 9

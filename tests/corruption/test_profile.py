@@ -26,7 +26,12 @@ mpl.use("agg")
 def profile_of(folder: Path, observer: Any, store: Any = None, **options: Any) -> Any:
     """What a page beside the photographs gives."""
     page = write_page(folder.parent / "profile.toml", "corruption_profile", folder, **options)
-    return run(page, load_observer(observer) if isinstance(observer, str) else observer, store=store, progress=False)
+    return run(
+        page,
+        load_observer(observer) if isinstance(observer, str) else observer,
+        store=store,
+        progress=False,
+    )
 
 
 @pytest.fixture
@@ -41,13 +46,26 @@ def folder(tmp_path: Path) -> Path:
 
 def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None:
     profile = profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"], seed=3)
-    assert profile["response"].sizes == {"layer": 1, "measure": 4, "photograph": 2, "dimension": 2, "strength": 3}
+    assert profile["response"].sizes == {
+        "layer": 1,
+        "measure": 4,
+        "photograph": 2,
+        "dimension": 2,
+        "strength": 3,
+    }
     original = np.asarray(Image.open(folder / "1.png"))
     for strength in ("low", "high"):
         changed = corrupt(original, "white_noise", strength, 3, image_id="1.png")
-        here = {"measure": "angular", "photograph": "1.png", "dimension": "white_noise", "strength": strength}
+        here = {
+            "measure": "angular",
+            "photograph": "1.png",
+            "dimension": "white_noise",
+            "strength": strength,
+        }
         found = profile["response"].sel(here)
-        expected = angular_distance(changed.ravel() / np.float32(255), original.ravel() / np.float32(255))
+        expected = angular_distance(
+            changed.ravel() / np.float32(255), original.ravel() / np.float32(255)
+        )
         assert float(found.squeeze()) == pytest.approx(float(expected), rel=1e-6)
 
 
@@ -70,7 +88,10 @@ def test_stronger_corruption_is_farther_off(folder: Path) -> None:
 def test_the_figure_names_dimensions_and_marks_what_is_simulated(folder: Path) -> None:
     profile = profile_of(folder, "pixels", corruptions=["motion_blur", "lens_obstacle"])
     ax = plot_profile(profile)
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["Motion blur", "Lens obstacle *"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "Motion blur",
+        "Lens obstacle *",
+    ]
     assert "simulated" in ax.get_xlabel()
     mpl.pyplot.close(ax.figure)
 

@@ -1,4 +1,5 @@
-"""How visible a corruption is, and the parameter that makes it so: by a metric of known truth, and by the real one."""
+"""How visible a corruption is, and the parameter that makes it so: by a metric of known truth, and
+by the real one."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ IMAGE = np.random.default_rng(0).integers(60, 200, (48, 64, 3), dtype=np.uint8)
 
 
 class MeanDifference:
-    """A tenth of the mean absolute difference of light, over 200 cd/m²: a loss that can be computed by hand."""
+    """A tenth of the mean absolute difference of light, over 200 cd/m²: a loss that can be computed
+    by hand."""
 
     def difference(self, test: Any, reference: Any, *, ppd: float) -> Any:
         return np.abs(np.asarray(test) - np.asarray(reference)).mean(axis=(1, 2, 3)) / 200
@@ -33,7 +35,9 @@ def test_no_corruption_costs_nothing_and_more_costs_more() -> None:
     assert (np.diff(losses) > 0).all()
 
 
-@pytest.mark.parametrize("name", ["minimum_darken", "white_noise", "gaussian_filter", "contrast_change"])
+@pytest.mark.parametrize(
+    "name", ["minimum_darken", "white_noise", "gaussian_filter", "contrast_change"]
+)
 def test_the_parameter_found_has_the_loss_that_was_asked_for(name: str) -> None:
     most = visible_loss(IMAGE, name, dimensions()[name].span[1], metric=METRIC)
     wanted = most / 3
@@ -47,8 +51,12 @@ def test_the_parameter_found_has_the_loss_that_was_asked_for(name: str) -> None:
 def test_the_parameter_belongs_to_the_display_and_the_draws_that_were_named() -> None:
     how: Any = {"display": Display(peak=100.0), "ppd": 30.0, "seed": 3, "metric": METRIC}
     found = parameter_for([IMAGE], "white_noise", 1.0, **how)
-    assert found.loss == pytest.approx(visible_loss(IMAGE, "white_noise", found.parameter, **how), rel=1e-6)
-    assert found.parameter > 1.5 * parameter_for([IMAGE], "white_noise", 1.0, metric=METRIC).parameter
+    assert found.loss == pytest.approx(
+        visible_loss(IMAGE, "white_noise", found.parameter, **how), rel=1e-6
+    )
+    assert (
+        found.parameter > 1.5 * parameter_for([IMAGE], "white_noise", 1.0, metric=METRIC).parameter
+    )
 
 
 def test_a_loss_out_of_reach_is_said() -> None:

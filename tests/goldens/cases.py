@@ -1,4 +1,5 @@
-"""What the goldens are of. Nothing here knows what the package calls things: that is for `names`."""
+"""What the goldens are of. Nothing here knows what the package calls things: that is for
+`names`."""
 
 from __future__ import annotations
 
@@ -18,9 +19,16 @@ from tests.goldens.names import Golden
 
 HERE = Path(__file__).parent
 NINE = (
-    "gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "luminance", "area",
-    "mask_coherent", "mask_incoherent", "contrast_matching",
-)  # fmt: skip
+    "gabor_achromatic",
+    "gabor_red_green",
+    "gabor_yellow_violet",
+    "noise_achromatic",
+    "luminance",
+    "area",
+    "mask_coherent",
+    "mask_incoherent",
+    "contrast_matching",
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,9 @@ class Bench:
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        return {name: names.run(name, "pixels", store=self.folder / "pixels.sqlite") for name in NINE}
+        return {
+            name: names.run(name, "pixels", store=self.folder / "pixels.sqlite") for name in NINE
+        }
 
     @cached_property
     def published(self) -> dict[str, Any]:
@@ -53,7 +63,8 @@ def under(*parts: tuple[str, Golden]) -> Golden:
     return {f"{prefix}/{key}": value for prefix, golden in parts for key, value in golden.items()}
 
 
-# -- encoders and metrics --------------------------------------------------------------------------------------------
+# -- encoders and metrics
+# --------------------------------------------------------------------------------------------
 
 
 def nine_tests(bench: Bench) -> Golden:
@@ -74,13 +85,16 @@ def _results(results: dict[str, Any]) -> Golden:
 
 
 def tables(bench: Bench) -> Golden:
-    """Score tables and scoreboards of the nine tests, a run for scores alone, and one with variants."""
+    """Score tables and scoreboards of the nine tests, a run for scores alone, and one with
+    variants."""
     short = [
         names.run(experiment, "pixels", score_only=True, store=bench.folder / "pixels.sqlite")
         for experiment in names.suite("cai2025")
     ]
     varied = names.run("gabor_achromatic", "pixels", score_only=True, variants={"phase": [0, 90]})
-    found: Golden = {"score only": names.score_table([one for result in short for one in names.scores(result)])}
+    found: Golden = {
+        "score only": names.score_table([one for result in short for one in names.scores(result)])
+    }
     for which, results in (("plain", bench.plain), ("published", bench.published)):
         listed = [one for result in results.values() for one in names.scores(result)]
         found[f"{which}/scores"] = names.score_table(listed)
@@ -91,14 +105,19 @@ def tables(bench: Bench) -> Golden:
     )
     (scored,) = names.scores(varied)
     found["variants/table"] = names.score_table([scored])
-    return found | under(("variants", names.variables(varied)), ("variants/score", names.score_numbers(scored)))
+    return found | under(
+        ("variants", names.variables(varied)), ("variants/score", names.score_numbers(scored))
+    )
 
 
-# -- images ----------------------------------------------------------------------------------------------------------
+# -- images
+# ----------------------------------------------------------------------------------------------------------
 
 
 def certificates(bench: Bench) -> Golden:
-    return under(*((name, names.certificate(name, peak=400.0, levels=3)) for name in names.stimuli()))
+    return under(
+        *((name, names.certificate(name, peak=400.0, levels=3)) for name in names.stimuli())
+    )
 
 
 def files_and_displays(bench: Bench) -> Golden:
@@ -120,7 +139,8 @@ def files_and_displays(bench: Bench) -> Golden:
     return found
 
 
-# -- questions in words ----------------------------------------------------------------------------------------------
+# -- questions in words
+# ----------------------------------------------------------------------------------------------
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),
@@ -146,18 +166,28 @@ def words(bench: Bench) -> Golden:
 
 
 def words_two_intervals(bench: Bench) -> Golden:
-    # In text these leave every curve an interval with an end, which a score of fewer than three wordings needs.
+    # In text these leave every curve an interval with an end, which a score of fewer than three
+    # wordings needs.
     chosen = {"constant": "text", "ladder": "p_yes", "quest_plus": "p_yes", "quick_csf": "text"}
     asked = [(design, readout, _observer(1)) for design, readout in chosen.items()]
     return _words(bench.folder / "two intervals", asked, TWO_IMAGES)
 
 
 def _observer(seed: int, answer_mass: float = 0.98) -> Any:
-    mind = {"yes_bias": 0.05, "lapse": 0.02, "logit_sd": 0.3, "prompt_sd": 0.1, "refusal": 0.02, "unparsed": 0.02}
+    mind = {
+        "yes_bias": 0.05,
+        "lapse": 0.02,
+        "logit_sd": 0.3,
+        "prompt_sd": 0.1,
+        "refusal": 0.02,
+        "unparsed": 0.02,
+    }
     return names.simulated("watson-malo", deg=2.0, seed=seed, answer_mass=answer_mass, **mind)
 
 
-def _words(folder: Path, asked: list[tuple[str, str, Any]], changes: Sequence[tuple[str, str]]) -> Golden:
+def _words(
+    folder: Path, asked: list[tuple[str, str, Any]], changes: Sequence[tuple[str, str]]
+) -> Golden:
     """Runs of designs and readouts: what was asked and said, plans and scores."""
     parts = []
     for i, (design, readout, observer) in enumerate(asked):
@@ -168,7 +198,10 @@ def _words(folder: Path, asked: list[tuple[str, str, Any]], changes: Sequence[tu
         name = f"{i} {design} {readout}"
         parts += [
             (name, names.trials(result)),
-            (f"{name}/score", {"printed": names.score_table([scored]), **names.score_numbers(scored)}),
+            (
+                f"{name}/score",
+                {"printed": names.score_table([scored]), **names.score_numbers(scored)},
+            ),
             (f"{name}/plan", names.plan(page, observer)),
         ]
     return under(*parts)
@@ -186,11 +219,13 @@ def _page(folder: Path, *changes: tuple[str, str]) -> Path:
     return path
 
 
-# -- benchmarks ------------------------------------------------------------------------------------------------------
+# -- benchmarks
+# ------------------------------------------------------------------------------------------------------
 
 
 def r_bench(bench: Bench) -> Golden:
-    """A set built from photographs; a run without a judge and with two; and its answers as files, scored by command."""
+    """A set built from photographs; a run without a judge and with two; and its answers as files,
+    scored by command."""
     place = names.r_bench_set(*bench.photographs, bench.folder / "set")
     found: Golden = {"set/items.csv": (place / "items.csv").read_text(encoding="utf-8")}
     for kind in ("ref", "dis"):
@@ -199,15 +234,21 @@ def r_bench(bench: Bench) -> Golden:
                 found[f"set/{kind}/{path.name}/sha256"] = names.digest(np.asarray(opened))
     observer = names.answering(_sees_brightness, "bright")
     once = names.judge(lambda prompt, seed: "cannot say" if "bright" in prompt else "1", "judge")
-    often = names.judge(lambda prompt, seed: "0122 x"[(len(prompt) + seed) % 6], "moody", repeats=5, temperature=0.7)
+    often = names.judge(
+        lambda prompt, seed: "0122 x"[(len(prompt) + seed) % 6], "moody", repeats=5, temperature=0.7
+    )
     runs = {
         "letters": names.r_bench(place, observer),
         "judged": names.r_bench(place, observer, judge=once),
-        "published": names.r_bench(place, observer, judge=often, mcq_rule="published", confidence=0.95),
+        "published": names.r_bench(
+            place, observer, judge=often, mcq_rule="published", confidence=0.95
+        ),
     }
     files = _r_bench_files(bench.folder, runs["letters"])
     for rule in ("published", "judge"):
-        found[f"printed/{rule}"] = names.r_bench_printed(place / "items.csv", "LLaVA1.5", files, rule)
+        found[f"printed/{rule}"] = names.r_bench_printed(
+            place / "items.csv", "LLaVA1.5", files, rule
+        )
     return found | under(*runs.items())
 
 
@@ -217,7 +258,9 @@ def _r_bench_files(folder: Path, run: Golden) -> dict[str, Path]:
     for kind in ("dis", "ref"):
         said = zip(run["items/name"], run[f"items/answer_{kind}"], strict=True)
         files[kind] = folder / f"{kind}.jsonl"
-        files[kind].write_text("".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in said), encoding="utf-8")
+        files[kind].write_text(
+            "".join(json.dumps({"name": n, "reply": r}) + "\n" for n, r in said), encoding="utf-8"
+        )
     for i, kind in enumerate(("judged_dis", "judged_ref", "judged_com")):
         lines = [f"{name},{(k * k + i) % 3 / 2}" for k, name in enumerate(run["items/name"])]
         files[kind] = folder / f"{kind}.csv"
@@ -228,7 +271,9 @@ def _r_bench_files(folder: Path, run: Golden) -> dict[str, Path]:
 def _sees_brightness(images: list[Any], prompt: str, system: str) -> str:
     level = images[0].mean()
     if "letter" in prompt:
-        return "B" if level > 0.5 else "A." if level > 0.4 else "(C)" if level > 0.3 else "the first"
+        return (
+            "B" if level > 0.5 else "A." if level > 0.4 else "(C)" if level > 0.3 else "the first"
+        )
     return f"something {'bright' if level > 0.4 else 'dark'}"
 
 
@@ -238,17 +283,21 @@ LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 
 
 def mvp_bench(bench: Bench) -> Golden:
-    """Runs of an observer that errs, in both ways to show two images; and its replies as a file, scored by command."""
+    """Runs of an observer that errs, in both ways to show two images; and its replies as a file,
+    scored by command."""
     folder = bench.folder / "mvp"
     questions = _mvp_questions(folder)
     observer = names.answering(_sees_colours, "sighted")
     judge = names.judge(lambda prompt, seed: "Yes" if "it is." in prompt else "Unknown", "reader")
     runs = {
-        cross: names.mvp_bench(questions, folder, observer, judge, folder / f"{cross}.jsonl", system, cross)
+        cross: names.mvp_bench(
+            questions, folder, observer, judge, folder / f"{cross}.jsonl", system, cross
+        )
         for cross, system in (("file", ""), ("two_images", "commonsense"))
     }
     printed: Golden = {
-        parser: names.mvp_bench_printed(questions, folder / "file.jsonl", parser) for parser in ("rule", "lenient")
+        parser: names.mvp_bench_printed(questions, folder / "file.jsonl", parser)
+        for parser in ("rule", "lenient")
     }
     return under(*runs.items(), ("printed", printed))
 
@@ -270,7 +319,9 @@ def _mvp_questions(folder: Path) -> Path:
             question = f"Is it {colour}?\nPlease answer yes or no."
             for kind, seen in zip("se", colours, strict=True):
                 answer = "yes" if seen == colour else "no"
-                rows.append(_mvp_row(f"{single}_{kind}.png", question, answer, f"y/n-{kind}", level, pair))
+                rows.append(
+                    _mvp_row(f"{single}_{kind}.png", question, answer, f"y/n-{kind}", level, pair)
+                )
         question = f"What is it now?\n{options}\nAnswer with the letter."
         key = "ABC"[list(LIGHT).index(colours[1])]
         rows.append(_mvp_row(f"{single}_e.png", question, key, "mcq-e", "high", pair))
@@ -282,12 +333,22 @@ def _mvp_questions(folder: Path) -> Path:
     return path
 
 
-def _mvp_row(image: str, question: str, answer: str, kind: str, level: str, pair: int) -> dict[str, Any]:
-    return {"image": image, "question": question, "answer": answer, "type": kind, "level": level, "id": pair}
+def _mvp_row(
+    image: str, question: str, answer: str, kind: str, level: str, pair: int
+) -> dict[str, Any]:
+    return {
+        "image": image,
+        "question": question,
+        "answer": answer,
+        "type": kind,
+        "level": level,
+        "id": pair,
+    }
 
 
 def _sees_colours(images: list[Any], prompt: str, system: str) -> str:
-    """Names the colour of an image or of two halves; of pairs 3 and 4 it errs or says it in ways hard to read."""
+    """Names the colour of an image or of two halves; of pairs 3 and 4 it errs or says it in ways
+    hard to read."""
     colours, pair = list(LIGHT), round(float(images[0][0, 0, 0]) * 255)
     halves = images if len(images) == 2 else np.array_split(images[0], 2, axis=1)
     seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
@@ -313,23 +374,45 @@ def judge_verdicts(bench: Bench) -> Golden:
     replies = list(said.values())
 
     def once(prompt: str, seed: int | None) -> str:
-        return next((reply for case, reply in zip(cases, replies, strict=True) if case[4] in prompt), "no idea")
+        return next(
+            (reply for case, reply in zip(cases, replies, strict=True) if case[4] in prompt),
+            "no idea",
+        )
 
-    often = names.judge(lambda prompt, seed: ["2", "0", "yes", "B", "1", "2"][(len(prompt) + seed) % 6], "moody", 7, 1)
-    return under(("once", names.verdicts(cases, names.judge(once, "says"))), ("often", names.verdicts(cases, often)))
+    often = names.judge(
+        lambda prompt, seed: ["2", "0", "yes", "B", "1", "2"][(len(prompt) + seed) % 6],
+        "moody",
+        7,
+        1,
+    )
+    return under(
+        ("once", names.verdicts(cases, names.judge(once, "says"))),
+        ("often", names.verdicts(cases, often)),
+    )
 
 
 def robustness(bench: Bench) -> Golden:
     folder, _ = bench.photographs
     chosen = sorted(folder.iterdir())[:2]
-    return names.profile(chosen, "pixels", ["gaussian_filter", "white_noise", "jpeg", "minimum_darken"], seed=3)
+    return names.profile(
+        chosen, "pixels", ["gaussian_filter", "white_noise", "jpeg", "minimum_darken"], seed=3
+    )
 
 
 #: Every golden by name: of its files and of its test.
 CASES: dict[str, Callable[[Bench], Golden]] = {
     each.__name__: each
     for each in (
-        nine_tests, nine_tests_published, tables, certificates, files_and_displays, words, words_two_intervals,
-        r_bench, mvp_bench, judge_verdicts, robustness,
+        nine_tests,
+        nine_tests_published,
+        tables,
+        certificates,
+        files_and_displays,
+        words,
+        words_two_intervals,
+        r_bench,
+        mvp_bench,
+        judge_verdicts,
+        robustness,
     )
-}  # fmt: skip
+}

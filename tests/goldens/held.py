@@ -1,4 +1,5 @@
-"""Goldens in files: arrays in one compressed file a case, all else in JSON, and on what they were computed."""
+"""Goldens in files: arrays in one compressed file a case, all else in JSON, and on what they were
+computed."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def write(name: str, golden: Golden) -> None:
     others = {key: value for key, value in golden.items() if key not in arrays}
     DATA.mkdir(exist_ok=True)
     np.savez_compressed(DATA / f"{name}.npz", **arrays)
-    (DATA / f"{name}.json").write_text(json.dumps(others, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+    (DATA / f"{name}.json").write_text(
+        json.dumps(others, indent=0, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def read(name: str) -> Golden:
@@ -49,15 +52,22 @@ def read(name: str) -> Golden:
 
 def differing(found: Golden, held: Golden, exact: bool) -> list[str]:
     """Names of values that are not the same, one of both missing included."""
-    return [key for key in found | held if key not in found or key not in held or not same(key, found, held, exact)]
+    return [
+        key
+        for key in found | held
+        if key not in found or key not in held or not same(key, found, held, exact)
+    ]
 
 
 def same(key: str, found: Golden, held: Golden, exact: bool) -> bool:
     """Bit for bit; or, on another machine, within rounding, digests not compared."""
-    one, other = (float(value) if type(value) is int else value for value in (found[key], held[key]))
+    one, other = (
+        float(value) if type(value) is int else value for value in (found[key], held[key])
+    )
     rtol, atol = 1e-9, 1e-12
     if "/score/" in key:
-        # Scores of answers in words rest on fits, which end where the log likelihood gains less than 1e-8.
+        # Scores of answers in words rest on fits, which end where the log likelihood gains less
+        # than 1e-8.
         rtol = atol = 1e-5
     elif "/float32/" in key:
         rtol = 4 * float(np.finfo(np.float32).eps)
@@ -88,10 +98,15 @@ def identical(one: Value, other: Value) -> bool:
 
 
 def close_text(one: str, other: str, rtol: float, atol: float) -> bool:
-    """Text with numbers between: every second part is a number, and columns are as wide as these are long."""
+    """Text with numbers between: every second part is a number, and columns are as wide as these
+    are long."""
     ours, theirs = (_NUMBER.split(re.sub(" +", " ", text)) for text in (one, other))
-    return ours[::2] == theirs[::2] and close(np.array(ours[1::2], float), np.array(theirs[1::2], float), rtol, atol)
+    return ours[::2] == theirs[::2] and close(
+        np.array(ours[1::2], float), np.array(theirs[1::2], float), rtol, atol
+    )
 
 
 def close(one: np.ndarray, other: np.ndarray, rtol: float, atol: float) -> bool:
-    return one.shape == other.shape and bool(np.allclose(one, other, rtol=rtol, atol=atol, equal_nan=True))
+    return one.shape == other.shape and bool(
+        np.allclose(one, other, rtol=rtol, atol=atol, equal_nan=True)
+    )

@@ -1,4 +1,5 @@
-"""Write the goldens anew: ``python -m tests.goldens.make [CASE ...]``, where a number is meant to change."""
+"""Write the goldens anew: ``python -m tests.goldens.make [CASE ...]``, where a number is meant to
+change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What the package calls things today. After a rename this file changes; cases, data and test stay as they are.
+"""What the package calls things today. After a rename this file changes; cases, data and test stay
+as they are.
 
-Each function gives a flat mapping of golden names, which are those of the day when the data was written, to values.
+Each function gives a flat mapping of golden names, which are those of the day when the data was
+written, to values.
 """
 
 from __future__ import annotations
@@ -45,18 +47,20 @@ from psyprobe.tasks.r_bench.probe import read_run as read_r_run
 from psyprobe.tasks.r_bench.probe import remarks
 from tests.item_pages import run_page, write_page
 
-#: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
+#: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor
+#: mapping.
 Value = np.ndarray | str | float | int | bool | None
 Golden = dict[str, Value]
 
-#: Today's name of a field of a score, certificate, plan or table (one level of nesting) to its golden name.
+#: Today's name of a field of a score, certificate, plan or table (one level of nesting) to its
+#: golden name.
 RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 
 #: Stimuli of the catalogue that came after the data.
 NEW_STIMULI = {"gabor_masked"}
 
-#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order; LEVEL
-#: stands for the level that a result was scored along.
+#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the
+#: stored order; LEVEL stands for the level that a result was scored along.
 _LINE, _GRID = ("scored_LEVEL", "multiplier"), ("LEVEL", "contrast")
 VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "response": ("response", ("layer", "measure", *_GRID)),
@@ -84,32 +88,77 @@ VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     name: (name, ("trial",))
     for name in (
-        "frequency", "contrast", "delivered_contrast", "coherent_gain", "total_contrast", "catch", "shown", "refused",
-        "repeat", "order", "image_seed", "prompt", "prompt_text", "polarity", "text", "text_asked", "first_tokens",
-        "read", "p_yes", "logit", "answer_mass", "logit_censored", "readout", "said", "tokens_in", "tokens_out", "cost",
+        "frequency",
+        "contrast",
+        "delivered_contrast",
+        "coherent_gain",
+        "total_contrast",
+        "catch",
+        "shown",
+        "refused",
+        "repeat",
+        "order",
+        "image_seed",
+        "prompt",
+        "prompt_text",
+        "polarity",
+        "text",
+        "text_asked",
+        "first_tokens",
+        "read",
+        "p_yes",
+        "logit",
+        "answer_mass",
+        "logit_censored",
+        "readout",
+        "said",
+        "tokens_in",
+        "tokens_out",
+        "cost",
         "finish",
     )
-}  # fmt: skip
+}
 
 #: The same of a robustness profile.
 PROFILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "response": ("response", ("layer", "measure", "photograph", "dimension", "strength")),
-    **{name: (name, (name,)) for name in ("layer", "measure", "photograph", "dimension", "strength")},
+    **{
+        name: (name, (name,))
+        for name in ("layer", "measure", "photograph", "dimension", "strength")
+    },
     **{name: (name, ("dimension",)) for name in ("step", "group", "simulated")},
 }
 
-#: Golden name of an attribute to today's. Those that hold JSON are taken apart; digests, cards and versions left out.
+#: Golden name of an attribute to today's. Those that hold JSON are taken apart; digests, cards and
+#: versions left out.
 ATTRIBUTES: Mapping[str, str] = {
     name: name
     for name in (
-        "experiment", "observer", "random_weights", "contrast_kind", "multiplier_of", "score_measure", "match_method",
-        "reference_frequency", "human_model", "ppd", "size", "variants", "display", "probe", "prompts", "delivery",
-        "readout", "design", "design_estimates",
+        "experiment",
+        "observer",
+        "random_weights",
+        "contrast_kind",
+        "multiplier_of",
+        "score_measure",
+        "match_method",
+        "reference_frequency",
+        "human_model",
+        "ppd",
+        "size",
+        "variants",
+        "display",
+        "probe",
+        "prompts",
+        "delivery",
+        "readout",
+        "design",
+        "design_estimates",
     )
-} | {"contrast_label": "difference_label"}  # fmt: skip
+} | {"contrast_label": "difference_label"}
 
 
-# -- experiments -----------------------------------------------------------------------------------------------------
+# -- experiments
+# -----------------------------------------------------------------------------------------------------
 
 
 def run(experiment: str | Path, observer: Any, **options: Any) -> xr.Dataset:
@@ -140,7 +189,9 @@ def variables(result: xr.Dataset) -> Golden:
 
 
 def trials(result: xr.Dataset) -> Golden:
-    return _arrays(result, TRIALS) | {f"attributes/{name}": value for name, value in _attributes(result).items()}
+    return _arrays(result, TRIALS) | {
+        f"attributes/{name}": value for name, value in _attributes(result).items()
+    }
 
 
 def scores(result: xr.Dataset, **options: Any) -> list[Any]:
@@ -155,7 +206,9 @@ def score_numbers(score: Any) -> Golden:
     # Since then it is said which angles mean nothing; of the pixels none does.
     assert not told.pop("undefined", 0) and not told.pop("turned", 0)
     # Nobody was a person.
-    assert not told.pop("sittings", ()) and not any(row.pop("unsure", False) for row in told.get("curve", ()))
+    assert not told.pop("sittings", ()) and not any(
+        row.pop("unsure", False) for row in told.get("curve", ())
+    )
     for row in told.get("curve", ()):
         row[level] = row.pop("value")
     return flat(told)
@@ -170,7 +223,8 @@ def scoreboard(results: Iterable[Any], format: str, **options: Any) -> str:
     return _scoreboard(results, **options).table(format)
 
 
-# -- stimuli, displays, files ----------------------------------------------------------------------------------------
+# -- stimuli, displays, files
+# ----------------------------------------------------------------------------------------
 
 
 def stimuli() -> list[str]:
@@ -178,13 +232,18 @@ def stimuli() -> list[str]:
 
 
 def certificate(name: str, peak: float, levels: int) -> Golden:
-    """Certificates and pixels of one image as it stands in the catalogue, and of levels from end to end as a batch."""
+    """Certificates and pixels of one image as it stands in the catalogue, and of levels from end to
+    end as a batch."""
     page = pp.load_stimulus(name)
     varied = {
-        level: values[np.linspace(0, len(values) - 1, levels).astype(int)] for level, values in page.levels.items()
+        level: values[np.linspace(0, len(values) - 1, levels).astype(int)]
+        for level, values in page.levels.items()
     }
     one, batch = page.spec().draw(), page.spec(**varied).draw()
-    measured = {"one": (one, one.measure(pp.Display(peak=peak))), "levels": (batch, batch.measure())}
+    measured = {
+        "one": (one, one.measure(pp.Display(peak=peak))),
+        "levels": (batch, batch.measure()),
+    }
     found: Golden = {}
     for which, (drawn, told) in measured.items():
         found[f"{which}/printed"] = repr(told)
@@ -199,7 +258,8 @@ def png(codes: np.ndarray, **options: Any) -> bytes:
 
 
 def displays(ramp: np.ndarray) -> Golden:
-    """Drive of a ramp over the whole range of each preset, in both precisions, and the light that it makes again."""
+    """Drive of a ramp over the whole range of each preset, in both precisions, and the light that
+    it makes again."""
     found: Golden = {}
     for name in sorted(display_presets()):
         shown = pp.Display.preset(name)
@@ -213,7 +273,8 @@ def displays(ramp: np.ndarray) -> Golden:
     return found
 
 
-# -- observers and judges --------------------------------------------------------------------------------------------
+# -- observers and judges
+# --------------------------------------------------------------------------------------------
 
 
 def simulated(name: str, **options: Any) -> Any:
@@ -229,7 +290,12 @@ def answering(function: Callable[[list[Any], str, str], str], name: str) -> Any:
     return pp.observer(reply, name=name, bits=8)
 
 
-def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 1, temperature: float = 0.0) -> Any:
+def judge(
+    function: Callable[[str, int | None], str],
+    name: str,
+    repeats: int = 1,
+    temperature: float = 0.0,
+) -> Any:
     """A judge that says what a function of prompt and seed says."""
 
     def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
@@ -248,14 +314,17 @@ def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden
                 "unread": list(one.unread),
                 "failed": one.failed,
                 "majority": one.majority,
-                "mean": one.mean if one.read and all(isinstance(each, float) for each in one.read) else None,
+                "mean": one.mean
+                if one.read and all(isinstance(each, float) for each in one.read)
+                else None,
             }
             for name, one in found.items()
         }
     )
 
 
-# -- benchmarks ------------------------------------------------------------------------------------------------------
+# -- benchmarks
+# ------------------------------------------------------------------------------------------------------
 
 
 def photographs(folder: Path) -> tuple[Path, Path]:
@@ -264,21 +333,37 @@ def photographs(folder: Path) -> tuple[Path, Path]:
 
 
 def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
-    build_set(photographs, questions, folder, items_per_cell=1, limits=ReferenceLimits(side=48), progress=False)
+    build_set(
+        photographs,
+        questions,
+        folder,
+        items_per_cell=1,
+        limits=ReferenceLimits(side=48),
+        progress=False,
+    )
     return folder
 
 
-def r_bench(folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, **options: Any) -> Golden:
+def r_bench(
+    folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, **options: Any
+) -> Golden:
     """Scores of items, metrics and tables of a run."""
     page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
     found = read_r_run(run_page(page, observer, judge=judge), confidence)
     # A quality that nobody rated is NaN today; it was None.
     quality = found.table["quality"].astype(object)
     items = found.table.assign(quality=quality.where(quality.notna(), None))
-    counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
+    counted = {
+        name: found.facts[name]
+        for name in ("items", "simulated_items", "answers", "verdicts", "unscored")
+    }
     # Nothing was told of replies that were cut off.
-    counted["verdicts"] = {name: count for name, count in counted["verdicts"].items() if name != "cut_replies"}
-    tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
+    counted["verdicts"] = {
+        name: count for name, count in counted["verdicts"].items() if name != "cut_replies"
+    }
+    tables = {
+        format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")
+    }
     return flat(
         {
             "items": _frame(items),
@@ -292,9 +377,16 @@ def r_bench(folder: Path, observer: Any, judge: Any = None, confidence: float = 
 
 
 def mvp_bench(
-    questions: Path, images: Path, observer: Any, judge: Any, predictions: Path, system: str, cross: str
+    questions: Path,
+    images: Path,
+    observer: Any,
+    judge: Any,
+    predictions: Path,
+    system: str,
+    cross: str,
 ) -> Golden:
-    """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and tables by each parser."""
+    """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and
+    tables by each parser."""
     options = {"questions": [questions.name], "rotations": True, "system": system, "cross": cross}
     page = write_page(images / f"{cross}.toml", "mvp_bench", images, **options)
     result = run_page(page, observer, judge=judge)
@@ -320,7 +412,9 @@ def mvp_bench(
 
 
 def mvp_bench_printed(questions: Path, predictions: Path, parser: str) -> str:
-    return _printed("mvp-bench", questions, "--rotations", "--model", "saved", predictions, "--parser", parser)
+    return _printed(
+        "mvp-bench", questions, "--rotations", "--model", "saved", predictions, "--parser", parser
+    )
 
 
 def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: str) -> str:
@@ -328,7 +422,9 @@ def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: 
     return _printed("r-bench", "score", items, "--model", model, *files, "--mcq-rule", rule)
 
 
-def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int) -> Golden:
+def profile(
+    photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int
+) -> Golden:
     folder = photographs[0].parent.with_name("profiled")
     folder.mkdir()
     for path in photographs:
@@ -338,7 +434,8 @@ def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str
     return _arrays(run(page, observer), PROFILE)
 
 
-# -- from our types to plain ones ------------------------------------------------------------------------------------
+# -- from our types to plain ones
+# ------------------------------------------------------------------------------------
 
 
 def digest(values: np.ndarray) -> str:
@@ -346,13 +443,20 @@ def digest(values: np.ndarray) -> str:
 
 
 def flat(value: Any, name: str = "") -> Golden:
-    """Nested mappings and sequences as one mapping, levels divided by /; lists of numbers as arrays."""
+    """Nested mappings and sequences as one mapping, levels divided by /; lists of numbers as
+    arrays."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        parts = {RENAMED.get(str(key), str(key)): part for key, part in value.items() if key != "neighbours"}
+        parts = {
+            RENAMED.get(str(key), str(key)): part
+            for key, part in value.items()
+            if key != "neighbours"
+        }
     elif isinstance(value, list | tuple):
-        if value and all(isinstance(part, int | float) and not isinstance(part, bool) for part in value):
+        if value and all(
+            isinstance(part, int | float) and not isinstance(part, bool) for part in value
+        ):
             return {name: np.array(value, np.float64)}
         parts = {str(i): part for i, part in enumerate(value)} or {"": "empty"}
     else:
@@ -379,7 +483,10 @@ def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
             value = json.loads(value)
         if golden == "design_estimates" and value:
             value = {
-                prompt: {"frequencies" if name == "values" else name: each for name, each in estimate.items()}
+                prompt: {
+                    "frequencies" if name == "values" else name: each
+                    for name, each in estimate.items()
+                }
                 for prompt, estimate in value.items()
             }
         if value is not None:
@@ -388,12 +495,18 @@ def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
 
 
 def _frame(table: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {str(RENAMED.get(str(name), name)): _plain(table[name].to_numpy()) for name in table.columns}
+    return {
+        str(RENAMED.get(str(name), name)): _plain(table[name].to_numpy()) for name in table.columns
+    }
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
     """Numbers as float64, all else as text."""
-    return values.astype(np.float64) if values.dtype.kind in "fiub" else np.array([str(each) for each in values], "U")
+    return (
+        values.astype(np.float64)
+        if values.dtype.kind in "fiub"
+        else np.array([str(each) for each in values], "U")
+    )
 
 
 def _printed(*words: object) -> str:

@@ -19,7 +19,8 @@ class Case:
     name: str
     #: What stands after ``psyprobe``; "{url}" is the address of the server of the case.
     arguments: tuple[str, ...]
-    #: What lies in the folder: contents by name, or a function that makes them where that takes long.
+    #: What lies in the folder: contents by name, or a function that makes them where that takes
+    #: long.
     files: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]] = field(default_factory=dict)
     #: What the server of the case sends to every request, piece by piece; None where there is none.
     reply: Callable[[], Iterator[bytes]] | None = None
@@ -30,7 +31,8 @@ class Case:
 
 
 def mutation(whole: bytes, number: int) -> bytes:
-    """The file cut off somewhere, for an even number, or with a few bytes that are others, for an odd one."""
+    """The file cut off somewhere, for an even number, or with a few bytes that are others, for an
+    odd one."""
     draw = random.Random(number)
     if number % 2 == 0:
         return whole[: {0: 0, 2: len(whole) - 1}.get(number, draw.randrange(len(whole)))]

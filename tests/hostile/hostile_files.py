@@ -1,4 +1,5 @@
-"""Images, arrays, certificates, tables, replies, journals and weights files that are cut, flipped, huge or lies."""
+"""Images, arrays, certificates, tables, replies, journals and weights files that are cut, flipped,
+huge or lies."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ BIG = "9" * 5000
 def rendered(ending: str) -> dict[str, bytes]:
     """A small picture and its certificate, as `psyprobe render` writes them."""
     render = ["render", "gabor_achromatic", "--set", "size=32", "radius=0.1", "-o"]
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redirect_stdout(io.StringIO()),
+        redirect_stderr(io.StringIO()),
+    ):
         assert main([*render, f"{folder}/a{ending}"]) == 0
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
@@ -74,8 +79,12 @@ def picture(values: Any) -> bytes:
     return into.getvalue()
 
 
-def _check(name: str, ending: str, changes: dict[str, bytes], codes: tuple[int, ...] = REFUSED) -> Case:
-    return Case(f"check: {name}", ("check", f"a{ending}"), {**rendered(ending), **changes}, codes=codes)
+def _check(
+    name: str, ending: str, changes: dict[str, bytes], codes: tuple[int, ...] = REFUSED
+) -> Case:
+    return Case(
+        f"check: {name}", ("check", f"a{ending}"), {**rendered(ending), **changes}, codes=codes
+    )
 
 
 def _images() -> list[Case]:
@@ -85,7 +94,11 @@ def _images() -> list[Case]:
         for name, data in mutations(whole, 10).items():
             cases.append(_check(f"{ending} {name}", ending, {f"a{ending}": data}, ANY))
         other = rendered(".tiff" if ending == ".png" else ".png")
-        cases.append(_check(f"{ending} is another format", ending, {f"a{ending}": next(iter(other.values()))}))
+        cases.append(
+            _check(
+                f"{ending} is another format", ending, {f"a{ending}": next(iter(other.values()))}
+            )
+        )
     pictures = {
         "claims 60000 x 60000 px": png(60000, 60000, b"\0" * 100),
         "claims 2^31 x 2^31 px": png(2**31 - 1, 2**31 - 1, b"\0" * 100),
@@ -95,9 +108,14 @@ def _images() -> list[Case]:
     }
     # What a bomb holds beyond the picture nobody unpacks: it is black.
     may = {"is a bomb": (1, 2)}
-    cases += [_check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED)) for name, data in pictures.items()]
+    cases += [
+        _check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED))
+        for name, data in pictures.items()
+    ]
     cases.append(_check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))}))
-    cases.append(_check("png of another size", ".png", {"a.png": picture(np.full((16, 48), 128))}, (1, 2)))
+    cases.append(
+        _check("png of another size", ".png", {"a.png": picture(np.full((16, 48), 128))}, (1, 2))
+    )
     arrays = {
         "7 TiB": npy("'<f4'", "(1000000, 1000000)"),
         "negative": npy("'<f4'", "(-3, 32)"),
@@ -114,9 +132,15 @@ def _images() -> list[Case]:
         "a format of nothing": npy("'<q9'", "(32, 32)"),
         "a head of code": npy("__import__('os')", "(1,)"),
     }
-    cases += [_check(f"npy {name}", ".npy", {"a.npy": data}, (1, 2)) for name, data in arrays.items()]
-    parts = {"drive.npy": array(np.ones((32, 32, 3), np.float32)), "pixels.npy": array(np.ones((32, 32))),
-             "space.npy": array("luminance"), "ppd.npy": array(60.0)}  # fmt: skip
+    cases += [
+        _check(f"npy {name}", ".npy", {"a.npy": data}, (1, 2)) for name, data in arrays.items()
+    ]
+    parts = {
+        "drive.npy": array(np.ones((32, 32, 3), np.float32)),
+        "pixels.npy": array(np.ones((32, 32))),
+        "space.npy": array("luminance"),
+        "ppd.npy": array(60.0),
+    }
     archives = {
         "without pixels": {name: data for name, data in parts.items() if name != "pixels.npy"},
         "without a space": {name: data for name, data in parts.items() if name != "space.npy"},
@@ -127,7 +151,9 @@ def _images() -> list[Case]:
         "of no arrays": {"pixels.npy": b"no array", "space.npy": b"none"},
         "of nothing": {},
     }
-    return cases + [_check(f"npz {name}", ".npz", {"a.npz": zipped(m)}) for name, m in archives.items()]
+    return cases + [
+        _check(f"npz {name}", ".npz", {"a.npz": zipped(m)}) for name, m in archives.items()
+    ]
 
 
 def _certificates() -> list[Case]:
@@ -144,8 +170,16 @@ def _certificates() -> list[Case]:
         "null": b"null",
     }
     for key in ("stimulus", "display", "sha256"):
-        for name, value in {"absent": ..., "null": None, "a number": 3, "a list": [3], "a text": "x" * 3000}.items():
-            changed = {k: v for k, v in record.items() if k != key} | ({} if value is ... else {key: value})
+        for name, value in {
+            "absent": ...,
+            "null": None,
+            "a number": 3,
+            "a list": [3],
+            "a text": "x" * 3000,
+        }.items():
+            changed = {k: v for k, v in record.items() if k != key} | (
+                {} if value is ... else {key: value}
+            )
             texts[f"{key} {name}"] = json.dumps(changed).encode()
     inner = {
         "size 10^9": ("stimulus", {"size": 10**9}),
@@ -162,13 +196,19 @@ def _certificates() -> list[Case]:
     }
     for name, (key, change) in inner.items():
         texts[name] = json.dumps(record | {key: record[key] | change}).encode()
-    named = {"sha256 null": (1, 2), "sha256 a number": (1, 2), "sha256 a list": (1, 2), "sha256 a text": (1, 2)}
+    named = {
+        "sha256 null": (1, 2),
+        "sha256 a number": (1, 2),
+        "sha256 a list": (1, 2),
+        "sha256 a text": (1, 2),
+    }
     cases = [
         _check(f"certificate {name}", ".png", {"a.png.json": text}, named.get(name, REFUSED))
         for name, text in texts.items()
     ]
     return cases + [
-        _check(f"certificate {name}", ".png", {"a.png.json": text}, ANY) for name, text in mutations(whole, 14).items()
+        _check(f"certificate {name}", ".png", {"a.png.json": text}, ANY)
+        for name, text in mutations(whole, 14).items()
     ]
 
 
@@ -192,7 +232,12 @@ def _pictures_to_corrupt() -> list[Case]:
         case
         for name, data in odd.items()
         for case in (
-            Case(f"corrupt: {name}", ("corrupt", name, *corrupt), {name: data}, codes=may.get(name, REFUSED)),
+            Case(
+                f"corrupt: {name}",
+                ("corrupt", name, *corrupt),
+                {name: data},
+                codes=may.get(name, REFUSED),
+            ),
             Case(f"ask about: {name}", (*ask, name), {name: data}, codes=may.get(name, REFUSED)),
         )
     ]
@@ -200,13 +245,20 @@ def _pictures_to_corrupt() -> list[Case]:
 
 ITEMS = (
     b"name,question,choice,answer,type,score,distortion,strength\n"
-    b'm1.png,What is it?,A.a ramp; B.a cat,A,MCQ,4.0,1,1\n'
-    b'v1.png,What is left?,N,the dark side,VQA,4.0,2,2\n'
+    b"m1.png,What is it?,A.a ramp; B.a cat,A,MCQ,4.0,1,1\n"
+    b"v1.png,What is left?,N,the dark side,VQA,4.0,2,2\n"
     b"c1.png,Describe it.,N,\"['Grey.', 'A ramp.']\",CAP,4.0,3,3\n"
-)  # fmt: skip
+)
 ANSWERS = b"name,answer\nm1.png,A\nv1.png,dark\nc1.png,Grey.\n"
-ASKED = {"question_id": "1", "id": 1, "image": "1_o.png", "question": "Is it light?", "answer": "yes", "type": "y/n-s",
-         "level": "low"}  # fmt: skip
+ASKED = {
+    "question_id": "1",
+    "id": 1,
+    "image": "1_o.png",
+    "question": "Is it light?",
+    "answer": "yes",
+    "type": "y/n-s",
+    "level": "low",
+}
 QUESTIONS = b"".join(
     json.dumps(ASKED | change).encode() + b"\n"
     for change in ({}, {"question_id": "2", "image": "1_e.png", "type": "y/n-e"})
@@ -220,7 +272,10 @@ def workbook(rows: list[list[object]]) -> bytes:
 
 
 def _tables() -> list[Case]:
-    check, score = ("r-bench", "check", "items.csv"), ("r-bench", "score", "items.csv", "--model", "m")
+    check, score = (
+        ("r-bench", "check", "items.csv"),
+        ("r-bench", "score", "items.csv", "--model", "m"),
+    )
     lines = ITEMS.decode().split("\n")
     texts: dict[str, bytes] = {
         "empty": b"",
@@ -236,15 +291,30 @@ def _tables() -> list[Case]:
         "dimension of 400 digits": ITEMS.replace(b"4.0,1,1", b"4.0," + b"9" * 400 + b",1"),
         "a type of nothing": ITEMS.replace(b"MCQ", b"XYZ"),
         "an answer of no option": ITEMS.replace(b"a cat,A", b"a cat,Q"),
-        "captions of code": ITEMS.replace(b"['Grey.', 'A ramp.']", b"__import__('os').system('true')"),
+        "captions of code": ITEMS.replace(
+            b"['Grey.', 'A ramp.']", b"__import__('os').system('true')"
+        ),
         "captions too deep": ITEMS.replace(b"['Grey.', 'A ramp.']", DEEP.encode()),
         "an image twice": ITEMS + lines[1].encode() + b"\n",
         "a column twice": ITEMS.replace(b"name,question", b"name,name,question"),
     }
-    may = {"NUL": ANY, "a quote is open": ANY, "a column too much": ANY, "captions of code": ANY,
-           "captions too deep": ANY, "a column twice": ANY, "an answer of no option": ANY}  # fmt: skip
-    cases = [Case(f"items: {n}", check, {"items.csv": t}, codes=may.get(n, REFUSED)) for n, t in texts.items()]
-    cases += [Case(f"items: {n}", check, {"items.csv": t}, codes=ANY) for n, t in mutations(ITEMS, 10).items()]
+    may = {
+        "NUL": ANY,
+        "a quote is open": ANY,
+        "a column too much": ANY,
+        "captions of code": ANY,
+        "captions too deep": ANY,
+        "a column twice": ANY,
+        "an answer of no option": ANY,
+    }
+    cases = [
+        Case(f"items: {n}", check, {"items.csv": t}, codes=may.get(n, REFUSED))
+        for n, t in texts.items()
+    ]
+    cases += [
+        Case(f"items: {n}", check, {"items.csv": t}, codes=ANY)
+        for n, t in mutations(ITEMS, 10).items()
+    ]
     book = workbook([["name", "answer"], ["m1.png", "A"], ["v1.png", "dark"], ["c1.png", "Grey."]])
     answers: dict[str, bytes] = {
         **{f"a{n}.xlsx": data for n, data in enumerate(mutations(book, 16).values())},
@@ -308,7 +378,13 @@ def _replies() -> list[Case]:
     # Replies that answer no question are told as that, and score nothing.
     may |= dict.fromkeys(("an id of a list", "a reply of null", "a reply of a list"), (0, 2))
     cases = [
-        Case(f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=may.get(n, REFUSED), remarks=1)
+        Case(
+            f"replies: {n}",
+            score,
+            {**files, "replies.jsonl": t},
+            codes=may.get(n, REFUSED),
+            remarks=1,
+        )
         for n, t in rows.items()
     ]
     cases += [
@@ -328,7 +404,8 @@ def _replies() -> list[Case]:
         "an id twice": QUESTIONS.replace(b'"question_id": "2"', b'"question_id": "1"'),
     }
     return cases + [
-        Case(f"questions: {n}", score[:2], {"questions.json": t}, codes=may.get(n, REFUSED)) for n, t in asked.items()
+        Case(f"questions: {n}", score[:2], {"questions.json": t}, codes=may.get(n, REFUSED))
+        for n, t in asked.items()
     ]
 
 
@@ -339,9 +416,24 @@ def review_set() -> dict[str, bytes]:
     from psyprobe.tasks.mvp_construction.steps import json_lines, question_rows
     from psyprobe.tasks.review.worklist import review_tasks
 
-    choice = {"question": "What is new?", "right": "a lamp", "wrong": ["a cat", "a cup", "a sea", "a tea"]}
-    single = {"question": "What is it?", "right": "day", "natural": "night", "wrong": ["1", "2", "3"]}
-    written = {"low": "Is it light?", "high": "Is it day?", "single": single, "cross_low": choice, "cross_high": choice}
+    choice = {
+        "question": "What is new?",
+        "right": "a lamp",
+        "wrong": ["a cat", "a cup", "a sea", "a tea"],
+    }
+    single = {
+        "question": "What is it?",
+        "right": "day",
+        "natural": "night",
+        "wrong": ["1", "2", "3"],
+    }
+    written = {
+        "low": "Is it light?",
+        "high": "Is it day?",
+        "single": single,
+        "cross_low": choice,
+        "cross_high": choice,
+    }
     ramp = np.broadcast_to(np.arange(96, dtype=np.uint8)[None, :, None], (64, 96, 3)).copy()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -350,10 +442,22 @@ def review_set() -> dict[str, bytes]:
         text = json_lines(question_rows(1, "S2", written, seed=1))
         (folder / "questions.json").write_text(text, encoding="utf-8")
         task = review_tasks(folder)[0]
-        row = {"task": task.name, "content": task.content, "value": "accept", "text": "", "at": "2026-01-01T00:00:00"}
+        row = {
+            "task": task.name,
+            "content": task.content,
+            "value": "accept",
+            "text": "",
+            "at": "2026-01-01T00:00:00",
+        }
         (folder / "people").mkdir()
-        (folder / "people" / "review-ann.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        (folder / "people" / "review-ann.jsonl").write_text(
+            json.dumps(row) + "\n", encoding="utf-8"
+        )
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
 
 
 JOURNAL = "people/review-ann.jsonl"
@@ -362,7 +466,9 @@ JOURNAL = "people/review-ann.jsonl"
 def with_line(**changes: Any) -> dict[str, bytes]:
     """The set, with a line more in the journal: one that is there already, but for some changes."""
     whole = review_set()[JOURNAL]
-    return review_set() | {JOURNAL: whole + json.dumps(json.loads(whole) | changes).encode() + b"\n"}
+    return review_set() | {
+        JOURNAL: whole + json.dumps(json.loads(whole) | changes).encode() + b"\n"
+    }
 
 
 def with_bytes(line: bytes) -> dict[str, bytes]:
@@ -389,8 +495,13 @@ def _journals() -> list[Case]:
         "10 MB": partial(with_line, text="x" * 10**7),
     }
     made |= {f"mutation {n} of the journal": partial(with_mutation, JOURNAL, n) for n in range(10)}
-    made |= {f"mutation {n} of the questions": partial(with_mutation, "questions.json", n) for n in range(10)}
-    return [Case(f"review: {name}", ("review", "."), files, codes=ANY) for name, files in made.items()]
+    made |= {
+        f"mutation {n} of the questions": partial(with_mutation, "questions.json", n)
+        for n in range(10)
+    }
+    return [
+        Case(f"review: {name}", ("review", "."), files, codes=ANY) for name, files in made.items()
+    ]
 
 
 def _replayed() -> list[Case]:
@@ -400,8 +511,12 @@ def _replayed() -> list[Case]:
         for x in (1, 2)
         for m in (0.5, 1, 2)
     )
-    grid = {"s_ac": np.ones((2, 2, 3)), "x": np.array([1.0, 2]), "contrast": np.array([0.1, 0.2, 0.3]),
-            "models": np.array(["no_encoder", "mine"])}  # fmt: skip
+    grid = {
+        "s_ac": np.ones((2, 2, 3)),
+        "x": np.array([1.0, 2]),
+        "contrast": np.array([0.1, 0.2, 0.3]),
+        "models": np.array(["no_encoder", "mine"]),
+    }
     texts = {
         "empty": "",
         "no column": "a,b\n1,2\n",
@@ -420,9 +535,18 @@ def _replayed() -> list[Case]:
     # A test that is none of ours is left out.
     may = dict.fromkeys(("a test outside", "a test of NUL"), (0, 2))
     for name, text in texts.items():
-        files = {"table.csv": text.encode("utf-8", "surrogateescape"), "sf_gabor_ach.npz": savez(grid)}
+        files = {
+            "table.csv": text.encode("utf-8", "surrogateescape"),
+            "sf_gabor_ach.npz": savez(grid),
+        }
         cases.append(Case(f"replay: {name}", replay, files, codes=may.get(name, REFUSED)))
-    cases.append(Case("replay: no gzip", ("replay", "table.csv.gz", *replay[2:]), {"table.csv.gz": table.encode()}))
+    cases.append(
+        Case(
+            "replay: no gzip",
+            ("replay", "table.csv.gz", *replay[2:]),
+            {"table.csv.gz": table.encode()},
+        )
+    )
     grids = {
         "no zip": b"no zip",
         "cut": savez(grid)[:200],
@@ -432,7 +556,8 @@ def _replayed() -> list[Case]:
         "7 TiB": zipped({"s_ac.npy": npy("'<f8'", "(1000000, 1000000)")}),
     }
     return cases + [
-        Case(f"replay grid: {name}", replay, tests | {"sf_gabor_ach.npz": data}) for name, data in grids.items()
+        Case(f"replay grid: {name}", replay, tests | {"sf_gabor_ach.npz": data})
+        for name, data in grids.items()
     ]
 
 
@@ -466,13 +591,30 @@ def cut_weights(name: str, length: int) -> dict[str, bytes]:
 def _weights() -> list[Case]:
     run = ("run", "gabor_achromatic", "--plan", "--observer")
     pickled = b"cos\nsystem\n(S'touch harm'\ntR."
-    files = {"empty.pt": b"", "text.pt": b"no network", "zip.pt": zipped({"a": b"b"}), "pickle.pt": pickled}
-    cases = [Case(f"network: {name}", (*run, f"torch:{name}"), {name: data}) for name, data in files.items()]
-    cases.append(Case("network: weights.pt", (*run, "torch:weights.pt"), partial(cut_weights, "weights.pt", 10**6)))
-    cases += [
-        Case(f"network: mutation {n}", (*run, "torch:a.pt"), partial(mutated_network, n), codes=ANY) for n in range(8)
+    files = {
+        "empty.pt": b"",
+        "text.pt": b"no network",
+        "zip.pt": zipped({"a": b"b"}),
+        "pickle.pt": pickled,
+    }
+    cases = [
+        Case(f"network: {name}", (*run, f"torch:{name}"), {name: data})
+        for name, data in files.items()
     ]
-    header = b'{"a": {"dtype": "F32", "shape": [1000000, 1000000], "data_offsets": [0, 4000000000000]}}'
+    cases.append(
+        Case(
+            "network: weights.pt",
+            (*run, "torch:weights.pt"),
+            partial(cut_weights, "weights.pt", 10**6),
+        )
+    )
+    cases += [
+        Case(f"network: mutation {n}", (*run, "torch:a.pt"), partial(mutated_network, n), codes=ANY)
+        for n in range(8)
+    ]
+    header = (
+        b'{"a": {"dtype": "F32", "shape": [1000000, 1000000], "data_offsets": [0, 4000000000000]}}'
+    )
     weights: dict[str, Any] = {
         "empty.safetensors": b"",
         "text.safetensors": b"no weights at all",
@@ -496,6 +638,12 @@ def _weights() -> list[Case]:
 
 
 FILE_CASES = [
-    *_images(), *_certificates(), *_pictures_to_corrupt(), *_tables(), *_replies(), *_journals(), *_replayed(),
+    *_images(),
+    *_certificates(),
+    *_pictures_to_corrupt(),
+    *_tables(),
+    *_replies(),
+    *_journals(),
+    *_replayed(),
     *_weights(),
-]  # fmt: skip
+]

@@ -10,7 +10,16 @@ from typing import Any
 
 from hostile_cases import Case
 
-ASK = ("ask", "Is it?", "--observer", "openai:m", "--observer-option", "base_url={url}", "retries=0", "timeout=1")
+ASK = (
+    "ask",
+    "Is it?",
+    "--observer",
+    "openai:m",
+    "--observer-option",
+    "base_url={url}",
+    "retries=0",
+    "timeout=1",
+)
 DEEP = "[" * 5000 + "]" * 5000
 MESSAGE = {"role": "assistant", "content": "yes"}
 REPLY: dict[str, Any] = {
@@ -26,7 +35,12 @@ EITHER = (0, 2)
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    head = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
+    head = [
+        f"HTTP/1.1 {status}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *headers,
+    ]
     return "\r\n".join([*head, "Connection: close", "", ""]).encode() + body
 
 
@@ -35,7 +49,9 @@ def once(data: bytes) -> Callable[[], Iterator[bytes]]:
 
 
 def changed(**fields: Any) -> bytes:
-    return json.dumps({key: value for key, value in (REPLY | fields).items() if value is not ...}).encode()
+    return json.dumps(
+        {key: value for key, value in (REPLY | fields).items() if value is not ...}
+    ).encode()
 
 
 def choice(**fields: Any) -> bytes:
@@ -43,7 +59,9 @@ def choice(**fields: Any) -> bytes:
 
 
 def spelt(logprob: object, listed: list[object]) -> bytes:
-    return choice(logprobs={"content": [{"token": "yes", "logprob": logprob, "top_logprobs": listed}]})
+    return choice(
+        logprobs={"content": [{"token": "yes", "logprob": logprob, "top_logprobs": listed}]}
+    )
 
 
 BODIES: dict[str, bytes] = {
@@ -80,12 +98,16 @@ BODIES: dict[str, bytes] = {
     "usage of a list": changed(usage=[1, 2]),
     "usage of text": changed(usage="many"),
     "usage of texts": changed(usage={"prompt_tokens": "a", "completion_tokens": "b"}),
-    "usage of NaN": changed(usage={"prompt_tokens": float("nan"), "completion_tokens": float("inf")}),
+    "usage of NaN": changed(
+        usage={"prompt_tokens": float("nan"), "completion_tokens": float("inf")}
+    ),
     "usage of 10^400": changed(usage={"prompt_tokens": 10**400, "completion_tokens": 1}),
     "usage below 0": changed(usage={"prompt_tokens": -3, "completion_tokens": -1}),
     "a negative cost": changed(usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": -5}),
     "a cost of text": changed(usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": "free"}),
-    "a cost of NaN": changed(usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": float("nan")}),
+    "a cost of NaN": changed(
+        usage={"prompt_tokens": 3, "completion_tokens": 1, "cost": float("nan")}
+    ),
     "logprobs of a number": choice(logprobs=3),
     "logprobs of a list": choice(logprobs=[1]),
     "logprobs of null content": choice(logprobs={"content": None}),
@@ -96,7 +118,7 @@ BODIES: dict[str, bytes] = {
     "a model of a list": changed(model=[1]),
     "a finish of a number": choice(finish_reason=3),
     "a date of text": changed(created="now"),
-}  # fmt: skip
+}
 
 
 def _endless() -> Iterator[bytes]:
@@ -147,20 +169,29 @@ TRANSFERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "no gzip": once(http(b"{}", "200 OK", "Content-Encoding: gzip")),
     "an unknown coding": once(http(b"{}", "200 OK", "Content-Encoding: smell")),
     "chunks of text": once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\n"),
-    "a huge chunk": once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\n{}"),
+    "a huge chunk": once(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffff\r\n{}"
+    ),
     "a redirect": once(http(b"", "302 Found", "Location: http://127.0.0.1:9/v1")),
-    "a redirect to itself": once(http(b"", "307 Temporary Redirect", "Location: /v1/chat/completions")),
+    "a redirect to itself": once(
+        http(b"", "307 Temporary Redirect", "Location: /v1/chat/completions")
+    ),
     "a redirect to a file": once(http(b"", "301 Moved", "Location: file:///etc/passwd")),
     "a redirect to nowhere": once(http(b"", "308 Permanent Redirect", "Location: http://[")),
     "a wait of a year": once(http(b"{}", "429 Too Many Requests", "Retry-After: 31536000")),
     "a wait of text": once(http(b"{}", "429 Too Many Requests", "Retry-After: soon")),
     "a wait of NaN": once(http(b"{}", "503 Unavailable", "Retry-After: nan")),
     "a page": once(http(b"<html>\x1b[2J</html>" * 500, "400 Bad Request")),
-    "a refusal of 1 MB": once(http(b'{"error": {"message": "' + b"no " * 300_000 + b'"}}', "400 Bad Request")),
+    "a refusal of 1 MB": once(
+        http(b'{"error": {"message": "' + b"no " * 300_000 + b'"}}', "400 Bad Request")
+    ),
     "a refusal of a list": once(http(b"[1]", "401 Unauthorized")),
 }
 
 NETWORK_CASES = [
-    *(Case(f"reply: {name}", ASK, reply=once(http(body)), codes=EITHER) for name, body in BODIES.items()),
+    *(
+        Case(f"reply: {name}", ASK, reply=once(http(body)), codes=EITHER)
+        for name, body in BODIES.items()
+    ),
     *(Case(f"http: {name}", ASK, reply=reply) for name, reply in TRANSFERS.items()),
 ]

@@ -44,9 +44,29 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "variants of 400 digits": (*RUN, "--observer", "pixels", "--variants", f"phase={LONG}"),
     "a store in no folder": (*INTO, ".", "--store", "nowhere/runs.sqlite"),
     "a store that is a folder": (*INTO, ".", "--store", "."),
-    "an output that is a file": ("run", "page.toml", "--observer", "pixels", "--output", "page.toml"),
-    "an output of 5000 letters": ("run", "page.toml", "--observer", "pixels", "--output", "x" * 5000),
-    "an option of an observer without a value": (*RUN, "--observer", "pixels", "--observer-option", "concurrency"),
+    "an output that is a file": (
+        "run",
+        "page.toml",
+        "--observer",
+        "pixels",
+        "--output",
+        "page.toml",
+    ),
+    "an output of 5000 letters": (
+        "run",
+        "page.toml",
+        "--observer",
+        "pixels",
+        "--output",
+        "x" * 5000,
+    ),
+    "an option of an observer without a value": (
+        *RUN,
+        "--observer",
+        "pixels",
+        "--observer-option",
+        "concurrency",
+    ),
     "an option that no observer has": (*RUN, "--observer", "pixels", "--observer-option", "a=1"),
     "a setting without a name": (*CHECK, "=3"),
     "a setting of nothing": (*CHECK, "sharpness=3"),
@@ -62,7 +82,14 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "score by no measure": ("score", "page.toml", "--measure", "x" * 3000),
     "ask nothing": ("ask", "", "--observer", "simulated:watson-malo"),
     "ask nobody": ("ask", "Is it?", "--observer", "simulated:nobody"),
-    "ask about no image": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "nowhere.png"),
+    "ask about no image": (
+        "ask",
+        "Is it?",
+        "--observer",
+        "simulated:watson-malo",
+        "--image",
+        "nowhere.png",
+    ),
     "ask about a folder": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "."),
     "ask at a temperature of -1": (*TOLD, "--temperature", "-1"),
     "ask at no temperature": (*TOLD, "--temperature", "nan"),
@@ -80,24 +107,68 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "serve no observer": ("serve-simulated", "nobody", "--port", "0"),
     "serve at port -1": ("serve-simulated", "flat", "--port", "-1"),
     "serve at port 10^9": ("serve-simulated", "flat", "--port", str(10**9)),
-    "serve at three latencies": ("serve-simulated", "flat", "--port", "0", "--latency", "1", "2", "3"),
+    "serve at three latencies": (
+        "serve-simulated",
+        "flat",
+        "--port",
+        "0",
+        "--latency",
+        "1",
+        "2",
+        "3",
+    ),
     "serve with a share of 3": ("serve-simulated", "flat", "--port", "0", "--faults", "hang=3"),
-    "serve with shares of text": ("serve-simulated", "flat", "--port", "0", "--faults", "hang=often"),
-    "serve with faults that are none": ("serve-simulated", "flat", "--port", "0", "--faults", "sneeze=0.1"),
-    "serve with no key": ("serve-simulated", "flat", "--port", "0", "--key-variable", "NO_SUCH_VARIABLE"),
+    "serve with shares of text": (
+        "serve-simulated",
+        "flat",
+        "--port",
+        "0",
+        "--faults",
+        "hang=often",
+    ),
+    "serve with faults that are none": (
+        "serve-simulated",
+        "flat",
+        "--port",
+        "0",
+        "--faults",
+        "sneeze=0.1",
+    ),
+    "serve with no key": (
+        "serve-simulated",
+        "flat",
+        "--port",
+        "0",
+        "--key-variable",
+        "NO_SUCH_VARIABLE",
+    ),
     "mvp-bench without questions": ("mvp-bench", "nowhere.json"),
     "r-bench without items": ("r-bench", "check", "nowhere.csv"),
     "mvp-build of nothing": ("mvp-build", "nowhere", "--chat", "simulated:flat", "--output", "out"),
-}  # fmt: skip
+}
 
 #: What can be done as asked.
 _FINE = dict.fromkeys(
-    ("ask with a seed of -1", "ask with a seed of 400 digits", "ask in the words of a surrogate"), (0, 2)
+    ("ask with a seed of -1", "ask with a seed of 400 digits", "ask in the words of a surrogate"),
+    (0, 2),
 )
 #: Values of ``--set`` and ``--display`` that are no numbers of any quantity.
-_VALUES = {"text": "many", "list of text": '["a"]', "nested list": "[[1],[2,3]]", "table": '{"a": 1}', "null": "null",
-           "nan": "NaN", "infinity": "Infinity", "400 digits": LONG, "5000 digits": "9" * 5000, "deep": DEEP,
-           "NUL": '"\\u0000"', "escapes": "\x1b[2J", "negative": "-1", "minus nothing": "-0.0"}  # fmt: skip
+_VALUES = {
+    "text": "many",
+    "list of text": '["a"]',
+    "nested list": "[[1],[2,3]]",
+    "table": '{"a": 1}',
+    "null": "null",
+    "nan": "NaN",
+    "infinity": "Infinity",
+    "400 digits": LONG,
+    "5000 digits": "9" * 5000,
+    "deep": DEEP,
+    "NUL": '"\\u0000"',
+    "escapes": "\x1b[2J",
+    "negative": "-1",
+    "minus nothing": "-0.0",
+}
 #: Values of an observer's options.
 _OPTIONS = {
     "concurrency": ("a", "0", "-1", "1.5", "[]", "null", LONG, "true", "NaN"),
@@ -115,9 +186,16 @@ _MINDS = {
 
 
 def _settings() -> list[Case]:
-    places = {"--set": ("contrast", "size", "frequency", "luminance"), "--display": ("peak", "black", "transfer")}
+    places = {
+        "--set": ("contrast", "size", "frequency", "luminance"),
+        "--display": ("peak", "black", "transfer"),
+    }
     return [
-        Case(f"{option} {key} is {name}", ("check", "gabor_achromatic", option, f"{key}={value}"), codes=ANY)
+        Case(
+            f"{option} {key} is {name}",
+            ("check", "gabor_achromatic", option, f"{key}={value}"),
+            codes=ANY,
+        )
         for option, keys in places.items()
         for key in keys
         for name, value in _VALUES.items()
@@ -127,7 +205,10 @@ def _settings() -> list[Case]:
 def _observer_options() -> list[Case]:
     plain = {"base_url": "http://127.0.0.1:9/v1", "retries": "0", "timeout": "1"}
     chats = [
-        Case(f"openai: {key}={value[:30]!r}", (*CHAT, *(f"{k}={v}" for k, v in (plain | {key: value}).items())))
+        Case(
+            f"openai: {key}={value[:30]!r}",
+            (*CHAT, *(f"{k}={v}" for k, v in (plain | {key: value}).items())),
+        )
         for key, values in _OPTIONS.items()
         for value in values
     ]
@@ -140,7 +221,10 @@ def _observer_options() -> list[Case]:
 
 
 OPTION_CASES = [
-    *(Case(f"option: {name}", words, FILES, codes=_FINE.get(name, REFUSED)) for name, words in _ARGUMENTS.items()),
+    *(
+        Case(f"option: {name}", words, FILES, codes=_FINE.get(name, REFUSED))
+        for name, words in _ARGUMENTS.items()
+    ),
     *_settings(),
     *_observer_options(),
 ]

@@ -37,8 +37,13 @@ STIMULUS_KEYS = {"kind": '"gabor"', "contrast": "0.5", "radius": "0.3", "size": 
 PLAN = ("run", "page.toml", "--observer", "pixels", "--plan")
 
 
-def page_case(name: str, page: str, stimulus: str = STIMULUS, codes: tuple[int, ...] = REFUSED) -> Case:
-    files = {"page.toml": page.encode("utf-8", "surrogatepass"), "small_gabors.toml": stimulus.encode()}
+def page_case(
+    name: str, page: str, stimulus: str = STIMULUS, codes: tuple[int, ...] = REFUSED
+) -> Case:
+    files = {
+        "page.toml": page.encode("utf-8", "surrogatepass"),
+        "small_gabors.toml": stimulus.encode(),
+    }
     return Case(f"page: {name}", PLAN, files, codes=codes)
 
 
@@ -76,20 +81,38 @@ def _shapes() -> list[Case]:
         "a hundred thousand keys": EXPERIMENT + "\n".join(f"k{n} = 1" for n in range(20000)),
         "a list for a page": 'title = ["x"]\nprobe = 3',
         "10^8 conditions": changed(contrasts, "frequency", KEYS["frequency"], wide),
-        "n is 10^18": changed(EXPERIMENT, "frequency", KEYS["frequency"], f"{{ from = 1, to = 4, n = {10**18} }}"),
-        "n is -3": changed(EXPERIMENT, "frequency", KEYS["frequency"], "{ from = 1, to = 4, n = -3 }"),
-        "levels fall": changed(EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [4, 2, 1] }"),
+        "n is 10^18": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], f"{{ from = 1, to = 4, n = {10**18} }}"
+        ),
+        "n is -3": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], "{ from = 1, to = 4, n = -3 }"
+        ),
+        "levels fall": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [4, 2, 1] }"
+        ),
         "levels repeat": changed(EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, 1] }"),
-        "a level is none": changed(EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, nan] }"),
-        "a level is a string": changed(EXPERIMENT, "frequency", KEYS["frequency"], '{ values = [1, "2"] }'),
+        "a level is none": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], "{ values = [1, nan] }"
+        ),
+        "a level is a string": changed(
+            EXPERIMENT, "frequency", KEYS["frequency"], '{ values = [1, "2"] }'
+        ),
         "a level of nothing": EXPERIMENT.replace("frequency = {", "sharpness = {"),
-        "contrast above 1": changed(EXPERIMENT, "contrast", KEYS["contrast"], "{ values = [0.1, 17] }"),
-        "the stimulus is the page": changed(EXPERIMENT, "stimulus", KEYS["stimulus"], '"page.toml"'),
-        "the stimulus is no file": changed(EXPERIMENT, "stimulus", KEYS["stimulus"], '"../../nowhere.toml"'),
+        "contrast above 1": changed(
+            EXPERIMENT, "contrast", KEYS["contrast"], "{ values = [0.1, 17] }"
+        ),
+        "the stimulus is the page": changed(
+            EXPERIMENT, "stimulus", KEYS["stimulus"], '"page.toml"'
+        ),
+        "the stimulus is no file": changed(
+            EXPERIMENT, "stimulus", KEYS["stimulus"], '"../../nowhere.toml"'
+        ),
         "the stimulus is a folder": changed(EXPERIMENT, "stimulus", KEYS["stimulus"], '"/.toml"'),
         "people in no file": changed(EXPERIMENT, "model", KEYS["model"], '"nowhere.py:csf"'),
         "people in a folder": changed(EXPERIMENT, "model", KEYS["model"], '".py:csf"'),
-        "people's table is absent": EXPERIMENT.replace('model = "castle_csf"', 'data = "nowhere.csv"'),
+        "people's table is absent": EXPERIMENT.replace(
+            'model = "castle_csf"', 'data = "nowhere.csv"'
+        ),
         "people twice": EXPERIMENT.replace("[human]", '[human]\ndata = "foley1994"'),
         "peak below black": EXPERIMENT + "black = 500\n",
     }
@@ -145,7 +168,10 @@ def _people() -> list[Case]:
         "10^5 columns": b",".join(b"c%d" % n for n in range(10**5)) + b"\n",
     }
     small = {"small_gabors.toml": STIMULUS.encode(), "page.toml": page}
-    return [Case(f"people: {name}", PLAN, {**small, "people.csv": text}) for name, text in tables.items()]
+    return [
+        Case(f"people: {name}", PLAN, {**small, "people.csv": text})
+        for name, text in tables.items()
+    ]
 
 
 PAGE_CASES = [*_values(), *_shapes(), *_mutated(), *_people()]

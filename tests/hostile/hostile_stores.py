@@ -97,13 +97,19 @@ STATEMENTS = {
 }
 #: What leaves enough to score.
 FINE = {
-    "no contents", "no ways", "a name that is a screen", "a page of a number", "no card", "no page",
-}  # fmt: skip
+    "no contents",
+    "no ways",
+    "a name that is a screen",
+    "a page of a number",
+    "no card",
+    "no page",
+}
 
 
 def _edits() -> dict[str, str]:
     cells = {
-        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = {packing.format(text)}"
+        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = "
+        f"{packing.format(text)}"
         for cell, table in CELLS.items()
         for name, text in TEXTS.items()
         for packing in ["{}" if name == "bytes" else "packed({})"]
@@ -135,16 +141,25 @@ def _stores() -> list[Case]:
 
 def _others() -> list[Case]:
     texts = {"empty": b"", "text": b"no store", "a picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 100}
-    cases = [Case(f"store: {name}", ("score", "runs.sqlite"), {"runs.sqlite": data}) for name, data in texts.items()]
+    cases = [
+        Case(f"store: {name}", ("score", "runs.sqlite"), {"runs.sqlite": data})
+        for name, data in texts.items()
+    ]
     doctor = ("doctor", "runs.sqlite")
     return cases + [
-        Case(f"doctor: {name}", doctor, {"runs.sqlite": data}, codes=(0, 1)) for name, data in texts.items()
+        Case(f"doctor: {name}", doctor, {"runs.sqlite": data}, codes=(0, 1))
+        for name, data in texts.items()
     ]
 
 
 def _results() -> list[Case]:
     score = ("score", "result.nc")
-    odd = {"empty": b"", "text": b"no result", "huge": b"CDF\x01\x7f\xff\xff\xff" * 9, "hdf": b"\x89HDF\r\n\x1a\n"}
+    odd = {
+        "empty": b"",
+        "text": b"no result",
+        "huge": b"CDF\x01\x7f\xff\xff\xff" * 9,
+        "hdf": b"\x89HDF\r\n\x1a\n",
+    }
     cases = [Case(f"result: {name}", score, {"result.nc": data}) for name, data in odd.items()]
     cases += [
         Case(f"result: mutation {number}", score, partial(mutated, "result.nc", number), codes=ANY)
@@ -159,7 +174,8 @@ def _results() -> list[Case]:
         "a card of no JSON": (b'{"', b"{{"),
     }
     return cases + [
-        Case(f"result: {name}", score, partial(replaced, *change), codes=ANY) for name, change in changes.items()
+        Case(f"result: {name}", score, partial(replaced, *change), codes=ANY)
+        for name, change in changes.items()
     ]
 
 

@@ -1,6 +1,7 @@
 """Whatever stands in an option, a file, a store or a reply: one line and exit 2, or a right result.
 
-Every case asserts more: no traceback, no file left, under 10 s and 1 GB. `psyprobe.cli.main` runs in this process.
+Every case asserts more: no traceback, no file left, under 10 s and 1 GB. `psyprobe.cli.main` runs
+in this process.
 """
 
 from __future__ import annotations
@@ -82,9 +83,16 @@ def command(arguments: list[str]) -> int:
         with warnings.catch_warnings():
             # As in a process of its own, where most warnings are one more line.
             warnings.simplefilter("default")
-            for quiet in (ResourceWarning, DeprecationWarning, PendingDeprecationWarning, ImportWarning):
+            for quiet in (
+                ResourceWarning,
+                DeprecationWarning,
+                PendingDeprecationWarning,
+                ImportWarning,
+            ):
                 warnings.simplefilter("ignore", quiet)
-            warnings.showwarning = lambda message, category, *_: print(category.__name__, message, file=sys.stderr)
+            warnings.showwarning = lambda message, category, *_: print(
+                category.__name__, message, file=sys.stderr
+            )
             return main(arguments)
     except SystemExit as exit_:
         return int(exit_.code or 0)
@@ -92,7 +100,8 @@ def command(arguments: list[str]) -> int:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """The bounds of a case in time and memory; what allocates without end is stopped by the system before."""
+    """The bounds of a case in time and memory; what allocates without end is stopped by the system
+    before."""
 
     def stop(*_: object) -> None:
         raise HungError(f"it did not end within {MOST_WAITED:g} s")
@@ -105,7 +114,9 @@ def guarded() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 0.1) if left else 0)
+        signal.setitimer(
+            signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 0.1) if left else 0
+        )
         signal.signal(signal.SIGALRM, earlier)
         resource.setrlimit(resource.RLIMIT_AS, limits)
     assert time.process_time() - computed < MOST_SECONDS

@@ -18,7 +18,8 @@ from psyprobe.human.castle import fading
 Columns = dict[str, FloatArray]
 Reader = Callable[[str], Columns]
 
-#: Above this luminance the authors' literal form of one term carries up to 1.3e-6 of rounding, which ours does not.
+#: Above this luminance the authors' literal form of one term carries up to 1.3e-6 of rounding,
+#: which ours does not.
 LITERAL_FORM_EXACT = 150.0  # cd/m²
 
 MECHANISM_COLUMNS = {
@@ -180,7 +181,12 @@ def test_no_direction_is_the_authors_default_and_not_quite_achromatic() -> None:
 
 
 def test_what_is_too_faint_is_zero() -> None:
-    hopeless: dict[str, Any] = {"luminance": 100, "direction": "red_green", "area": 1, "eccentricity": 120}
+    hopeless: dict[str, Any] = {
+        "luminance": 100,
+        "direction": "red_green",
+        "area": 1,
+        "eccentricity": 120,
+    }
     assert castle_csf(64, **hopeless) == 0
     assert castle_csf(np.float32(64), **hopeless) == 0
 
@@ -216,7 +222,9 @@ def test_discs_beyond_one_block_equal_discs_one_by_one() -> None:
     luminance, eccentricity = rng.uniform(0.1, 100, (2, 7, 200))
     together = castle_csf(disc_radius=1, luminance=luminance, eccentricity=eccentricity)
     for i, j in ((0, 0), (2, 111), (2, 112), (6, 199)):
-        alone = castle_csf(disc_radius=1, luminance=luminance[i, j], eccentricity=eccentricity[i, j])
+        alone = castle_csf(
+            disc_radius=1, luminance=luminance[i, j], eccentricity=eccentricity[i, j]
+        )
         assert together[i, j] == pytest.approx(alone, rel=1e-14)
 
 
@@ -229,7 +237,10 @@ GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}
         ({"frequency": 0}, "frequency is 0 cpd, but it must be above 0 cpd; for a uniform patch"),
         ({"frequency": [1, -2, -3]}, r"frequency is -2 cpd \(2 of 3 values are out of range\)"),
         ({"frequency": float("nan")}, "frequency is nan cpd"),
-        ({"frequency": float("inf")}, "frequency is inf cpd, but it must be above 0 cpd and finite"),
+        (
+            {"frequency": float("inf")},
+            "frequency is inf cpd, but it must be above 0 cpd and finite",
+        ),
         ({"frequency": "4 cpd"}, "frequency is '4 cpd', but it must be a real number"),
         ({"frequency": [[1], [1, 2]]}, "but it must be a real number"),
         ({"frequency": 1 + 0j}, "but it must be a real number"),
@@ -250,8 +261,14 @@ GABOR: dict[str, Any] = {"frequency": 4, "luminance": 100, "area": 1}
         ({"direction": 1.0}, r"direction has shape \(\)"),
         ({"temporal_frequency": -1}, "temporal_frequency is -1 Hz, but it must be at least 0 Hz"),
         ({"eccentricity": -1}, "eccentricity is -1 deg, but it must be at least 0 deg"),
-        ({"visual_field": 400}, "visual_field is 400 deg, but it must be at least 0 deg and at most 360 deg"),
-        ({"frequency": [1, 2], "area": [1, 2, 3]}, r"frequency \(2,\), area \(3,\) do not broadcast"),
+        (
+            {"visual_field": 400},
+            "visual_field is 400 deg, but it must be at least 0 deg and at most 360 deg",
+        ),
+        (
+            {"frequency": [1, 2], "area": [1, 2, 3]},
+            r"frequency \(2,\), area \(3,\) do not broadcast",
+        ),
     ],
 )
 def test_errors_are_one_clear_sentence(change: dict[str, Any], message: str) -> None:

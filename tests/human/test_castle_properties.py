@@ -24,7 +24,13 @@ directions = st.tuples(*[st.floats(-1, 1).map(lambda x: round(x, 3))] * 3).filte
 extreme = st.floats(1e-300, 1e300)
 
 
-@given(conditions, luminances, chromaticities, directions, st.floats(-1e6, 1e6).filter(lambda x: abs(x) > 1e-6))
+@given(
+    conditions,
+    luminances,
+    chromaticities,
+    directions,
+    st.floats(-1e6, 1e6).filter(lambda x: abs(x) > 1e-6),
+)
 def test_length_and_sign_of_the_direction_do_not_matter(
     condition: dict[str, float],
     luminance: float,
@@ -67,23 +73,31 @@ def test_eccentricity_only_takes_away(condition: dict[str, float], luminance: fl
 
 
 @given(conditions, luminances, st.floats(1.0, 10.0))
-def test_a_larger_area_never_lowers_sensitivity(condition: dict[str, float], luminance: float, growth: float) -> None:
+def test_a_larger_area_never_lowers_sensitivity(
+    condition: dict[str, float], luminance: float, growth: float
+) -> None:
     small = castle_csf(**condition, luminance=luminance)
     large = castle_csf(**(condition | {"area": condition["area"] * growth}), luminance=luminance)
     assert large >= small * (1 - 1e-12)
 
 
 @given(conditions, luminances)
-def test_each_named_direction_shows_one_mechanism(condition: dict[str, float], luminance: float) -> None:
+def test_each_named_direction_shows_one_mechanism(
+    condition: dict[str, float], luminance: float
+) -> None:
     mechanisms = castle_mechanisms(**condition, luminance=luminance)
     red_green = castle_csf(**condition, luminance=luminance, direction="red_green")
     yellow_violet = castle_csf(**condition, luminance=luminance, direction="yellow_violet")
     achromatic = castle_csf(**condition, luminance=luminance, direction="achromatic")
     chromaticity = np.array([0.6991, 0.3009, 0.0198])
     to_red_green = np.sqrt(3) * 3.3112 / np.hypot(*(1 / chromaticity[:2]))
-    np.testing.assert_allclose(red_green, to_red_green * mechanisms.red_green, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        red_green, to_red_green * mechanisms.red_green, rtol=1e-9, atol=1e-12
+    )
     to_yellow_violet = np.sqrt(3) * 50.9875 * chromaticity[2]
-    np.testing.assert_allclose(yellow_violet, to_yellow_violet * mechanisms.yellow_violet, rtol=1e-9)
+    np.testing.assert_allclose(
+        yellow_violet, to_yellow_violet * mechanisms.yellow_violet, rtol=1e-9
+    )
     np.testing.assert_allclose(achromatic, mechanisms.achromatic, rtol=0.01, atol=1e-6)
 
 
@@ -103,14 +117,20 @@ def test_float32_agrees_with_float64(
     assert sensitivity.dtype == np.float32
     # At 0.0113 cd/m² the model turns a rounding of the luminance into a change of a percent.
     near_the_bump = abs(float(double["background"][:2].sum()) / 0.0112770 - 1) < 1e-3
-    np.testing.assert_allclose(sensitivity, expected, rtol=0.1 if near_the_bump else 1e-4, atol=1e-10)
+    np.testing.assert_allclose(
+        sensitivity, expected, rtol=0.1 if near_the_bump else 1e-4, atol=1e-10
+    )
 
 
 @given(
     st.fixed_dictionaries({name: extreme for name in ("frequency", "luminance", "area")}),
-    st.fixed_dictionaries({name: st.floats(0, 1e300) for name in ("temporal_frequency", "eccentricity")}),
+    st.fixed_dictionaries(
+        {name: st.floats(0, 1e300) for name in ("temporal_frequency", "eccentricity")}
+    ),
 )
-def test_the_farthest_numbers_give_no_nan(sizes: dict[str, float], others: dict[str, float]) -> None:
+def test_the_farthest_numbers_give_no_nan(
+    sizes: dict[str, float], others: dict[str, float]
+) -> None:
     sensitivity = castle_csf(**sizes, **others)
     assert np.isfinite(sensitivity)
     assert sensitivity >= 0
@@ -129,7 +149,9 @@ def test_broadcasting_equals_a_loop() -> None:
     }
     together = castle_csf(**call)
     assert together.shape == (4, 3, 2)
-    cones = {name: np.broadcast_to(call.pop(name), (4, 3, 2, 3)) for name in ("background", "direction")}
+    cones = {
+        name: np.broadcast_to(call.pop(name), (4, 3, 2, 3)) for name in ("background", "direction")
+    }
     numbers = {name: np.broadcast_to(value, (4, 3, 2)) for name, value in call.items()}
     for index in np.ndindex(4, 3, 2):
         alone = castle_csf(**{name: value[index] for name, value in (numbers | cones).items()})
@@ -139,5 +161,9 @@ def test_broadcasting_equals_a_loop() -> None:
     together = castle_csf(disc_radius=radius, **discs, **cones)
     assert together.shape == (4, 3, 2)
     for index in np.ndindex(4, 3, 2):
-        one = {name: numbers[name][index] for name in discs} | {k: v[index] for k, v in cones.items()}
-        np.testing.assert_allclose(together[index], castle_csf(disc_radius=radius[index[-1]], **one), rtol=1e-14)
+        one = {name: numbers[name][index] for name in discs} | {
+            k: v[index] for k, v in cones.items()
+        }
+        np.testing.assert_allclose(
+            together[index], castle_csf(disc_radius=radius[index[-1]], **one), rtol=1e-14
+        )

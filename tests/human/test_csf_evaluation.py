@@ -1,4 +1,5 @@
-"""The error of castleCSF on the shipped human data, as measured before, and what the score does with bad tables."""
+"""The error of castleCSF on the shipped human data, as measured before, and what the score does
+with bad tables."""
 
 from __future__ import annotations
 
@@ -53,12 +54,16 @@ def test_any_model_of_the_same_call_can_be_scored(table: pd.DataFrame) -> None:
 def test_part_of_the_table_can_be_scored(table: pd.DataFrame) -> None:
     rows = table["stimulus"] != "disk"
     assert evaluate_csf(table[rows]).n == 1983
-    assert evaluate_csf({name: table[name][rows].to_list() for name in COLUMNS}) == evaluate_csf(table[rows])
+    assert evaluate_csf({name: table[name][rows].to_list() for name in COLUMNS}) == evaluate_csf(
+        table[rows]
+    )
 
 
 def test_bad_tables_are_refused(table: pd.DataFrame) -> None:
     few = {name: table[name].to_numpy()[:3] for name in COLUMNS}
-    with pytest.raises(InputError, match=r"no column dL; give the columns of psyprobe\.human\.thresholds"):
+    with pytest.raises(
+        InputError, match=r"no column dL; give the columns of psyprobe\.human\.thresholds"
+    ):
         evaluate_csf({name: value for name, value in few.items() if name != "dL"})
     with pytest.raises(InputError, match="measured sensitivity of row 1 is 0"):
         evaluate_csf(few | {"sensitivity": np.array([10.0, 0.0, 10.0])})

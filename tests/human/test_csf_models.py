@@ -11,14 +11,23 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.human import CSF_MODELS, barten_csf, csf, stela_csf, watson_ahumada_csf, watson_malo_csf
+from psyprobe.human import (
+    CSF_MODELS,
+    barten_csf,
+    csf,
+    stela_csf,
+    watson_ahumada_csf,
+    watson_malo_csf,
+)
 
 Reader = Callable[[str], dict[str, FloatArray]]
 
 #: A call that each model can answer.
 #: The models of patterns; elaTCSF is one of discs.
 OVER_FREQUENCY = [name for name in CSF_MODELS if name != "ela_tcsf"]
-CALLS: dict[str, dict[str, Any]] = {name: {"luminance": 100.0, "area": np.pi} for name in OVER_FREQUENCY}
+CALLS: dict[str, dict[str, Any]] = {
+    name: {"luminance": 100.0, "area": np.pi} for name in OVER_FREQUENCY
+}
 CALLS["watson_malo_csf"] = {"luminance": 100.0}
 
 STATIC = ["barten_csf", "watson_malo_csf", "watson_ahumada_csf"]
@@ -27,7 +36,9 @@ ACHROMATIC = ["stela_csf", *STATIC]
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 5e-6), (np.float32, 1e-4)])
 def test_stela_equals_the_authors_code(oracle: Reader, dtype: type, tolerance: float) -> None:
-    columns = {name: value.astype(dtype) for name, value in oracle("castlecsf/stelacsf_oracle.csv").items()}
+    columns = {
+        name: value.astype(dtype) for name, value in oracle("castlecsf/stelacsf_oracle.csv").items()
+    }
     sensitivity = stela_csf(
         columns["s_frequency_cpd"],
         luminance=columns["luminance_cd_m2"],
@@ -44,18 +55,28 @@ def test_stela_equals_the_authors_code(oracle: Reader, dtype: type, tolerance: f
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_barten_equals_colour_science(oracle: Reader, dtype: type, tolerance: float) -> None:
-    columns = {name: value.astype(dtype) for name, value in oracle("castlecsf/barten1999_oracle.csv").items()}
+    columns = {
+        name: value.astype(dtype)
+        for name, value in oracle("castlecsf/barten1999_oracle.csv").items()
+    }
     sensitivity = barten_csf(
-        columns["s_frequency_cpd"], luminance=columns["luminance_cd_m2"], area=columns["field_deg"] ** 2
+        columns["s_frequency_cpd"],
+        luminance=columns["luminance_cd_m2"],
+        area=columns["field_deg"] ** 2,
     )
     np.testing.assert_allclose(sensitivity, columns["sensitivity"], rtol=tolerance)
 
 
 @pytest.mark.parametrize(
     ("model", "column"),
-    [(watson_malo_csf, "watson_malo_tyler_radial"), (watson_ahumada_csf, "watson_ahumada2005_HPmH")],
+    [
+        (watson_malo_csf, "watson_malo_tyler_radial"),
+        (watson_ahumada_csf, "watson_ahumada2005_HPmH"),
+    ],
 )
-def test_filters_equal_the_published_ones(oracle: Reader, model: Callable[..., FloatArray], column: str) -> None:
+def test_filters_equal_the_published_ones(
+    oracle: Reader, model: Callable[..., FloatArray], column: str
+) -> None:
     columns = oracle("chat_csf/human_csf_oracle.csv")
     # The table has six decimals.
     np.testing.assert_allclose(model(columns["f_cpd"]), columns[column], rtol=0, atol=6e-7)
@@ -69,9 +90,12 @@ def test_watson_ahumada_predicts_the_modelfest_gabors(oracle: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frequency", "sigma", "tolerance_db"), [(1, 1, 0.3), (2, 0.5, 0.3), (4, 0.5, 0.1), (8, 0.5, 0.1)]
+    ("frequency", "sigma", "tolerance_db"),
+    [(1, 1, 0.3), (2, 0.5, 0.3), (4, 0.5, 0.1), (8, 0.5, 0.1)],
 )
-def test_watson_ahumada_sums_the_filtered_gabor(frequency: float, sigma: float, tolerance_db: float) -> None:
+def test_watson_ahumada_sums_the_filtered_gabor(
+    frequency: float, sigma: float, tolerance_db: float
+) -> None:
     n, ppd = 1024, 80
     x = (np.arange(n) - (n - 1) / 2) / ppd
     squared = x**2 + x[:, None] ** 2

@@ -1,4 +1,5 @@
-"""The shipped thresholds of people: the authors' own tables joined, and figures computed from these by others."""
+"""The shipped thresholds of people: the authors' own tables joined, and figures computed from these
+by others."""
 
 from __future__ import annotations
 
@@ -15,9 +16,17 @@ from psyprobe.human import list_human, load_reference, modelfest_gabors, observe
 FOLDER = Path(str(files("psyprobe.human"))) / "data" / "castlecsf"
 #: What makes a condition.
 CONDITION = [
-    "colour_id", "background_id", "stimulus", "frequency", "temporal_frequency", "sigma", "area", "eccentricity",
-    "visual_field", "orientation",
-]  # fmt: skip
+    "colour_id",
+    "background_id",
+    "stimulus",
+    "frequency",
+    "temporal_frequency",
+    "sigma",
+    "area",
+    "eccentricity",
+    "visual_field",
+    "orientation",
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +38,33 @@ def published(oracle_data: Path) -> pd.DataFrame:
 def test_the_means_are_the_tables_of_the_authors(oracle_data: Path) -> None:
     folder = oracle_data / "castlecsf" / "human_data"
     rows = pd.read_csv(folder / "data_aggregated.csv")
-    rows = rows.merge(pd.read_csv(folder / "backgrounds.csv").drop(columns="dataset"), "left", "bkg_id")
-    rows = rows.merge(pd.read_csv(folder / "color_directions.csv"), "left", ["dataset", "col_dir_id"])
+    rows = rows.merge(
+        pd.read_csv(folder / "backgrounds.csv").drop(columns="dataset"), "left", "bkg_id"
+    )
+    rows = rows.merge(
+        pd.read_csv(folder / "color_directions.csv"), "left", ["dataset", "col_dir_id"]
+    )
     table = thresholds()
     assert len(table) == len(rows) == 2295
     for name in ("dataset", "stimulus"):
         assert (table[name] == rows[name]).all()
     same = {
-        "frequency": "s_frequency", "temporal_frequency": "t_frequency", "sigma": "ge_sigma",
-        "visual_field": "vis_field", "n": "N", "colour_id": "col_dir_id", "sensitivity": "sensitivity", "L": "L",
-        "M": "M", "S": "S",
-        "background_id": "bkg_id", "area": "area", "eccentricity": "eccentricity", "luminance": "luminance",
+        "frequency": "s_frequency",
+        "temporal_frequency": "t_frequency",
+        "sigma": "ge_sigma",
+        "visual_field": "vis_field",
+        "n": "N",
+        "colour_id": "col_dir_id",
+        "sensitivity": "sensitivity",
+        "L": "L",
+        "M": "M",
+        "S": "S",
+        "background_id": "bkg_id",
+        "area": "area",
+        "eccentricity": "eccentricity",
+        "luminance": "luminance",
         "orientation": "orientation",
-    }  # fmt: skip
+    }
     for ours, theirs in same.items():
         np.testing.assert_allclose(table[ours], rows[theirs], rtol=1e-5, err_msg=ours)
     np.testing.assert_allclose(table["log10_threshold"], rows["log_cone_contrast"], atol=1e-6)
@@ -63,9 +86,13 @@ def test_the_people_are_those_counted_by_the_oracle(published: pd.DataFrame) -> 
 def test_people_differ_as_much_as_the_oracle_says(published: pd.DataFrame) -> None:
     """Of people's means, pooled over conditions."""
     table = observers()
-    means = table.groupby(["dataset", *CONDITION, "observer"], dropna=False)["log10_threshold"].mean()
+    means = table.groupby(["dataset", *CONDITION, "observer"], dropna=False)[
+        "log10_threshold"
+    ].mean()
     groups = means.groupby(["dataset", *CONDITION], dropna=False)
-    found = pd.DataFrame({"squares": groups.var() * (groups.size() - 1), "freedom": groups.size() - 1})
+    found = pd.DataFrame(
+        {"squares": groups.var() * (groups.size() - 1), "freedom": groups.size() - 1}
+    )
     pooled = found.groupby("dataset").sum()
     sd = np.sqrt(pooled["squares"] / pooled["freedom"])
     expected = published["sd_between_persons"].dropna()
@@ -73,12 +100,18 @@ def test_people_differ_as_much_as_the_oracle_says(published: pd.DataFrame) -> No
     np.testing.assert_allclose(sd[expected.index], expected, atol=6e-5)
 
 
-@pytest.mark.parametrize("dataset", ["colorfest", "modelfest", "hdr_csf_disc", "kong2018", "wright1983", "rovamo1993"])
+@pytest.mark.parametrize(
+    "dataset", ["colorfest", "modelfest", "hdr_csf_disc", "kong2018", "wright1983", "rovamo1993"]
+)
 def test_means_are_those_of_the_single_thresholds(dataset: str) -> None:
     single = observers(dataset).groupby(CONDITION, dropna=False)["log10_threshold"]
     means = thresholds(dataset).set_index(CONDITION)
     pd.testing.assert_series_equal(
-        single.mean().sort_index(), means["log10_threshold"].sort_index(), check_exact=False, atol=2e-6, rtol=0
+        single.mean().sort_index(),
+        means["log10_threshold"].sort_index(),
+        check_exact=False,
+        atol=2e-6,
+        rtol=0,
     )
     assert (single.size().sort_index() == means["n"].sort_index()).all()
 
@@ -100,7 +133,10 @@ def test_tables_say_units_licence_and_whom_to_cite() -> None:
     assert "doi:10.1167/jov.20.4.23" in observers("hdr_csf").attrs["citations"]["hdr_csf"]
     assert "Graphics and Displays" in (FOLDER / "LICENSE").read_text(encoding="utf-8")
     shown = {row.name: row for row in list_human()}
-    assert {name for name, row in shown.items() if row.licence} == {*thresholds()["dataset"], "flicker"}
+    assert {name for name, row in shown.items() if row.licence} == {
+        *thresholds()["dataset"],
+        "flicker",
+    }
     assert "Ashraf et al. (2024)" in shown["kong2018"].source
 
 
@@ -117,7 +153,9 @@ def test_what_is_not_there_is_refused() -> None:
         observers("kim2012")
     with pytest.raises(InputError, match=r"means of people only; take thresholds\('laird2006'\)"):
         observers("laird2006")
-    with pytest.raises(InputError, match=r"'hdr_csf' goes with one level of frequency, luminance, area"):
+    with pytest.raises(
+        InputError, match=r"'hdr_csf' goes with one level of frequency, luminance, area"
+    ):
         load_reference({"data": "hdr_csf"}, Path()).within({"phase": np.array([0.0, 90.0])}, {})  # type: ignore[union-attr]
 
 

@@ -1,4 +1,5 @@
-"""Sensitivity over temporal frequency: castleCSF's and elaTCSF's against independent values, and the measured table."""
+"""Sensitivity over temporal frequency: castleCSF's and elaTCSF's against independent values, and
+the measured table."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ Reader = Callable[..., dict[str, Any]]
 
 
 def test_castle_csf_over_temporal_frequency(oracle_data: Path) -> None:
-    text = (oracle_data / "new_probes" / "oracle_temporal_castlecsf.csv").read_text(encoding="utf-8")
+    text = (oracle_data / "new_probes" / "oracle_temporal_castlecsf.csv").read_text(
+        encoding="utf-8"
+    )
     rows = list(csv.DictReader(text.splitlines()))
     assert {row["direction"] for row in rows} == {"achromatic", "red_green"} and len(rows) > 20
     for row in rows:
@@ -44,7 +47,8 @@ def test_ela_tcsf_equals_the_oracle(oracle: Reader) -> None:
 
 
 def test_ela_tcsf_follows_what_people_saw() -> None:
-    """Its own data to 0.12 log10 units; those of others, at sensitivities of their own, in shape."""
+    """Its own data to 0.12 log10 units; those of others, at sensitivities of their own, in
+    shape."""
     table = flicker_thresholds()
     assert len(table) == 532 and table["dataset"].nunique() == 8
     for name, rows in table[np.isfinite(table["radius"])].groupby("dataset"):

@@ -27,14 +27,20 @@ def test_masking_data_are_the_digitised_points_of_the_protocol(oracle_data: Path
     ):
         data = masking_data(name)
         np.testing.assert_array_equal(data.mask_contrast, [float(r[column]) for r in table])
-        np.testing.assert_array_equal(data.threshold, [float(r["threshold_contrast"]) for r in table])
-        np.testing.assert_array_equal(data.scored, [r["used_in_alignment_score"] == "1" for r in table])
+        np.testing.assert_array_equal(
+            data.threshold, [float(r["threshold_contrast"]) for r in table]
+        )
+        np.testing.assert_array_equal(
+            data.scored, [r["used_in_alignment_score"] == "1" for r in table]
+        )
 
 
 def test_scored_masks_lie_between_the_papers_limits() -> None:
     for name, scored in (("foley1994", 8), ("gegenfurtner_kiper1992", 6)):
         data = masking_data(name)
-        np.testing.assert_array_equal(data.scored, (data.mask_contrast > 0.005) & (data.mask_contrast < 0.25))
+        np.testing.assert_array_equal(
+            data.scored, (data.mask_contrast > 0.005) & (data.mask_contrast < 0.25)
+        )
         assert data.scored.sum() == scored
 
 
@@ -48,9 +54,13 @@ def test_matching_data_are_the_digitised_points(oracle_data: Path) -> None:
     assert len(table) == data.matched_contrast.size == 72
 
 
-@pytest.mark.parametrize("data", [masking_data("foley1994"), masking_data("gegenfurtner_kiper1992"), matching_data()])
+@pytest.mark.parametrize(
+    "data", [masking_data("foley1994"), masking_data("gegenfurtner_kiper1992"), matching_data()]
+)
 def test_human_data_name_the_study_and_who_digitised_it(data: object) -> None:
-    assert any(name in data.citation for name in ("Foley, J. M. (1994)", "Gegenfurtner", "Georgeson"))
+    assert any(
+        name in data.citation for name in ("Foley, J. M. (1994)", "Gegenfurtner", "Georgeson")
+    )
     assert "Digitised by Cai" in data.citation
 
 

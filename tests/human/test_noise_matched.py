@@ -1,4 +1,5 @@
-"""Human curves for the noise of the chat experiment: the filter over the annulus, and ModelFest's Gabors."""
+"""Human curves for the noise of the chat experiment: the filter over the annulus, and ModelFest's
+Gabors."""
 
 from __future__ import annotations
 
@@ -24,8 +25,12 @@ def test_matched_curves_are_those_of_the_oracle(oracle_data: Path) -> None:
     table = columns(oracle_data / "chat_csf" / "human_csf_noise_matched.csv")
     oracle = {name: values.astype(float) for name, values in table.items()}
     f = oracle["f0_cpd"]
-    np.testing.assert_allclose(noise_matched_csf(f, oblique=False), oracle["SSO_rms_over_band_no_oblique"], atol=1e-6)
-    np.testing.assert_allclose(noise_matched_csf(f), oracle["SSO_rms_over_band_with_oblique"], atol=1e-6)
+    np.testing.assert_allclose(
+        noise_matched_csf(f, oblique=False), oracle["SSO_rms_over_band_no_oblique"], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        noise_matched_csf(f), oracle["SSO_rms_over_band_with_oblique"], atol=1e-6
+    )
     ahumada = noise_matched_csf(f, "watson_ahumada_csf")
     np.testing.assert_allclose(ahumada, oracle["HPmH_rms_over_band_with_oblique"], atol=1e-6)
     np.testing.assert_allclose(watson_malo_csf(f), oracle["SSO_at_f0"], atol=1e-6)
@@ -71,7 +76,9 @@ def test_modelfest_is_the_published_subset(oracle_data: Path) -> None:
         (data.log10_sd, "sd_between_observers"),
     ):
         assert np.array_equal(ours, table[theirs].astype(float))
-    np.testing.assert_allclose(data.sensitivity, table["mean_sensitivity_10^-mean"].astype(float), rtol=2e-5, atol=6e-4)
+    np.testing.assert_allclose(
+        data.sensitivity, table["mean_sensitivity_10^-mean"].astype(float), rtol=2e-5, atol=6e-4
+    )
     assert "MIT" in data.citation and "ModelFest" in data.citation
 
 

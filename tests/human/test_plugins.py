@@ -81,7 +81,9 @@ def test_a_broken_one_is_one_row_and_touches_nothing_else() -> None:
         assert "\n" not in row.obstacle
     assert csf("castle_csf") is castle_csf
     with pytest.raises(
-        InputError, match=r"broken of broken_people:csf cannot be loaded: broken_people.py, line 1: RuntimeError"
+        InputError,
+        match=r"broken of broken_people:csf cannot be loaded: broken_people.py, line 1: "
+        r"RuntimeError",
     ):
         csf("broken")
     with pytest.raises(UnknownNameError, match="did you mean 'falling'"):
@@ -97,8 +99,20 @@ def test_a_function_of_ones_own_works_where_ours_does() -> None:
     with pytest.raises(InputError, match="flat has no oblique effect"):
         noise_matched_csf(4.0, flat)
     table = {
-        "dataset": ["mine"], "stimulus": ["gabor"], "frequency": [4], "area": [1], "sigma": [0.56],
-        "temporal_frequency": [0], "eccentricity": [0], "visual_field": [180], "L": [69.91], "M": [30.09], "S": [1.98],
-        "dL": [0.6855], "dM": [0.2951], "dS": [0.0194], "sensitivity": [7.0],
-    }  # fmt: skip
+        "dataset": ["mine"],
+        "stimulus": ["gabor"],
+        "frequency": [4],
+        "area": [1],
+        "sigma": [0.56],
+        "temporal_frequency": [0],
+        "eccentricity": [0],
+        "visual_field": [180],
+        "L": [69.91],
+        "M": [30.09],
+        "S": [1.98],
+        "dL": [0.6855],
+        "dM": [0.2951],
+        "dS": [0.0194],
+        "sensitivity": [7.0],
+    }
     assert evaluate_csf(table, lambda **condition: 7.0).rmse_db == 0

@@ -1,4 +1,5 @@
-"""Measured thresholds matched with experiments: the rows of the oracle, which shares no code with the package."""
+"""Measured thresholds matched with experiments: the rows of the oracle, which shares no code with
+the package."""
 
 from __future__ import annotations
 
@@ -58,8 +59,13 @@ def test_noise_is_never_measured_directly() -> None:
 
 def test_shares_are_those_of_the_tables() -> None:
     rows = thresholds()
-    rows = rows[(rows["temporal_frequency"] == 0) & (rows["eccentricity"] == 0) & (rows["frequency"] > 0)]
-    asked = {"background": rows[["L", "M", "S"]].to_numpy(), "direction": rows[["dL", "dM", "dS"]].to_numpy()}
+    rows = rows[
+        (rows["temporal_frequency"] == 0) & (rows["eccentricity"] == 0) & (rows["frequency"] > 0)
+    ]
+    asked = {
+        "background": rows[["L", "M", "S"]].to_numpy(),
+        "direction": rows[["dL", "dM", "dS"]].to_numpy(),
+    }
     shares = castle_shares(rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
     np.testing.assert_allclose(shares.max(axis=1), rows["colour_share"], atol=6e-4)
@@ -82,8 +88,13 @@ def test_a_share_is_what_is_left_without_the_other_mechanisms() -> None:
 def test_the_catalogue_names_the_same_conditions(experiment: str, expected: pd.DataFrame) -> None:
     """But for ends of ranges, which the oracle has its own of."""
     both = thresholds_for(experiment), expected[expected["experiment"] == experiment]
-    low, high = max(each["x"].min() for each in both) - 1e-4, min(each["x"].max() for each in both) + 1e-4
-    found, rows = (each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"] for each in both)
+    low, high = (
+        max(each["x"].min() for each in both) - 1e-4,
+        min(each["x"].max() for each in both) + 1e-4,
+    )
+    found, rows = (
+        each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"] for each in both
+    )
     assert len(found) == len(rows) > 200
     np.testing.assert_allclose(np.sort(found), np.sort(rows), rtol=5e-5)
 

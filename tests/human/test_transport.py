@@ -1,4 +1,5 @@
-"""How far castleCSF's ratio moves thresholds, and what is shipped of acuity and flicker: rows of the oracle."""
+"""How far castleCSF's ratio moves thresholds, and what is shipped of acuity and flicker: rows of
+the oracle."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ def test_data_sets_agree_after_transport_as_far_as_the_oracle_says(folder: Path)
     for name, pairs in expected.groupby("experiment"):
         rows = matched_thresholds(SHOWN[str(name)])
         rows = rows[(rows["observer"] == "mean") & (rows["match"] != "long")]
-        log_s = {"before": np.log10(rows["sensitivity"]), "after": np.log10(rows["sensitivity_transported"])}
+        log_s = {
+            "before": np.log10(rows["sensitivity"]),
+            "after": np.log10(rows["sensitivity_transported"]),
+        }
         # Half octaves.
         places = [rows["dataset"], np.round(2 * np.log2(rows["x"]))]
         means = pd.DataFrame(log_s).groupby(places).mean()
@@ -55,9 +59,16 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
     rows = observers()
     rows = rows[(rows["temporal_frequency"] == 0) & (rows["eccentricity"] == 0)]
     rows = rows[(rows["stimulus"] != "disk") & (rows["frequency"] > 0)]
-    asked = {"background": rows[["L", "M", "S"]].to_numpy(), "direction": rows[["dL", "dM", "dS"]].to_numpy()}
+    asked = {
+        "background": rows[["L", "M", "S"]].to_numpy(),
+        "direction": rows[["dL", "dM", "dS"]].to_numpy(),
+    }
     castle = castle_csf(rows["frequency"].to_numpy(), area=rows["area"].to_numpy(), **asked)
-    rows = rows.assign(luminance=rows["L"] + rows["M"], predicted=np.log10(castle), measured=-rows["log10_threshold"])
+    rows = rows.assign(
+        luminance=rows["L"] + rows["M"],
+        predicted=np.log10(castle),
+        measured=-rows["log10_threshold"],
+    )
     for name in REACH:
         rows[name] = [float(f"{value:.4e}") for value in rows[name]]
     person = ["dataset", "observer", "colour_id"]
@@ -78,22 +89,36 @@ def test_transport_holds_within_a_person(folder: Path) -> None:
             left = (measured - predicted)[here]
             assert here.sum() == row["pairs"]
             told = (rms(measured[here]), rms(left), (left * np.sign(predicted[here])).mean())
-            assert told == pytest.approx((row["rms_measured"], row["rms_after"], row["bias"]), abs=EXACT), row
+            assert told == pytest.approx(
+                (row["rms_measured"], row["rms_after"], row["bias"]), abs=EXACT
+            ), row
 
 
 def test_limits_of_people_are_those_of_the_oracle(folder: Path) -> None:
     """Pixels per degree, two to a cycle."""
     expected = pd.read_csv(folder / "acuity_summary.csv")
-    groups = resolution_limits(observers=True).groupby(["direction", "eccentricity_deg"])["limit_cpd"]
+    groups = resolution_limits(observers=True).groupby(["direction", "eccentricity_deg"])[
+        "limit_cpd"
+    ]
     assert len(expected) == groups.ngroups == 9
     for row in expected.to_dict("records"):
         ppd = 2 * groups.get_group((row["colour"], row["eccentricity"]))
         log_ppd = np.log10(ppd)
         others = (log_ppd.sum() - log_ppd) / (len(ppd) - 1)
-        told = {"n": len(ppd), "median": ppd.median(), "mean": ppd.mean(), "minimum": ppd.min(), "maximum": ppd.max()}
+        told = {
+            "n": len(ppd),
+            "median": ppd.median(),
+            "mean": ppd.mean(),
+            "minimum": ppd.min(),
+            "maximum": ppd.max(),
+        }
         told |= {"sd_log10": log_ppd.std(), "ceiling_rmse_log10": rms(log_ppd - others)}
         for name, value in told.items():
-            assert value == pytest.approx(row[name], rel=5e-5, abs=1e-4), (row["colour"], row["eccentricity"], name)
+            assert value == pytest.approx(row[name], rel=5e-5, abs=1e-4), (
+                row["colour"],
+                row["eccentricity"],
+                name,
+            )
 
 
 def test_flicker_is_that_of_the_oracle(folder: Path) -> None:

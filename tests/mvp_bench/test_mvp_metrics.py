@@ -1,4 +1,5 @@
-"""Metrics of MVP-Bench: every integer that the released replies give, the baselines, and what must not matter."""
+"""Metrics of MVP-Bench: every integer that the released replies give, the baselines, and what must
+not matter."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ from psyprobe.tasks.mvp_bench import (
 from psyprobe.tasks.mvp_bench.metrics import beside_published, plot_mvp, published
 from psyprobe.tasks.mvp_bench.replies import parse_reply
 
-FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
+FILES = {
+    "GPT-4o": "GPT4o",
+    "DeepSeek (1.3B)": "deepseek_vl_1.3b",
+    "LLaVA-1.5 (7B)": "llava_v1.5_7b",
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +52,9 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def numbers(metrics: pd.DataFrame, task: str, level: str, metric: str) -> tuple[int, int]:
-    chosen = metrics[(metrics["task"] == task) & (metrics["level"] == level) & (metrics["metric"] == metric)]
+    chosen = metrics[
+        (metrics["task"] == task) & (metrics["level"] == level) & (metrics["metric"] == metric)
+    ]
     assert len(chosen) == 1, (task, level, metric)
     return int(chosen["numerator"].iloc[0]), int(chosen["denominator"].iloc[0])
 
@@ -72,7 +79,8 @@ def test_every_integer_of_the_released_replies(
         if row["model"] != model:
             continue
         file, _, part = row["source_file"].partition(" ")
-        # The oracle took the rotation that stands first in the file, which in GPT-4o's is not always the first one.
+        # The oracle took the rotation that stands first in the file, which in GPT-4o's is not
+        # always the first one.
         metric = "VanillaEval (first in file)" if part == "(rotation 1)" else row["metric"]
         expected = (int(row["numerator"]), int(row["denominator"]))
         assert numbers(by_source[file], row["task"], row["level"], metric) == expected, row
@@ -80,29 +88,47 @@ def test_every_integer_of_the_released_replies(
     assert checked == 63
 
 
-def test_every_integer_of_the_baselines(oracle_data: Path, questions: dict[str, pd.DataFrame]) -> None:
+def test_every_integer_of_the_baselines(
+    oracle_data: Path, questions: dict[str, pd.DataFrame]
+) -> None:
     both = pd.concat(questions.values(), ignore_index=True)
     tasks = {"CI": "cross-image MCQ", "SI": "single-image MCQ"}
     found: dict[str, pd.DataFrame] = {}
     for row in rows_of(oracle_data / "mvp_bench" / "mvp_baseline_checks.csv"):
-        answer = {"always_yes": "yes", "always_no": "no", "oracle": "key"}.get(row["predictor"], row["predictor"][-1])
+        answer = {"always_yes": "yes", "always_no": "no", "oracle": "key"}.get(
+            row["predictor"], row["predictor"][-1]
+        )
         if answer not in found:
             found[answer] = mvp_metrics(constant_replies(both, answer), resamples=100)
         task, _, metric = (
-            row["metric"].rpartition("_") if row["metric"][:3] in ("CI_", "SI_") else ("", "", row["metric"])
+            row["metric"].rpartition("_")
+            if row["metric"][:3] in ("CI_", "SI_")
+            else ("", "", row["metric"])
         )
         metric = "VanillaEval (rotation 1)" if metric == "VanillaEval" else metric
         expected = (int(row["numerator"]), int(row["denominator"]))
-        assert numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric) == expected, row
+        assert (
+            numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric) == expected
+        ), row
 
 
-def test_doubled_rows_are_reported_and_count_once(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubled_rows_are_reported_and_count_once(
+    released: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert read_predictions(released / "GPT4o.jsonl").attrs["doubled"] == 1872
-    command = ["mvp-bench", str(released / "all_questions.json"), "--model", "GPT-4o", str(released / "GPT4o.jsonl")]
+    command = [
+        "mvp-bench",
+        str(released / "all_questions.json"),
+        "--model",
+        "GPT-4o",
+        str(released / "GPT4o.jsonl"),
+    ]
     assert main([*command, "--parser", "rule"]) == 0
     out, err = capsys.readouterr()
     assert "1872 rows are there twice and were counted once" in err
-    assert "39.05" in out  # and not 42.25, which the authors' own script prints for the doubled file
+    assert (
+        "39.05" in out
+    )  # and not 42.25, which the authors' own script prints for the doubled file
     assert "(always no)" in out
 
 
@@ -110,12 +136,20 @@ def test_all_released_files_and_the_papers_twelve_names_score_in_one_command(
     released: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stems = list(FILES.values())
-    command = ["mvp-bench", *(str(released / f"{name}_questions.json") for name in ("all", "mcq")), "--format", "csv"]
+    command = [
+        "mvp-bench",
+        *(str(released / f"{name}_questions.json") for name in ("all", "mcq")),
+        "--format",
+        "csv",
+    ]
     names = sorted(set(published()["model"]))
     for i, name in enumerate(names):
         stem = FILES.get(name, stems[i % 3])
         # GPT-4V's replies to yes/no questions were not released.
-        files = [f"mcq_{stem}.jsonl", *([] if name == "GPT-4V" else [f"{stem}{'_evaluated' * (i % 2)}.jsonl"])]
+        files = [
+            f"mcq_{stem}.jsonl",
+            *([] if name == "GPT-4V" else [f"{stem}{'_evaluated' * (i % 2)}.jsonl"]),
+        ]
         command += ["--model", name, *(str(released / file) for file in files)]
     assert main(command) == 0
     scored = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
@@ -127,7 +161,9 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
 ) -> None:
     replies = pd.concat(
         [
-            said(questions["all"], read_predictions(released / "GPT4o_evaluated.jsonl"), "rule+judge"),
+            said(
+                questions["all"], read_predictions(released / "GPT4o_evaluated.jsonl"), "rule+judge"
+            ),
             said(questions["mcq"], read_predictions(released / "mcq_GPT4o.jsonl"), "rule+judge"),
         ]
     )
@@ -136,7 +172,8 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
     assert len(beside) == 11 + 9 + 13
     differing = beside[beside["agrees"] == ""]
     assert set(differing["reason"]) == {
-        'the stored judge read one open reply as No; the printed values leave it open (parser "rule")',
+        "the stored judge read one open reply as No; the printed values leave it open (parser "
+        '"rule")',
         "the printed row goes with an earlier set of questions",
     }
     text = mvp_tables({"GPT-4o": metrics})
@@ -184,7 +221,8 @@ def test_the_lenient_rule_reads_what_a_person_would() -> None:
 
 @pytest.fixture(scope="module")
 def answered() -> pd.DataFrame:
-    """Replies of a made-up model to a made-up set: 12 pairs of 1 to 3 yes/no questions and one multiple choice."""
+    """Replies of a made-up model to a made-up set: 12 pairs of 1 to 3 yes/no questions and one
+    multiple choice."""
     rng, rows = np.random.default_rng(3), []
     for pair in range(12):
         for q in range(1 + pair % 3):
@@ -247,23 +285,31 @@ def test_order_doubled_rows_and_further_columns_do_not_matter(
     order.shuffle(rows)  # type: ignore[attr-defined]
     other = answered.iloc[rows].reset_index(drop=True)
     other["mood"] = range(len(other))
-    pd.testing.assert_frame_equal(mvp_metrics(other, resamples=100), mvp_metrics(answered, resamples=100))
+    pd.testing.assert_frame_equal(
+        mvp_metrics(other, resamples=100), mvp_metrics(answered, resamples=100)
+    )
 
 
 def test_metrics_by_counting_by_hand(answered: pd.DataFrame) -> None:
     metrics = mvp_metrics(answered, resamples=100)
     right = answered["said"] == answered["answer"]
     yes_no = answered["task"] == "yes_no"
-    assert numbers(metrics, "yes/no", "multi", "aAcc") == (int(right[yes_no].sum()), int(yes_no.sum()))
+    assert numbers(metrics, "yes/no", "multi", "aAcc") == (
+        int(right[yes_no].sum()),
+        int(yes_no.sum()),
+    )
     # Pairs with two questions or more: those of 2 and 3 questions, 4 of each.
-    whole = [bool(right[yes_no & (answered["pair"] == pair)].all()) for pair in range(12) if pair % 3]
+    whole = [
+        bool(right[yes_no & (answered["pair"] == pair)].all()) for pair in range(12) if pair % 3
+    ]
     assert numbers(metrics, "yes/no", "multi", "mAcc") == (sum(whole), 8)
     circular = [bool(right[(answered["mcq"] == item)].all()) for item in range(12)]
     assert numbers(metrics, "single-image MCQ", "high", "CircularEval") == (sum(circular), 12)
 
 
 def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
-    # Simulated: 60 pairs of 4 yes/no rows, right with a chance of its own for each pair, 0.8 on average.
+    # Simulated: 60 pairs of 4 yes/no rows, right with a chance of its own for each pair, 0.8 on
+    # average.
     rng, covered, repeats = np.random.default_rng(4), 0, 60
     base = pd.DataFrame(
         [
@@ -272,7 +318,18 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
             for q in range(2)
             for kind, answer in (("N", "no"), ("M", "yes"))
         ],
-        columns=["question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation"],
+        columns=[
+            "question_id",
+            "pair",
+            "kind",
+            "task",
+            "level",
+            "question",
+            "answer",
+            "run",
+            "mcq",
+            "rotation",
+        ],
     )
     for _ in range(repeats):
         chance = rng.beta(8, 2, size=60)[base["pair"]]
@@ -284,12 +341,17 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
     assert 0.87 <= covered / repeats <= 0.99
 
 
-def test_two_different_replies_to_one_question_are_refused(answered: pd.DataFrame, tmp_path: Path) -> None:
+def test_two_different_replies_to_one_question_are_refused(
+    answered: pd.DataFrame, tmp_path: Path
+) -> None:
     other = answered.iloc[[0]].assign(said="maybe")
     with pytest.raises(InputError, match="has two different answers"):
         mvp_metrics(pd.concat([answered, other]))
     path = tmp_path / "replies.jsonl"
-    path.write_text('{"question_id": 1, "output": "Yes"}\n{"question_id": 1, "output": "No"}\n', encoding="utf-8")
+    path.write_text(
+        '{"question_id": 1, "output": "Yes"}\n{"question_id": 1, "output": "No"}\n',
+        encoding="utf-8",
+    )
     with pytest.raises(InputError, match="question 1 has two different replies"):
         read_predictions(path)
 
@@ -340,7 +402,9 @@ def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(answered: pd.
     assert not one.equals(mvp_metrics(answered, resamples=100))
     flawed = answered.assign(said=answered["answer"])
     wide, narrow = (
-        compare_models(flawed, answered, resamples=200, seed=1, confidence=share).eval("high - low").to_numpy()
+        compare_models(flawed, answered, resamples=200, seed=1, confidence=share)
+        .eval("high - low")
+        .to_numpy()
         for share in (0.95, 0.5)
     )
     assert (narrow <= wide).all() and (narrow < wide).any()

@@ -1,4 +1,5 @@
-"""The questions of MVP-Bench: the released files with their quirks, and rotations made by ourselves."""
+"""The questions of MVP-Bench: the released files with their quirks, and rotations made by
+ourselves."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def test_counts_of_the_release(released: Path) -> None:
-    main, rotations = (read_questions(released / name) for name in ("all_questions.json", "mcq_questions.json"))
+    main, rotations = (
+        read_questions(released / name) for name in ("all_questions.json", "mcq_questions.json")
+    )
     report = check_questions(pd.concat([main, rotations]))
     assert report.counts == {
         ("main", "yes_no N", "low"): 270,
@@ -78,7 +81,9 @@ def test_rotations_are_told_apart_by_their_image(tmp_path: Path) -> None:
 
 @given(st.integers(2, 5), st.data())
 def test_n_rotations_are_none_and_the_key_moves_along(n: int, data: st.DataObject) -> None:
-    options = data.draw(st.lists(st.text("abc ?.,", min_size=1), min_size=n, max_size=n, unique=True))
+    options = data.draw(
+        st.lists(st.text("abc ?.,", min_size=1), min_size=n, max_size=n, unique=True)
+    )
     lines = [f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)]
     question = "\n".join(["Which?", *lines, "Answer."])
     key = data.draw(st.sampled_from("ABCDE"[:n]))
@@ -116,13 +121,18 @@ def test_a_row_that_is_there_twice_counts_once(tmp_path: Path) -> None:
         ([{**ROW, "level": "middle"}], "level is 'middle'"),
         ([{**ROW, "answer": "maybe"}], "answer is 'maybe'; give yes or no"),
         ([{**ROW, "id": "three"}], "id is 'three'"),
-        ([{name: value for name, value in ROW.items() if name != "level"}], "line 1: there is no 'level'"),
+        (
+            [{name: value for name, value in ROW.items() if name != "level"}],
+            "line 1: there is no 'level'",
+        ),
         ([ROW, {**ROW, "answer": "no"}], "question 1 is there twice with different contents"),
         ([{**CHOICE, "mcq_id": 0, "index": "first"}], "index is 'first'"),
         ([], "is empty"),
     ],
 )
-def test_bad_rows_are_one_sentence(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
+def test_bad_rows_are_one_sentence(
+    tmp_path: Path, rows: list[dict[str, Any]], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         read_questions(write(tmp_path, *rows))
 

@@ -1,4 +1,5 @@
-"""MVP-Bench asked of observers whose answers are known: a small set of our own, from question file to page."""
+"""MVP-Bench asked of observers whose answers are known: a small set of our own, from question file
+to page."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 
 
 class Sighted:
-    """Sees the mean colour of the first image (or of its two halves) and answers truly; the words are a function's."""
+    """Sees the mean colour of the first image (or of its two halves) and answers truly; the words
+    are a function's."""
 
     bits, images_at_once = 8, 2
 
@@ -66,7 +68,9 @@ class Sighted:
         return Answer(self.say(letter))
 
 
-def asked(bench: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any) -> pd.DataFrame:
+def asked(
+    bench: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any
+) -> pd.DataFrame:
     """Ask by a page beside the questions: the table of questions with what was replied and read."""
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, **options)
     return read_run(run_page(page, observer, store, judge=judge))
@@ -97,16 +101,29 @@ def bench(tmp_path: Path) -> Path:
                         "id": pair,
                     }
                 )
-        options = "\n".join(f"{letter}. {colour}" for letter, colour in zip("ABC", LIGHT, strict=True))
+        options = "\n".join(
+            f"{letter}. {colour}" for letter, colour in zip("ABC", LIGHT, strict=True)
+        )
         key = "ABC"[list(LIGHT).index(colours[1])]
-        for kind, image in (("mcq-e", f"Single_Images/{pair}_e.png"), ("mcq-cross", f"Cross_Images/{pair}_concat.png")):
+        for kind, image in (
+            ("mcq-e", f"Single_Images/{pair}_e.png"),
+            ("mcq-cross", f"Cross_Images/{pair}_concat.png"),
+        ):
             question = f"What is it now?\n{options}\nAnswer with the letter."
             rows.append(
-                {"image": image, "question": question, "answer": key, "type": kind, "level": "high", "id": pair}
+                {
+                    "image": image,
+                    "question": question,
+                    "answer": key,
+                    "type": kind,
+                    "level": "high",
+                    "id": pair,
+                }
             )
     path = tmp_path / "questions.json"
     path.write_text(
-        "".join(json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)), encoding="utf-8"
+        "".join(json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)),
+        encoding="utf-8",
     )
     return tmp_path
 
@@ -117,13 +134,19 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
     assert report.rotations_checked == 6
     assert report.missing_images == ()
     for cross in ("file", "two_images"):
-        metrics = mvp_metrics(asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"), resamples=100)
+        metrics = mvp_metrics(
+            asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"), resamples=100
+        )
         assert (metrics["value"] == 100).all()
         assert {"CircularEval", "VanillaEval", "mAcc", "iAcc_N+M"} <= set(metrics["metric"])
 
 
 def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -> None:
-    questions, store, observer = read_questions(bench / "questions.json"), bench / "runs.sqlite", Sighted()
+    questions, store, observer = (
+        read_questions(bench / "questions.json"),
+        bench / "runs.sqlite",
+        Sighted(),
+    )
     for _ in range(2):
         asked(bench, observer, store)
     assert observer.asked == len(questions) == 18
@@ -133,7 +156,9 @@ def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -
 
 def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
     chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
-    metrics = mvp_metrics(asked(bench, chatty, parser="rule"), resamples=100).set_index(["level", "metric"])
+    metrics = mvp_metrics(asked(bench, chatty, parser="rule"), resamples=100).set_index(
+        ["level", "metric"]
+    )
     assert metrics.loc[("multi", "aAcc"), "numerator"] == 6
 
     class Reader:
@@ -148,7 +173,10 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
             return Answer("Yes" if "it is." in prompt else "Unknown")
 
     judged = asked(bench, chatty, judge=Judge(Reader()))
-    assert (Reader.asked, (judged["judge"] == "unknown").sum()) == (3, 0)  # six replies, of which each two are alike
+    assert (Reader.asked, (judged["judge"] == "unknown").sum()) == (
+        3,
+        0,
+    )  # six replies, of which each two are alike
     assert mvp_metrics(judged, resamples=100)["value"].min() == 100
 
 
@@ -170,15 +198,22 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
 def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chatty = Sighted(lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(word, f"Option {word}"))
+    chatty = Sighted(
+        lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(word, f"Option {word}")
+    )
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, parser="rule")
     result = run_page(page, chatty)
-    nobody = Judge(pp.observer(lambda images, prompt, system: "Unknown" if "?" in prompt else "X", name="nobody"))
+    nobody = Judge(
+        pp.observer(
+            lambda images, prompt, system: "Unknown" if "?" in prompt else "X", name="nobody"
+        )
+    )
     judged = judge_replies(result, nobody, progress=False)
     (found,) = score(judged)
     readings = {each.reader: each for each in found.readings}
     assert list(readings) == ["parser lenient", "judge nobody"]
-    # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person would read these.
+    # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person
+    # would read these.
     lenient, none = readings["parser lenient"], readings["judge nobody"]
     assert (lenient.n, lenient.differ, lenient.opposite, lenient.excluded) == (18, 12 / 18, 0, 0)
     assert lenient.score["aAcc"] == lenient.score["qAcc"] == 100
@@ -187,9 +222,19 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
     assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
     replies = read_run(result).rename(columns={"reply": "output"})[["question_id", "output"]]
     replies.to_json(bench / "chatty.jsonl", orient="records", lines=True)
-    files = [str(bench / "questions.json"), "--model", "chatty", str(bench / "chatty.jsonl"), "--parser", "rule"]
+    files = [
+        str(bench / "questions.json"),
+        "--model",
+        "chatty",
+        str(bench / "chatty.jsonl"),
+        "--parser",
+        "rule",
+    ]
     assert main(["mvp-bench", *files]) == 0
-    assert "parser 'lenient' reads 12 otherwise, 0 of them as another answer" in capsys.readouterr().err
+    assert (
+        "parser 'lenient' reads 12 otherwise, 0 of them as another answer"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
@@ -210,13 +255,29 @@ def test_from_questions_to_tables_through_a_server(
     with serve(Sighted()) as server:
         page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, rotations=True)
         command = ["run", str(page), "--output", str(bench / "out")]
-        command += ["--observer", "openai:sighted", "--observer-option", f"base_url={server.base_url}"]
+        command += [
+            "--observer",
+            "openai:sighted",
+            "--observer-option",
+            f"base_url={server.base_url}",
+        ]
         assert main([*command, "--plan"]) == 0
         assert "36 questions about 9 images" in capsys.readouterr().out
         assert main(command) == 0
         assert "always yes" in capsys.readouterr().out
     command = ["mvp-bench", str(bench / "questions.json"), "--images", str(bench), "--rotations"]
-    assert main([*command, "--results", str(bench / "out" / "runs.sqlite"), "--output", str(bench / "out")]) == 0
+    assert (
+        main(
+            [
+                *command,
+                "--results",
+                str(bench / "out" / "runs.sqlite"),
+                "--output",
+                str(bench / "out"),
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "openai:sighted" in out
     assert "100.00" in out
@@ -233,12 +294,17 @@ def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices
     questions = with_rotations(read_questions(bench / "questions.json"))
     rows = questions.assign(output=questions["answer"])[["question_id", "task", "output"]]
     paths = {"all": bench / "all.jsonl", "choices": bench / "choices.jsonl"}
-    for (name, path), kept in zip(paths.items(), (rows, rows[rows["task"] != "yes_no"]), strict=True):
+    for (name, path), kept in zip(
+        paths.items(), (rows, rows[rows["task"] != "yes_no"]), strict=True
+    ):
         kept.drop(columns="task").to_json(path, orient="records", lines=True)
         assert len(kept) == {"all": 36, "choices": 24}[name]
     models = sorted(set(published()["model"]))
     assert len(models) == 12
-    named = [["--model", model, str(paths["choices" if model == "GPT-4V" else "all"])] for model in models]
+    named = [
+        ["--model", model, str(paths["choices" if model == "GPT-4V" else "all"])]
+        for model in models
+    ]
     command = ["mvp-bench", str(bench / "questions.json"), "--rotations"]
     assert main([*command, *(word for each in named for word in each)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -251,11 +317,24 @@ def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices
 
 def test_a_set_of_choices_alone_is_scored(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (bench / "questions.json").read_text(encoding="utf-8").splitlines()
-    (bench / "choices.json").write_text("\n".join(line for line in lines if '"mcq' in line), encoding="utf-8")
+    (bench / "choices.json").write_text(
+        "\n".join(line for line in lines if '"mcq' in line), encoding="utf-8"
+    )
     questions = read_questions(bench / "choices.json")
     replies = questions.assign(output="A")[["question_id", "output"]]
     replies.to_json(bench / "choices.jsonl", orient="records", lines=True)
-    assert main(["mvp-bench", str(bench / "choices.json"), "--model", "GPT-4V", str(bench / "choices.jsonl")]) == 0
+    assert (
+        main(
+            [
+                "mvp-bench",
+                str(bench / "choices.json"),
+                "--model",
+                "GPT-4V",
+                str(bench / "choices.jsonl"),
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "(always A)" in out and "(always yes)" not in out
 
@@ -264,7 +343,10 @@ def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
     questions = with_rotations(read_questions(bench / "questions.json"))
     (bench / "tsv").mkdir()
     written = write_vlmevalkit(questions, bench, bench / "tsv")
-    tables = {name: pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False) for name, path in written.items()}
+    tables = {
+        name: pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+        for name, path in written.items()
+    }
     assert len(tables["yes_no"]) == 12
     assert len(tables["mcq"]) == 18
     assert tables["mcq"]["index"].is_unique
@@ -281,21 +363,30 @@ def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
     assert {back[value] for value in tables["mcq"]["index"]} <= set(questions["question_id"])
 
 
-def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(
+    bench: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: Any, target: Path, **_: Any) -> None:
         Path(target).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     questions = read_questions(bench / "questions.json")
     (bench / "tsv").mkdir()
-    held = {path: path.read_bytes() for path in write_vlmevalkit(questions, bench, bench / "tsv").values()}
+    held = {
+        path: path.read_bytes()
+        for path in write_vlmevalkit(questions, bench, bench / "tsv").values()
+    }
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
-    with pytest.raises(PsyprobeError, match=r"MVPBench_YN\.tsv cannot be written: No space left on device"):
+    with pytest.raises(
+        PsyprobeError, match=r"MVPBench_YN\.tsv cannot be written: No space left on device"
+    ):
         write_vlmevalkit(questions, bench, bench / "tsv")
     assert {path: path.read_bytes() for path in (bench / "tsv").iterdir()} == held
 
 
-def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_requests_are_one_sentence(
+    bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     questions = read_questions(bench / "questions.json")
     (tmp_path / "elsewhere").mkdir()
     shutil.copy(bench / "questions.json", tmp_path / "elsewhere")
@@ -311,7 +402,10 @@ def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pyte
         with_rotations(with_rotations(questions))
     page = write_page(tmp_path / "page.toml", "mvp_bench", bench)
     page.write_text(page.read_text().replace("items", "# items"))
-    assert main(["run", str(page), "--observer", "simulated:watson-malo", "--output", str(tmp_path)]) == 2
+    assert (
+        main(["run", str(page), "--observer", "simulated:watson-malo", "--output", str(tmp_path)])
+        == 2
+    )
     assert "give the folder that holds them" in capsys.readouterr().err
 
 
@@ -324,15 +418,32 @@ def test_pairs_that_do_not_differ_are_told(bench: Path) -> None:
     assert "1 pairs show the same image twice, pixel for pixel: 2" in str(report)
 
 
-def test_output_holds_what_is_printed(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    replies = [{"question_id": i, "output": "yes"} for i in read_questions(bench / "questions.json")["question_id"]]
+def test_output_holds_what_is_printed(
+    bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = [
+        {"question_id": i, "output": "yes"}
+        for i in read_questions(bench / "questions.json")["question_id"]
+    ]
     (bench / "replies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in replies))
     given = ["mvp-bench", str(bench / "questions.json"), "--output", str(tmp_path / "out")]
     assert main(given) == 0 and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
-    assert main([*given, "--model", "GPT-4-o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    assert (
+        main([*given, "--model", "GPT-4-o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    )
     assert "as printed (GPT-4o)" in capsys.readouterr().out
     written = pd.read_csv(tmp_path / "out" / "mvp_bench.csv")
     assert set(written["model"]) >= {"GPT-4-o"} and (tmp_path / "out" / "mvp_bench.json").is_file()
-    assert main([*given, "--model", "gemini_pro_4o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
-    assert main([*given, "--model", "LLaVA-2.5 (7B)", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
-    assert "no printed values stand under this name; near: LLaVA-1.5 (7B)" in capsys.readouterr().out
+    assert (
+        main([*given, "--model", "gemini_pro_4o", str(bench / "replies.jsonl"), "--parser", "rule"])
+        == 0
+    )
+    assert (
+        main(
+            [*given, "--model", "LLaVA-2.5 (7B)", str(bench / "replies.jsonl"), "--parser", "rule"]
+        )
+        == 0
+    )
+    assert (
+        "no printed values stand under this name; near: LLaVA-1.5 (7B)" in capsys.readouterr().out
+    )

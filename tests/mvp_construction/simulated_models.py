@@ -1,4 +1,5 @@
-"""Photographs that come with scikit-image, and chat models that know them: every reply depends on what is asked."""
+"""Photographs that come with scikit-image, and chat models that know them: every reply depends on
+what is asked."""
 
 from __future__ import annotations
 
@@ -12,10 +13,12 @@ from PIL import Image
 
 import psyprobe as pp
 
-#: By photograph: how its mean colour is told from the others' is the captioner's business; the rest is what it says.
+#: By photograph: how its mean colour is told from the others' is the captioner's business; the rest
+#: is what it says.
 SCENES: dict[str, dict[str, Any]] = {
     "astronaut": {
-        "caption": "A smiling woman in an orange space suit in front of a flag and a model of a shuttle.",
+        "caption": "A smiling woman in an orange space suit in front of a flag and a model of a "
+        "shuttle.",
         "objects": [("flag", [0.0, 0.0, 0.3, 0.75]), ("woman", [0.1, 0.02, 0.78, 1.0])],
         "subject": 2,
         "behaviour": "posing for a portrait",
@@ -97,7 +100,8 @@ def _boxed(found: tuple[str, list[float]] | None) -> dict[str, Any]:
 
 
 class Asked:
-    """Counts what is asked, and can spoil replies: `spoil(step, prompt, reply)` returns what is said instead."""
+    """Counts what is asked, and can spoil replies: `spoil(step, prompt, reply)` returns what is
+    said instead."""
 
     def __init__(self, spoil: Any = None) -> None:
         self.steps: list[str] = []
@@ -147,13 +151,20 @@ class Asked:
             "low_manipulated": low,
             "caption": f"{high} One sees {low}.",
             "part": scene["part"],
-            "instruction": f"change {low_natural} into {low}" if scene["category"] == "S2" else None,
+            "instruction": f"change {low_natural} into {low}"
+            if scene["category"] == "S2"
+            else None,
         }
 
     @staticmethod
     def _questions(scene: dict[str, Any]) -> dict[str, Any]:
         (high_natural, high), (low_natural, low) = scene["high"], scene["low"]
-        wrong = ["Nothing happens.", "It is a sports event.", "It is a painting lesson.", "A shop opens."]
+        wrong = [
+            "Nothing happens.",
+            "It is a sports event.",
+            "It is a painting lesson.",
+            "A shop opens.",
+        ]
         return {
             "low": f"Does one see {low}?",
             "high": f"Is this so: {high}?",
@@ -168,5 +179,9 @@ class Asked:
                 "right": low,
                 "wrong": [low_natural, "a horse", "a lamp", "a book"],
             },
-            "cross_high": {"question": "How does the meaning change?", "right": high, "wrong": wrong},
+            "cross_high": {
+                "question": "How does the meaning change?",
+                "right": high,
+                "wrong": wrong,
+            },
         }

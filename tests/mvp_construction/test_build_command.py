@@ -1,4 +1,5 @@
-"""The whole way on the command line: photographs, a server, a review by two, and the questions that are left asked."""
+"""The whole way on the command line: photographs, a server, a review by two, and the questions that
+are left asked."""
 
 from __future__ import annotations
 
@@ -39,11 +40,18 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     folder, asked = tmp_path / "set", Asked()
     with serve(both(asked)) as server:
-        command = ["mvp-build", str(photographs(tmp_path / "photographs")), "--chat", "openai:simulated"]
+        command = [
+            "mvp-build",
+            str(photographs(tmp_path / "photographs")),
+            "--chat",
+            "openai:simulated",
+        ]
         command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
         command += ["--segmenter-option", "scale=200", "min_size=100"]
         assert main([*command, "--plan"]) == 0
-        assert "4 photographs: up to 20 questions about images, 12 in words" in capsys.readouterr().out
+        assert (
+            "4 photographs: up to 20 questions about images, 12 in words" in capsys.readouterr().out
+        )
         assert not folder.exists()
         assert main(command) == 0
         assert "4 of 4 photographs are image pairs with 28 questions" in capsys.readouterr().out
@@ -53,7 +61,9 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     for person in ("ann", "bob"):
         reviewing = worklist(folder, "review", person)
         for task in reviewing.tasks:
-            reviewing.journal.decide(task, "reject" if task.heading.startswith("Pair 1003") else "accept")
+            reviewing.journal.decide(
+                task, "reject" if task.heading.startswith("Pair 1003") else "accept"
+            )
     assert main(["review", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "ann and bob: 20 of 20 alike (100.0 %), Cohen's kappa 1.00" in out
@@ -64,13 +74,30 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert main(kept) == 0
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
     with serve(pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)) as server:
-        page = write_page(tmp_path / "kept.toml", "mvp_bench", folder, questions=["kept.json"], rotations=True)
-        command = ["run", str(page), "--observer", "openai:yes", "--observer-option", f"base_url={server.base_url}"]
+        page = write_page(
+            tmp_path / "kept.toml", "mvp_bench", folder, questions=["kept.json"], rotations=True
+        )
+        command = [
+            "run",
+            str(page),
+            "--observer",
+            "openai:yes",
+            "--observer-option",
+            f"base_url={server.base_url}",
+        ]
         assert main([*command, "--output", str(tmp_path / "out")]) == 0
-    kept += ["--rotations", "--results", str(tmp_path / "out" / "runs.sqlite"), "--output", str(tmp_path / "out")]
+    kept += [
+        "--rotations",
+        "--results",
+        str(tmp_path / "out" / "runs.sqlite"),
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert main(kept) == 0
     assert "openai:yes" in capsys.readouterr().out
-    for path in (path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()):
+    for path in (
+        path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()
+    ):
         assert b"sk-of-nobody" not in path.read_bytes()
 
 
@@ -80,7 +107,14 @@ def test_other_software_is_said_as_a_line(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     *_, second, first = sorted(photographs(tmp_path / "all", longest=64).iterdir())
     (tmp_path / "some").mkdir()
-    command = ["mvp-build", str(tmp_path / "some"), "--chat", "openai:simulated", "--output", str(tmp_path / "set")]
+    command = [
+        "mvp-build",
+        str(tmp_path / "some"),
+        "--chat",
+        "openai:simulated",
+        "--output",
+        str(tmp_path / "set"),
+    ]
     with serve(both(Asked())) as server:
         for path, version in ((first, "2.0"), (second, "2.1")):
             shutil.copy(path, tmp_path / "some")
@@ -88,7 +122,10 @@ def test_other_software_is_said_as_a_line(
             monkeypatch.setattr(origin, "software_versions", lambda told=versions: told)
             assert main([*command, "--chat-option", f"base_url={server.base_url}"]) == 0
     err = capsys.readouterr().err
-    assert "Note: openai:simulated: stored answers were computed with numpy 2.0, and new ones with 2.1" in err
+    assert (
+        "Note: openai:simulated: stored answers were computed with numpy 2.0, and new ones with 2.1"
+        in err
+    )
     assert "ConditionWarning" not in err
 
 
@@ -96,15 +133,23 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     folder, asked = tmp_path / "set", Asked()
     with serve(both(asked), latency=0.05) as server:
-        command = ["mvp-build", str(photographs(tmp_path / "photographs", longest=64)), "--chat", "openai:simulated"]
+        command = [
+            "mvp-build",
+            str(photographs(tmp_path / "photographs", longest=64)),
+            "--chat",
+            "openai:simulated",
+        ]
         command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
         command += ["--segmenter-option", "scale=100", "min_size=50"]
-        with child([sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL) as process:
+        with child(
+            [sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL
+        ) as process:
             while len(asked.steps) < 14 and process.poll() is None:
                 time.sleep(0.01)
         assert not (folder / "questions.json").exists()
         assert main(command) == 0
-    # Replies are written as they come, at the latest with the step: at most those of one step were on their way.
+    # Replies are written as they come, at the latest with the step: at most those of one step were
+    # on their way.
     assert 32 <= len(asked.steps) <= 36
     assert len((folder / "questions.json").read_text().splitlines()) == 28
 

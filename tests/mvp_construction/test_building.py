@@ -1,4 +1,5 @@
-"""A set from photographs to question file: simulated chat models, real masks, and no step done twice."""
+"""A set from photographs to question file: simulated chat models, real masks, and no step done
+twice."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from simulated_models import SCENES, Asked, photographs
 from psyprobe.errors import InputError, StoreError, UnknownNameError
 from psyprobe.files.images import read_image
 from psyprobe.tasks.mvp_bench import check_questions, read_questions, with_rotations
-from psyprobe.tasks.mvp_construction import Tools, build_set, load_editor, load_inpainter, load_segmenter
+from psyprobe.tasks.mvp_construction import (
+    Tools,
+    build_set,
+    load_editor,
+    load_inpainter,
+    load_segmenter,
+)
 from psyprobe.tasks.mvp_construction.steps import read_set_items
 
 
@@ -66,22 +73,35 @@ def test_four_photographs_become_pairs_with_questions(built: tuple[Path, Asked, 
     questions = read_questions(folder / "questions.json")
     found = check_questions(with_rotations(questions), folder)
     assert (found.pairs, found.images) == (4, 12)
-    assert (found.same_answer, found.malformed, found.missing_images, found.rotations_wrong) == ((), (), (), ())
+    assert (found.same_answer, found.malformed, found.missing_images, found.rotations_wrong) == (
+        (),
+        (),
+        (),
+        (),
+    )
     yes_no = questions[questions["task"] == "yes_no"]
     assert set(zip(yes_no["kind"], yes_no["answer"], strict=True)) == {("N", "no"), ("M", "yes")}
     keys = questions[questions["task"] != "yes_no"]
     for scene, (_, group) in zip(SCENES.values(), keys.groupby("pair"), strict=True):
         for row in group.to_dict("records"):
-            right = next(line for line in row["question"].split("\n") if line.startswith(f"{row['answer']}. "))
+            right = next(
+                line
+                for line in row["question"].split("\n")
+                if line.startswith(f"{row['answer']}. ")
+            )
             assert right[3:] == scene[row["level"]][1]
             if row["task"] == "single_mcq":
                 assert scene["high"][0] in row["question"]
 
 
-def test_images_are_changed_where_they_should_be_and_nowhere_else(built: tuple[Path, Asked, Any]) -> None:
+def test_images_are_changed_where_they_should_be_and_nowhere_else(
+    built: tuple[Path, Asked, Any],
+) -> None:
     folder, _, _ = built
     for item in read_set_items(folder):
-        natural, manipulated = (read_image(folder / f"Single_Images/{item.number}_{kind}.png") for kind in "se")
+        natural, manipulated = (
+            read_image(folder / f"Single_Images/{item.number}_{kind}.png") for kind in "se"
+        )
         np.testing.assert_array_equal(natural, read_image(item.photograph))
         assert (natural != manipulated).any()
         pair = read_image(folder / f"Cross_Images/{item.number}_concat.png")
@@ -107,11 +127,15 @@ def test_a_second_run_asks_and_draws_nothing(built: tuple[Path, Asked, Any]) -> 
     assert build(folder.parent, asked, tools) == report
     assert asked.steps == []
     assert [tools.segmenter.count, tools.inpainter.count, tools.editor.count] == [0, 0, 0]
-    assert {path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in (folder / "Single_Images").iterdir()
+    } == before
 
 
 @pytest.mark.parametrize("stop_at", [3, 13, 29])
-def test_stopped_anywhere_it_goes_on_from_there(tmp_path: Path, built: tuple[Path, Asked, Any], stop_at: int) -> None:
+def test_stopped_anywhere_it_goes_on_from_there(
+    tmp_path: Path, built: tuple[Path, Asked, Any], stop_at: int
+) -> None:
     def stop(step: str, prompt: str, reply: str) -> str:
         if len(asked.steps) == stop_at:
             raise KeyboardInterrupt
@@ -123,7 +147,9 @@ def test_stopped_anywhere_it_goes_on_from_there(tmp_path: Path, built: tuple[Pat
     again = Asked()
     build(tmp_path, again)
     assert len(asked.steps) - 1 + len(again.steps) == 4 * 8
-    assert not set(asked.prompts[:-1]) & set(again.prompts) - {p for p in again.prompts if p.startswith("Describe")}
+    assert not set(asked.prompts[:-1]) & set(again.prompts) - {
+        p for p in again.prompts if p.startswith("Describe")
+    }
     for name in ("questions.json", "Single_Images/1002_e.png"):
         assert (tmp_path / "set" / name).read_bytes() == (built[0] / name).read_bytes()
 
@@ -142,10 +168,14 @@ def test_an_image_whose_note_was_lost_is_not_drawn_again(tmp_path: Path) -> None
     assert tools.inpainter.count == 1
 
 
-def test_what_cannot_be_read_fails_at_its_step_and_is_asked_again_on_request(tmp_path: Path) -> None:
+def test_what_cannot_be_read_fails_at_its_step_and_is_asked_again_on_request(
+    tmp_path: Path,
+) -> None:
     def spoil(step: str, prompt: str, reply: str) -> str:
         earlier = "could not be used: part is 9 and no number from 1 to 4" in prompt
-        return reply.replace('"part": 3', '"part": 9') if step == "proposal" and not earlier else reply
+        return (
+            reply.replace('"part": 3', '"part": 9') if step == "proposal" and not earlier else reply
+        )
 
     asked = Asked(spoil)
     report = build(tmp_path, asked)
@@ -175,7 +205,9 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
         def masks(self, image: Any) -> Any:
             return np.zeros((0, *image.shape[:2]), dtype=bool)
 
-    report = build(tmp_path, Asked(), Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour")))
+    report = build(
+        tmp_path, Asked(), Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour"))
+    )
     assert report.states[1002].startswith("failed at image: there is no mask to choose from")
     assert report.failed == {"image": 2}
 
@@ -183,7 +215,9 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
 def test_bad_requests_are_one_sentence(tmp_path: Path, built: tuple[Path, Asked, Any]) -> None:
     with pytest.raises(UnknownNameError, match="unknown category 'B9'"):
         build(tmp_path, Asked(), offered=["B9"])
-    with pytest.raises(UnknownNameError, match="unknown region of a part 'bix'; did you mean 'box'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown region of a part 'bix'; did you mean 'box'"
+    ):
         build(tmp_path, Asked(), region="bix")
     photograph = tmp_path / "photographs" / "astronaut.png"
     (tmp_path / "photographs" / "again.png").write_bytes(photograph.read_bytes())
@@ -193,6 +227,10 @@ def test_bad_requests_are_one_sentence(tmp_path: Path, built: tuple[Path, Asked,
     (tmp_path / "set/items/1001.json").write_text("{}")
     with pytest.raises(StoreError, match="is no item of a set"):
         build(tmp_path, Asked())
-    for load, name in ((load_segmenter, "slick"), (load_inpainter, "paint"), (load_editor, "recolor")):
+    for load, name in (
+        (load_segmenter, "slick"),
+        (load_inpainter, "paint"),
+        (load_editor, "recolor"),
+    ):
         with pytest.raises(UnknownNameError):
             load(name)

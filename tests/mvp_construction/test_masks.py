@@ -9,10 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import InputError
-from psyprobe.tasks.mvp_construction.manipulation import SCALES, Box, choose_mask, draw_placement, overlap, place
+from psyprobe.tasks.mvp_construction.manipulation import (
+    SCALES,
+    Box,
+    choose_mask,
+    draw_placement,
+    overlap,
+    place,
+)
 from psyprobe.tasks.mvp_construction.tools import RecolourEditor, RegionSegmenter, SmoothInpainter
 
-fractions = st.lists(st.integers(0, 16), min_size=2, max_size=2, unique=True).map(lambda pair: sorted(pair))
+fractions = st.lists(st.integers(0, 16), min_size=2, max_size=2, unique=True).map(
+    lambda pair: sorted(pair)
+)
 boxes = st.tuples(fractions, fractions).map(
     lambda sides: Box(sides[0][0] / 16, sides[1][0] / 16, sides[0][1] / 16, sides[1][1] / 16)
 )
@@ -26,12 +35,15 @@ def counted(mask: np.ndarray, box: Box) -> int:
         bool(mask[row, column])
         for row in range(height)
         for column in range(width)
-        if box.left <= (column + 0.5) / width < box.right and box.top <= (row + 0.5) / height < box.bottom
+        if box.left <= (column + 0.5) / width < box.right
+        and box.top <= (row + 0.5) / height < box.bottom
     )
 
 
 @given(masks, boxes)
-def test_the_mask_of_greatest_overlap_is_taken_then_the_smaller_then_the_first(found: np.ndarray, box: Box) -> None:
+def test_the_mask_of_greatest_overlap_is_taken_then_the_smaller_then_the_first(
+    found: np.ndarray, box: Box
+) -> None:
     shared = [counted(mask, box) for mask in found]
     assert overlap(found, box).tolist() == shared
     if not max(shared):
@@ -48,7 +60,8 @@ def test_a_tie_goes_to_the_smaller_mask_and_overlap_goes_before_size() -> None:
     nearly, whole, elsewhere = inside.copy(), np.ones((8, 8), dtype=bool), ~inside
     nearly[0, 0] = False
     assert choose_mask(np.stack([whole, inside, nearly, elsewhere]), box) == 1
-    # Plain intersection and not over union: a sloppy mask that covers one pixel more of the box wins.
+    # Plain intersection and not over union: a sloppy mask that covers one pixel more of the box
+    # wins.
     assert choose_mask(np.stack([nearly, whole]), box) == 1
 
 
@@ -98,13 +111,19 @@ def test_classical_tools_do_what_their_cards_say() -> None:
     np.testing.assert_array_equal(masks[choose_mask(masks, Box(0.5, 0, 1, 1))], image[..., 0] > 0)
     hole = Box(0.7, 0.2, 0.9, 0.8).mask(40, 60)
     even = np.full_like(image, 220)
-    filled = SmoothInpainter().inpaint(np.where(hole[..., None], 0, even).astype(np.uint8), hole, "anything", 0)
+    filled = SmoothInpainter().inpaint(
+        np.where(hole[..., None], 0, even).astype(np.uint8), hole, "anything", 0
+    )
     np.testing.assert_array_equal(filled, even)
     ramp = np.broadcast_to(np.arange(60, dtype=np.uint8)[:, None] * np.uint8(4), (40, 60, 3))
-    filled = SmoothInpainter().inpaint(np.where(hole[..., None], 0, ramp).astype(np.uint8), hole, "anything", 0)
+    filled = SmoothInpainter().inpaint(
+        np.where(hole[..., None], 0, ramp).astype(np.uint8), hole, "anything", 0
+    )
     np.testing.assert_array_equal(filled[~hole], ramp[~hole])
     assert np.abs(filled.astype(int) - ramp).max() < 30
-    np.testing.assert_array_equal(SmoothInpainter().inpaint(image, np.ones((40, 60), dtype=bool), "", 0), 128)
+    np.testing.assert_array_equal(
+        SmoothInpainter().inpaint(image, np.ones((40, 60), dtype=bool), "", 0), 128
+    )
     grey = np.full((4, 4, 3), 90, dtype=np.uint8)
     np.testing.assert_array_equal(RecolourEditor().edit(grey, "anything", 3), grey)
     with pytest.raises(InputError, match="felzenszwalb has no setting 'scales'; it has scale"):

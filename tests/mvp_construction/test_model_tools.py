@@ -1,4 +1,5 @@
-"""The code of SAM and of diffusers, on tiny models with random weights, which are told wherever they were used."""
+"""The code of SAM and of diffusers, on tiny models with random weights, which are told wherever
+they were used."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from simulated_models import Asked, photographs
 
 from psyprobe.errors import WeightsError
 from psyprobe.files.images import read_image
-from psyprobe.tasks.mvp_construction import Tools, build_set, load_editor, load_inpainter, load_segmenter
+from psyprobe.tasks.mvp_construction import (
+    Tools,
+    build_set,
+    load_editor,
+    load_inpainter,
+    load_segmenter,
+)
 from psyprobe.tasks.mvp_construction.manipulation import Box
 
 pytestmark = [
@@ -29,9 +36,15 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     folder = tmp_path_factory.mktemp("models")
     steps = {"steps": 2, "longest": 64}
     return Tools(
-        load_segmenter(f"sam:{tiny_image_models.sam(folder / 'sam')}", **tiny_image_models.SAM_SETTINGS),
-        load_inpainter(f"inpaint:{tiny_image_models.diffusion(folder / 'inpaint', 'inpaint')}", **steps),
-        load_editor(f"instruct:{tiny_image_models.diffusion(folder / 'instruct', 'instruct')}", **steps),
+        load_segmenter(
+            f"sam:{tiny_image_models.sam(folder / 'sam')}", **tiny_image_models.SAM_SETTINGS
+        ),
+        load_inpainter(
+            f"inpaint:{tiny_image_models.diffusion(folder / 'inpaint', 'inpaint')}", **steps
+        ),
+        load_editor(
+            f"instruct:{tiny_image_models.diffusion(folder / 'instruct', 'instruct')}", **steps
+        ),
     )
 
 
@@ -54,7 +67,9 @@ def test_a_set_is_built_and_says_that_weights_were_random(tmp_path: Path, tools:
         told = json.loads((tmp_path / f"set/Single_Images/{number}_e.json").read_text())
         assert told["random_weights"] is True
         used |= {card["name"].partition(":")[0] for card in told["tools"].values()}
-        natural, made = (read_image(tmp_path / f"set/Single_Images/{number}_{kind}.png") for kind in "se")
+        natural, made = (
+            read_image(tmp_path / f"set/Single_Images/{number}_{kind}.png") for kind in "se"
+        )
         assert natural.shape == made.shape
         assert (natural != made).mean() > 0.01
     assert used == {"sam", "inpaint", "instruct"}
@@ -83,7 +98,8 @@ def test_sam_gives_masks_of_the_image_size(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "name"), [(load_segmenter, "sam"), (load_inpainter, "inpaint"), (load_editor, "instruct")]
+    ("load", "name"),
+    [(load_segmenter, "sam"), (load_inpainter, "inpaint"), (load_editor, "instruct")],
 )
 def test_a_model_that_is_not_there_is_one_sentence(tmp_path: Path, load: Any, name: str) -> None:
     with pytest.raises(WeightsError, match="give a folder that holds it") as caught:

@@ -46,7 +46,10 @@ READERS = {
 @pytest.mark.parametrize(
     ("reader", "values"),
     [
-        ("caption", {"caption": "a cat", "objects": [{"name": "cat", "box": [0.0, 0.0, 0.5, 1.0]}]}),
+        (
+            "caption",
+            {"caption": "a cat", "objects": [{"name": "cat", "box": [0.0, 0.0, 0.5, 1.0]}]},
+        ),
         ("subject", {"subject": 3}),
         ("value", {"value": "it sleeps"}),
         ("boxed", {"value": None, "box": None}),
@@ -57,7 +60,11 @@ READERS = {
     ],
 )
 def test_what_was_asked_for_is_read_also_in_a_fence(reader: str, values: Any) -> None:
-    for text in (json.dumps(values), f"```json\n{json.dumps(values, indent=1)}\n```\n", f" {json.dumps(values)}\n"):
+    for text in (
+        json.dumps(values),
+        f"```json\n{json.dumps(values, indent=1)}\n```\n",
+        f" {json.dumps(values)}\n",
+    ):
         assert READERS[reader](text) == values
 
 
@@ -88,8 +95,16 @@ def test_what_was_asked_for_is_read_also_in_a_fence(reader: str, values: Any) ->
         ("proposal", json.dumps(PROPOSAL | {"instruction": "x"}), "instruction must be null"),
         ("proposal", json.dumps(PROPOSAL | {"low_manipulated": "C"}), "are the same"),
         ("questions", json.dumps(QUESTIONS | {"high": "is it low?"}), "are the same"),
-        ("questions", json.dumps(QUESTIONS | {"cross_low": CHOICE | {"wrong": ["1", "2", "3"]}}), "list of 4 wrong"),
-        ("questions", json.dumps(QUESTIONS | {"cross_low": CHOICE | {"right": "1"}}), "two options"),
+        (
+            "questions",
+            json.dumps(QUESTIONS | {"cross_low": CHOICE | {"wrong": ["1", "2", "3"]}}),
+            "list of 4 wrong",
+        ),
+        (
+            "questions",
+            json.dumps(QUESTIONS | {"cross_low": CHOICE | {"right": "1"}}),
+            "two options",
+        ),
     ],
 )
 def test_anything_else_has_a_reason(reader: str, reply: str, reason: str) -> None:
@@ -97,7 +112,10 @@ def test_anything_else_has_a_reason(reader: str, reply: str, reason: str) -> Non
         READERS[reader](reply)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), st.lists), st.text(max_size=30))
+@given(
+    st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), st.lists),
+    st.text(max_size=30),
+)
 def test_no_reply_breaks_a_reader(value: Any, text: str) -> None:
     for reader in READERS.values():
         for reply in (

@@ -1,4 +1,5 @@
-"""SAM and two Stable Diffusion pipelines of the real architectures, tiny and of random weights, saved to folders."""
+"""SAM and two Stable Diffusion pipelines of the real architectures, tiny and of random weights,
+saved to folders."""
 
 from __future__ import annotations
 
@@ -51,7 +52,10 @@ def sam(folder: Path) -> Path:
     config.random_weights = True
     square = {"height": 64, "width": 64}
     processor = SamImageProcessor(
-        size={"longest_edge": 64}, pad_size=square, mask_size={"longest_edge": 64}, mask_pad_size=square
+        size={"longest_edge": 64},
+        pad_size=square,
+        mask_size={"longest_edge": 64},
+        mask_pad_size=square,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
@@ -61,7 +65,8 @@ def sam(folder: Path) -> Path:
 
 
 def diffusion(folder: Path, kind: str) -> Path:
-    """Stable Diffusion for inpainting ("inpaint", 9 input channels) or InstructPix2Pix ("instruct", 8)."""
+    """Stable Diffusion for inpainting ("inpaint", 9 input channels) or InstructPix2Pix ("instruct",
+    8)."""
     import diffusers
     import torch
     from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
@@ -101,7 +106,9 @@ def diffusion(folder: Path, kind: str) -> Path:
         ).eval()
     letters = [chr(code) for code in range(33, 127)]
     words = ["<|startoftext|>", "<|endoftext|>", *letters, *(f"{letter}</w>" for letter in letters)]
-    tokenizer = CLIPTokenizer(vocab={word: number for number, word in enumerate(words)}, merges=[], model_max_length=77)
+    tokenizer = CLIPTokenizer(
+        vocab={word: number for number, word in enumerate(words)}, merges=[], model_max_length=77
+    )
     parts: dict[str, Any] = {
         "vae": vae,
         "text_encoder": text,
@@ -113,10 +120,14 @@ def diffusion(folder: Path, kind: str) -> Path:
     }
     if kind == "inpaint":
         scheduler = diffusers.DDIMScheduler(steps_offset=1, clip_sample=False)
-        diffusers.StableDiffusionInpaintPipeline(**parts, scheduler=scheduler).save_pretrained(folder)
+        diffusers.StableDiffusionInpaintPipeline(**parts, scheduler=scheduler).save_pretrained(
+            folder
+        )
     else:
         scheduler = diffusers.EulerAncestralDiscreteScheduler(steps_offset=1)
-        diffusers.StableDiffusionInstructPix2PixPipeline(**parts, scheduler=scheduler).save_pretrained(folder)
+        diffusers.StableDiffusionInstructPix2PixPipeline(
+            **parts, scheduler=scheduler
+        ).save_pretrained(folder)
     path = folder / "unet" / "config.json"
     marked = json.loads(path.read_text(encoding="utf-8")) | {"random_weights": True}
     path.write_text(json.dumps(marked), encoding="utf-8")

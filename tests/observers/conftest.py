@@ -1,4 +1,5 @@
-"""Small networks of every kind, written to disk or built from real architectures with random weights."""
+"""Small networks of every kind, written to disk or built from real architectures with random
+weights."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ def wrong():
 """
 TINY_CLIP = {
     "embed_dim": 16,
-    "vision_cfg": {"image_size": SIZE, "layers": 2, "width": 64, "head_width": 32, "patch_size": 32},
+    "vision_cfg": {
+        "image_size": SIZE,
+        "layers": 2,
+        "width": 64,
+        "head_width": 32,
+        "patch_size": 32,
+    },
     "text_cfg": {"context_length": 8, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
 }
 
@@ -42,7 +49,8 @@ def drive() -> FloatArray:
 
 @pytest.fixture(scope="session")
 def grey_drive() -> FloatArray:
-    """Three grey images as a display hands them over: a read-only view whose channels are one plane."""
+    """Three grey images as a display hands them over: a read-only view whose channels are one
+    plane."""
     planes = np.random.default_rng(2).random((3, SIZE, SIZE, 1), dtype=np.float32)
     return np.broadcast_to(planes, (3, SIZE, SIZE, 3))
 
@@ -86,13 +94,16 @@ def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [numpy_helper.from_array(weight, "weight")],
     )
     path = tmp_path_factory.mktemp("onnx") / "small.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
     return path
 
 
 @pytest.fixture(scope="session")
 def tiny_clips(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Make open_clip know two small architectures: a vision transformer and a ResNet, of its own classes."""
+    """Make open_clip know two small architectures: a vision transformer and a ResNet, of its own
+    classes."""
     open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
     folder = tmp_path_factory.mktemp("open_clip")
     (folder / "tiny-ViT.json").write_text(json.dumps(TINY_CLIP))
@@ -117,7 +128,8 @@ def tiny_clips(tmp_path_factory: pytest.TempPathFactory) -> None:
     ]
 )
 def encoder_name(request: pytest.FixtureRequest) -> str:
-    """The name of an encoder of each kind; `encoder_options` says how to load it without trained weights."""
+    """The name of an encoder of each kind; `encoder_options` says how to load it without trained
+    weights."""
     names = {
         "vit": "timm:vit_tiny_patch16_224",
         "resnet": "timm:resnet18",
@@ -146,7 +158,8 @@ def encoder_options(encoder_name: str) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def chat_folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folders of tiny chat models by the names of their builders; each is built when it is first asked for."""
+    """Folders of tiny chat models by the names of their builders; each is built when it is first
+    asked for."""
     pytest.importorskip("transformers", reason="the chat extra is not installed")
     from tiny_chat_models import BUILDERS
 

@@ -27,7 +27,9 @@ def test_a_string_is_the_reply() -> None:
 
 
 def test_log_probabilities_come_likeliest_first() -> None:
-    observer = pp.observer(lambda images, prompt: ("No", {"Yes": -2.0, "No": -0.2}), name="logs", complete=True)
+    observer = pp.observer(
+        lambda images, prompt: ("No", {"Yes": -2.0, "No": -0.2}), name="logs", complete=True
+    )
     answer = observer.answer([FLAT], "?")
     assert answer.first_tokens == (("No", -0.2), ("Yes", -2.0)) and answer.complete
 
@@ -38,7 +40,9 @@ def test_an_answer_is_passed_on() -> None:
 
 
 def test_what_the_function_has_parameters_for_it_gets() -> None:
-    def function(images: Sequence[FloatArray], prompt: str, decoding: Decoding, words: tuple[str, ...]) -> str:
+    def function(
+        images: Sequence[FloatArray], prompt: str, decoding: Decoding, words: tuple[str, ...]
+    ) -> str:
         return f"{decoding.seed} {words}"
 
     observer = pp.observer(function, name="asks")
@@ -53,22 +57,32 @@ def test_what_the_function_has_parameters_for_it_gets() -> None:
 def test_many_questions() -> None:
     observer = pp.observer(lambda images, prompt: prompt.upper(), name="loud")
     found = ask_all(observer, (Inquiry(prompt, (FLAT,)) for prompt in "abc"))
-    assert [(inquiry.prompt, answer.text) for inquiry, answer in found] == [("a", "A"), ("b", "B"), ("c", "C")]
+    assert [(inquiry.prompt, answer.text) for inquiry, answer in found] == [
+        ("a", "A"),
+        ("b", "B"),
+        ("c", "C"),
+    ]
 
 
 def test_versions_are_told_apart() -> None:
-    one, two = (pp.observer(lambda images, prompt: "", name="same", version=version) for version in "12")
+    one, two = (
+        pp.observer(lambda images, prompt: "", name="same", version=version) for version in "12"
+    )
     assert one.card.digest != two.card.digest
 
 
-@pytest.mark.parametrize("returned", [3, None, ("Yes", 0.5), ("Yes", {"Yes": 0.5}), ("Yes", {"Yes": float("nan")})])
+@pytest.mark.parametrize(
+    "returned", [3, None, ("Yes", 0.5), ("Yes", {"Yes": 0.5}), ("Yes", {"Yes": float("nan")})]
+)
 def test_refuses_other_replies(returned: Any) -> None:
     with pytest.raises(InputError, match=r"wanted is the reply as a string|at or below 0"):
         pp.observer(lambda images, prompt: returned, name="odd").answer([FLAT], "?")
 
 
 def test_refuses_images_that_it_cannot_take() -> None:
-    observer = pp.observer(lambda images, prompt: "", name="narrow", bits=8, images_at_once=1, input_size=4)
+    observer = pp.observer(
+        lambda images, prompt: "", name="narrow", bits=8, images_at_once=1, input_size=4
+    )
     assert observer.card.input_size == (4, 4)
     with pytest.raises(InputError, match="off the 8-bit codes"):
         observer.answer([FLAT * 0.999], "?")

@@ -1,4 +1,5 @@
-"""The card: a value that survives JSON, and a digest that says whether two observers compute the same."""
+"""The card: a value that survives JSON, and a digest that says whether two observers compute the
+same."""
 
 from __future__ import annotations
 
@@ -54,14 +55,22 @@ def test_digest_changes_with_what_is_computed(change: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize(
-    "change", [{"device": "cuda"}, {"weights": "file elsewhere.pth"}, {"software": {"torch": "9"}}, {"licence": "MIT"}]
+    "change",
+    [
+        {"device": "cuda"},
+        {"weights": "file elsewhere.pth"},
+        {"software": {"torch": "9"}},
+        {"licence": "MIT"},
+    ],
 )
 def test_digest_is_the_same_elsewhere(change: dict[str, object]) -> None:
     assert dataclasses.replace(CARD, **change).digest == CARD.digest
 
 
 def test_digest_is_the_same_in_another_process() -> None:
-    program = f"from psyprobe.observers import Card; print(Card.from_dict({CARD.to_dict()!r}).digest)"
+    program = (
+        f"from psyprobe.observers import Card; print(Card.from_dict({CARD.to_dict()!r}).digest)"
+    )
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
     ).stdout

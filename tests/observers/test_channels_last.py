@@ -1,4 +1,5 @@
-"""Convolutions of libraries' networks work with channels last on a CPU, which is faster; one's own stay as they are."""
+"""Convolutions of libraries' networks work with channels last on a CPU, which is faster; one's own
+stay as they are."""
 
 from __future__ import annotations
 
@@ -18,15 +19,21 @@ timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
 def _told_as_by_the_library(observer: Any, module: Any, images: FloatArray) -> FloatArray:
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     with torch.inference_mode():
-        maps = module.forward_features(torch.tensor(((images - mean) / std).transpose(0, 3, 1, 2).copy()))
+        maps = module.forward_features(
+            torch.tensor(((images - mean) / std).transpose(0, 3, 1, 2).copy())
+        )
         return np.asarray(module.forward_head(maps, pre_logits=True))
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenetv3_small_050", "test_vit"])
 def test_features_are_those_of_the_usual_order(name: str, drive: FloatArray) -> None:
-    observer = pp.load_observer(f"timm:{name}", random_weights=True, device="cpu", input_size=drive.shape[1:3])
+    observer = pp.load_observer(
+        f"timm:{name}", random_weights=True, device="cpu", input_size=drive.shape[1:3]
+    )
     assert isinstance(observer, NetworkObserver)
-    kernels = [each.weight for each in observer._module.modules() if isinstance(each, torch.nn.Conv2d)]
+    kernels = [
+        each.weight for each in observer._module.modules() if isinstance(each, torch.nn.Conv2d)
+    ]
     assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
     with seeded():
         size = {"img_size": drive.shape[1:3]} if "vit" in name else {}

@@ -16,11 +16,15 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 
 @pytest.fixture()
 def encoder(encoder_name: str, encoder_options: dict[str, Any]) -> observers.NetworkObserver:
-    loaded: observers.NetworkObserver = observers.load_observer(encoder_name, device="cpu", **encoder_options)
+    loaded: observers.NetworkObserver = observers.load_observer(
+        encoder_name, device="cpu", **encoder_options
+    )
     return loaded
 
 
-def test_declares_and_keeps_the_protocol(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
+def test_declares_and_keeps_the_protocol(
+    encoder: observers.NetworkObserver, drive: FloatArray
+) -> None:
     assert isinstance(encoder, observers.FeatureObserver)
     assert encoder.card.ability == "features"
     found = encoder.features(drive)
@@ -42,33 +46,48 @@ def test_a_batch_is_a_loop(encoder: observers.NetworkObserver, drive: FloatArray
     np.testing.assert_allclose(batch, loop, rtol=0, atol=2e-6 * np.abs(loop).max())
 
 
-def test_the_same_images_give_the_same_bits(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
+def test_the_same_images_give_the_same_bits(
+    encoder: observers.NetworkObserver, drive: FloatArray
+) -> None:
     (once,), (again,) = encoder.features(drive).values(), encoder.features(drive).values()
     np.testing.assert_array_equal(once, again)
 
 
 def test_loading_again_gives_the_same_observer(
-    encoder: observers.NetworkObserver, encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+    encoder: observers.NetworkObserver,
+    encoder_name: str,
+    encoder_options: dict[str, Any],
+    drive: FloatArray,
 ) -> None:
     torch.manual_seed(12345)  # what the caller does with the random state must not matter
     state = torch.get_rng_state()
     again = observers.load_observer(encoder_name, device="cpu", **encoder_options)
     if encoder_options:
-        assert torch.equal(torch.get_rng_state(), state), "loading disturbed the caller's random state"
+        assert torch.equal(torch.get_rng_state(), state), (
+            "loading disturbed the caller's random state"
+        )
     assert again.card == encoder.card
     assert again.card.digest == encoder.card.digest
     (once,), (anew,) = encoder.features(drive).values(), again.features(drive).values()
     np.testing.assert_array_equal(once, anew)
 
 
-def test_a_grey_view_is_three_equal_channels(encoder: observers.NetworkObserver, grey_drive: FloatArray) -> None:
+def test_a_grey_view_is_three_equal_channels(
+    encoder: observers.NetworkObserver, grey_drive: FloatArray
+) -> None:
     assert not grey_drive.flags.writeable
-    (view,), (copied,) = encoder.features(grey_drive).values(), encoder.features(grey_drive.copy()).values()
+    (view,), (copied,) = (
+        encoder.features(grey_drive).values(),
+        encoder.features(grey_drive.copy()).values(),
+    )
     np.testing.assert_array_equal(view, copied)
 
 
 def test_takes_tensors(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
-    (array,), (tensor,) = encoder.features(drive).values(), encoder.features(torch.tensor(drive)).values()
+    (array,), (tensor,) = (
+        encoder.features(drive).values(),
+        encoder.features(torch.tensor(drive)).values(),
+    )
     np.testing.assert_array_equal(array, tensor)
 
 
@@ -93,12 +112,16 @@ def test_the_card_says_what_the_weights_are(
         ((1, 224, 224, 1), "three channels"),
     ],
 )
-def test_refuses_other_shapes(encoder: observers.NetworkObserver, shape: tuple[int, ...], says: str) -> None:
+def test_refuses_other_shapes(
+    encoder: observers.NetworkObserver, shape: tuple[int, ...], says: str
+) -> None:
     with pytest.raises(InputError, match=says):
         encoder.features(np.zeros(shape, np.float32))
 
 
-def test_refuses_codes_and_what_is_not_finite(encoder: observers.NetworkObserver, drive: FloatArray) -> None:
+def test_refuses_codes_and_what_is_not_finite(
+    encoder: observers.NetworkObserver, drive: FloatArray
+) -> None:
     with pytest.raises(InputError, match="uint8"):
         encoder.features((drive * 255).astype(np.uint8))
     with pytest.raises(InputError, match="NaN or infinity"):
@@ -106,7 +129,10 @@ def test_refuses_codes_and_what_is_not_finite(encoder: observers.NetworkObserver
 
 
 def test_refuses_drive_out_of_range(
-    encoder: observers.NetworkObserver, encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+    encoder: observers.NetworkObserver,
+    encoder_name: str,
+    encoder_options: dict[str, Any],
+    drive: FloatArray,
 ) -> None:
     for wrong, told in (
         (drive * 255, "254"),
@@ -124,7 +150,9 @@ def test_refuses_drive_out_of_range(
 def test_never_resizes(encoder: observers.NetworkObserver) -> None:
     if encoder.card.input_size is None:
         pytest.skip("it looks at images of any size")
-    with pytest.raises(InputError, match=r"224 x 224 px and these have 192 x 224 px: draw them at that size"):
+    with pytest.raises(
+        InputError, match=r"224 x 224 px and these have 192 x 224 px: draw them at that size"
+    ):
         encoder.features(np.zeros((1, 192, 224, 3), np.float32))
 
 
@@ -139,18 +167,24 @@ def test_another_size_on_request(encoder_name: str, encoder_options: dict[str, A
     assert len(rows) == 2
 
 
-def test_raw_leaves_the_drive_as_it_is(encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray) -> None:
+def test_raw_leaves_the_drive_as_it_is(
+    encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+) -> None:
     raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
     normalised = observers.load_observer(encoder_name, **encoder_options)
     assert (raw.card.input, normalised.card.input) == ("raw", "normalised")
-    assert raw.card.mean == normalised.card.mean, "the card tells the network's own normalisation in either case"
+    assert raw.card.mean == normalised.card.mean, (
+        "the card tells the network's own normalisation in either case"
+    )
     assert raw.card.digest != normalised.card.digest
     prepared = (drive - np.float32(raw.card.mean)) / np.float32(raw.card.std)
     (theirs,), (ours,) = normalised.features(drive).values(), raw.features(prepared).values()
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * np.abs(theirs).max())
 
 
-def test_shorter_formats_on_request(encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray) -> None:
+def test_shorter_formats_on_request(
+    encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+) -> None:
     if encoder_name.startswith("onnx:"):
         pytest.skip("a graph has the format that it was exported in")
     full = observers.load_observer(encoder_name, **encoder_options)
@@ -183,16 +217,33 @@ def test_a_feature_that_overflows_is_an_error() -> None:
         ("timm:resnet18", {"weights": "nowhere.pth"}, InputError, "not for both"),
         ("timm:vit_tiny_patch16_224", {"input_size": 225}, InputError, "multiples of 16 x 16 px"),
         ("torchvision:resnet19", {}, InputError, "did you mean 'torchvision:resnet18'"),
-        ("torchvision:resnet18.V2", {}, InputError, "did you mean 'torchvision:resnet18.IMAGENET1K_V1'"),
-        ("torchvision:vit_b_16", {"input_size": 192}, InputError, "cannot look at images of 192 x 192 px: Wrong image"),
-        ("torchvision:resnet18", {"layers": "layer1.0.ad"}, InputError, r"did you mean 'layer1\.0\.add'"),
+        (
+            "torchvision:resnet18.V2",
+            {},
+            InputError,
+            "did you mean 'torchvision:resnet18.IMAGENET1K_V1'",
+        ),
+        (
+            "torchvision:vit_b_16",
+            {"input_size": 192},
+            InputError,
+            "cannot look at images of 192 x 192 px: Wrong image",
+        ),
+        (
+            "torchvision:resnet18",
+            {"layers": "layer1.0.ad"},
+            InputError,
+            r"did you mean 'layer1\.0\.add'",
+        ),
         ("open_clip:ViT-B-33", {}, InputError, "did you mean 'open_clip:ViT-B-32/TAG'"),
         ("open_clip:ViT-B-32/openia", {}, InputError, "did you mean 'open_clip:ViT-B-32/openai'"),
         ("packaged:efficientnet_lite9", {}, InputError, "Known: packaged:efficientnet_lite0"),
         ("pixels", {}, InputError, "takes no option 'random_weights'"),
     ],
 )
-def test_one_clear_line(name: str, options: dict[str, Any], error: type[Exception], says: str) -> None:
+def test_one_clear_line(
+    name: str, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says) as caught:
         observers.load_observer(name, random_weights=True, **options)
     assert "\n" not in str(caught.value)

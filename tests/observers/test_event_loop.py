@@ -1,4 +1,5 @@
-"""The thread in which observers of servers wait: what is given to it, taken back, and interrupted by Ctrl-C."""
+"""The thread in which observers of servers wait: what is given to it, taken back, and interrupted
+by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_closing_takes_back_what_is_under_way_and_ends_the_thread() -> None:
 
 
 def test_ctrl_c_leaves_nothing_unawaited_wherever_it_comes(loop: EventLoop) -> None:
-    # Python runs the handler of a signal between any two lines; here it comes at each of them in turn.
+    # Python runs the handler of a signal between any two lines; here it comes at each of them in
+    # turn.
     with warnings.catch_warnings(record=True) as complaints:
         warnings.simplefilter("always")
         interrupted = 0

@@ -18,10 +18,15 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 
 SIZE, PPD, SIGMA, MEAN_LUMINANCE = 224, 60.0, 0.5, 100.0
 DISPLAY = Display(peak=400.0)
-#: Relative error of the amplitude, times the contrast: what rounding to each format leaves, 3 to 4 times the worst of
-#: 150 Gabors. Bfloat16 keeps 8 bits: at contrast 0.001 it may halve the amplitude, so it is not asked there.
+#: Relative error of the amplitude, times the contrast: what rounding to each format leaves, 3 to 4
+#: times the worst of 150 Gabors. Bfloat16 keeps 8 bits: at contrast 0.001 it may halve the
+#: amplitude, so it is not asked there.
 AMPLITUDE_ERROR = {"float32": 2e-8, "float16": 5e-5, "bfloat16": 2e-4}
-CONTRASTS = {"float32": (0.001, 0.01, 0.1, 0.9), "float16": (0.001, 0.01, 0.1, 0.9), "bfloat16": (0.01, 0.1, 0.9)}
+CONTRASTS = {
+    "float32": (0.001, 0.01, 0.1, 0.9),
+    "float16": (0.001, 0.01, 0.1, 0.9),
+    "bfloat16": (0.01, 0.1, 0.9),
+}
 NORMALISATIONS = [
     ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
@@ -52,9 +57,15 @@ def _drive_of(tensor: Any, observer: NetworkObserver) -> FloatArray:
 
 @pytest.mark.parametrize(("mean", "std"), NORMALISATIONS)
 @pytest.mark.parametrize("choice", ["normalised", "raw"])
-def test_receives_the_drive(drive: FloatArray, mean: tuple[float, ...], std: tuple[float, ...], choice: str) -> None:
+def test_receives_the_drive(
+    drive: FloatArray, mean: tuple[float, ...], std: tuple[float, ...], choice: str
+) -> None:
     tensor, observer = _received(drive, mean, std, "float32", choice)
-    assert tensor.shape == (3, 3, *drive.shape[1:3]) and tensor.is_contiguous() and tensor.dtype == torch.float32
+    assert (
+        tensor.shape == (3, 3, *drive.shape[1:3])
+        and tensor.is_contiguous()
+        and tensor.dtype == torch.float32
+    )
     found = _drive_of(tensor, observer)
     if choice == "raw":
         np.testing.assert_array_equal(found, drive)
@@ -74,17 +85,22 @@ def test_receives_drive_beyond_peak_white() -> None:
     frequency=st.floats(2, 25),
     orientation=st.floats(5, 85),
     phase=st.floats(0, 360),
-    scene=st.sampled_from([(dtype, contrast) for dtype, contrasts in CONTRASTS.items() for contrast in contrasts]),
+    scene=st.sampled_from(
+        [(dtype, contrast) for dtype, contrasts in CONTRASTS.items() for contrast in contrasts]
+    ),
     normalisation=st.sampled_from(NORMALISATIONS),
 )
 def test_contrast_survives_the_hand_over(
     frequency: float, orientation: float, phase: float, scene: tuple[str, float], normalisation: Any
 ) -> None:
-    """Property 1 at the network's door: decoded and fitted by least squares, a Gabor has the contrast drawn."""
+    """Property 1 at the network's door: decoded and fitted by least squares, a Gabor has the
+    contrast drawn."""
     dtype, contrast = scene
     x = (np.arange(SIZE) - (SIZE - 1) / 2) / PPD
     theta = np.deg2rad(orientation)
-    angle = 2 * np.pi * frequency * (x * np.cos(theta) + x[:, None] * np.sin(theta)) + np.deg2rad(phase)
+    angle = 2 * np.pi * frequency * (x * np.cos(theta) + x[:, None] * np.sin(theta)) + np.deg2rad(
+        phase
+    )
     envelope = np.exp(-(x**2 + x[:, None] ** 2) / (2 * SIGMA**2))
     drive = DISPLAY.encode(MEAN_LUMINANCE * (1 + contrast * envelope * np.cos(angle)))[None]
     tensor, observer = _received(drive, *normalisation, dtype, "normalised")
@@ -110,7 +126,9 @@ def test_tensorfloat_stays_off_and_the_callers_choice_comes_back(drive: FloatArr
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
-        NetworkObserver(Network("witness", module, module), NetworkOptions(device="cpu")).features(drive)
+        NetworkObserver(Network("witness", module, module), NetworkOptions(device="cpu")).features(
+            drive
+        )
         assert within == ["highest"]
         assert torch.get_float32_matmul_precision() == "high"
     finally:

@@ -1,4 +1,5 @@
-"""What a server may send: nothing of it ends a run, none of it is read without end, and none of it costs much time."""
+"""What a server may send: nothing of it ends a run, none of it is read without end, and none of it
+costs much time."""
 
 from __future__ import annotations
 
@@ -37,22 +38,33 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def questions(count: int) -> list[Inquiry]:
     return [
-        Inquiry(f"Is there a pattern visible in the image? ({i})", (IMAGE,), decoding=SAMPLED) for i in range(count)
+        Inquiry(f"Is there a pattern visible in the image? ({i})", (IMAGE,), decoding=SAMPLED)
+        for i in range(count)
     ]
 
 
-@pytest.mark.parametrize("fault", ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"])
+@pytest.mark.parametrize(
+    "fault", ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"]
+)
 def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
     truth, asked = load_observer(MODEL), questions(24)
     with serve(truth, faults=Faults(**{fault: 0.3}, seed=2)) as server:
         with OpenAIObserver(MODEL, base_url=server.base_url, timeout=1.0) as observer:
             replies = list(observer.answers(asked))
         assert server.counts[fault] and not server.counts["followed"]
-    assert collections.Counter(id(each) for each, _ in replies) == collections.Counter(map(id, asked))
-    told = {each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text for each in asked}
-    assert {answer.text.removesuffix("\\ud800") == told[each.prompt] for each, answer in replies} == {True}
+    assert collections.Counter(id(each) for each, _ in replies) == collections.Counter(
+        map(id, asked)
+    )
+    told = {
+        each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text for each in asked
+    }
+    assert {
+        answer.text.removesuffix("\\ud800") == told[each.prompt] for each, answer in replies
+    } == {True}
     # An answer whose count of tokens cannot be read is an answer.
-    assert (sum(answer.attempts for _, answer in replies) > 24) == (fault not in ("odd_usage", "surrogate"))
+    assert (sum(answer.attempts for _, answer in replies) > 24) == (
+        fault not in ("odd_usage", "surrogate")
+    )
     assert all(json.dumps(answer.to_dict(), allow_nan=False).encode() for _, answer in replies)
     assert all(answer.cost is None or answer.cost >= 0 for _, answer in replies)
 
@@ -63,7 +75,11 @@ def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
         ("drip", "no answer within 0.5 s"),
         ("endless", "the reply is longer than 8 MiB"),
         ("gzip_bomb", "the reply is longer than 8 MiB"),
-        ("redirect", "the server redirects to another address .HTTP 302., where no question and no image is sent"),
+        (
+            "redirect",
+            "the server redirects to another address .HTTP 302., where no question and no image "
+            "is sent",
+        ),
     ],
 )
 def test_one_line_however_long_a_reply_goes_on(fault: str, says: str) -> None:
@@ -96,12 +112,19 @@ class Failing:
 def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
     asked = [Inquiry(f"{'bad' if i == 3 else 'good'} {i}", (IMAGE,)) for i in range(40)]
     answered = []
-    with serve(Failing()) as server, OpenAIObserver("failing", base_url=server.base_url, retries=2) as observer:
-        with pytest.raises(PsyprobeError, match=r"no answer after 3 attempts.* \(1 of 40 questions"):
+    with (
+        serve(Failing()) as server,
+        OpenAIObserver("failing", base_url=server.base_url, retries=2) as observer,
+    ):
+        with pytest.raises(
+            PsyprobeError, match=r"no answer after 3 attempts.* \(1 of 40 questions"
+        ):
             for each, _ in observer.answers(asked):
                 answered.append(each)
         assert server.counts == {"answered": 39}
-    assert {id(each) for each in answered} == {id(each) for each in asked if "bad" not in each.prompt}
+    assert {id(each) for each in answered} == {
+        id(each) for each in asked if "bad" not in each.prompt
+    }
 
 
 @pytest.mark.parametrize(
@@ -110,14 +133,20 @@ def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
         ({"usage": [1, 2]}, (None, None), None),
         ({"usage": "many"}, (None, None), None),
         ({"usage": {"prompt_tokens": "ten", "completion_tokens": 3}}, (None, 3), None),
-        ({"usage": {"prompt_tokens": 10**400, "completion_tokens": float("nan")}}, (None, None), None),
+        (
+            {"usage": {"prompt_tokens": 10**400, "completion_tokens": float("nan")}},
+            (None, None),
+            None,
+        ),
         ({"usage": {"prompt_tokens": -1, "cost": -2.5}}, (None, None), None),
         ({"usage": {"prompt_tokens": True, "cost": 10**400}}, (None, None), None),
         ({"model": {"a": 1}, "system_fingerprint": ["b"]}, (None, None), None),
     ],
 )
 def test_what_comes_beside_an_answer_does_not_undo_it(fields: Any, tokens: Any, cost: Any) -> None:
-    body = json.dumps({"choices": [{"message": {"content": "Yes"}, "finish_reason": 7}], **fields}).encode()
+    body = json.dumps(
+        {"choices": [{"message": {"content": "Yes"}, "finish_reason": 7}], **fields}
+    ).encode()
     answer = read_completion(body, {})
     assert (answer.text, answer.finish, answer.tokens_in, answer.tokens_out, answer.cost) == (
         "Yes",
@@ -178,10 +207,17 @@ class Timeless(asyncio.SelectorEventLoop):
 
 
 class Imagined(Sender):
-    """Sends to a server that is imagined: it works on one question after the other, and each takes its time."""
+    """Sends to a server that is imagined: it works on one question after the other, and each takes
+    its time."""
 
     def imagine(self, faults: Faults, work: float) -> Imagined:
-        self.faults, self.draws, self.work, self.free, self.random = faults, faults.draws(), work, 0.0, random.Random(3)
+        self.faults, self.draws, self.work, self.free, self.random = (
+            faults,
+            faults.draws(),
+            work,
+            0.0,
+            random.Random(3),
+        )
         self._heard = True
         return self
 
@@ -215,15 +251,19 @@ class Scripted(Imagined):
         return await super()._exchange(question, dialect)
 
 
-def duration(load: int, faults: Faults, count: int = 2000, script: dict[str, list[Fault]] | None = None) -> float:
+def duration(
+    load: int, faults: Faults, count: int = 2000, script: dict[str, list[Fault]] | None = None
+) -> float:
     """Seconds that so many questions take, whose words are their numbers."""
 
     async def everything() -> list[Answer]:
-        return await asyncio.gather(*(sender._settle(Question(Inquiry(str(i)), [])) for i in range(count)))
+        return await asyncio.gather(
+            *(sender._settle(Question(Inquiry(str(i)), [])) for i in range(count))
+        )
 
-    sender = Scripted(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)).imagine(
-        faults, work=0.005
-    )
+    sender = Scripted(
+        Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)
+    ).imagine(faults, work=0.005)
     sender.script = {} if script is None else script
     loop = Timeless()
     try:
@@ -237,15 +277,22 @@ def duration(load: int, faults: Faults, count: int = 2000, script: dict[str, lis
 @pytest.mark.parametrize("load", [32, 256])
 def test_faults_cost_at_most_1_6_times_the_time(load: int) -> None:
     random.seed(1)
-    fifth = {"overload": 0.1, "error": 0.05, "hang": 0.03, "truncated": 0.01, "reset": 0.01, "retry_after": 0.5}
+    fifth = {
+        "overload": 0.1,
+        "error": 0.05,
+        "hang": 0.03,
+        "truncated": 0.01,
+        "reset": 0.01,
+        "retry_after": 0.5,
+    }
     without = duration(load, Faults())
     assert duration(load, Faults(**fifth, seed=2)) <= 1.6 * without
 
 
 def test_one_that_fails_at_once_while_others_are_answered_is_not_taken_for_silence() -> None:
     random.seed(1)
-    # As a run ends: one is answered each 0.2 s, and one fails eight times. With pauses 1.4 times as long each time
-    # that takes up to 8.6 s, and with pauses twice as long up to 64 s.
+    # As a run ends: one is answered each 0.2 s, and one fails eight times. With pauses 1.4 times as
+    # long each time that takes up to 8.6 s, and with pauses twice as long up to 64 s.
     late: dict[str, list[Fault]] = {str(i): [("overload", 0.2 * i)] for i in range(1, 60)}
     assert duration(256, Faults(), 60, late | {"0": [("error", None)] * 8}) < 14
 

@@ -16,7 +16,11 @@ torch = pytest.importorskip("torch", reason="the encoders extra is not installed
 
 def _prepared(drive: FloatArray, observer: NetworkObserver) -> Any:
     card = observer.card
-    return torch.tensor((drive - np.float32(card.mean)) / np.float32(card.std)).permute(0, 3, 1, 2).contiguous()
+    return (
+        torch.tensor((drive - np.float32(card.mean)) / np.float32(card.std))
+        .permute(0, 3, 1, 2)
+        .contiguous()
+    )
 
 
 def _close(ours: FloatArray, theirs: Any) -> None:
@@ -24,7 +28,9 @@ def _close(ours: FloatArray, theirs: Any) -> None:
     np.testing.assert_allclose(ours, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("name", ["resnet18", "mobilenetv3_small_050", "convnext_atto", "tf_efficientnet_lite0"])
+@pytest.mark.parametrize(
+    "name", ["resnet18", "mobilenetv3_small_050", "convnext_atto", "tf_efficientnet_lite0"]
+)
 def test_stages_are_those_of_timm(name: str, drive: FloatArray) -> None:
     observer = load_observer(f"timm:{name}", random_weights=True, layers="all", device="cpu")
     module = observer._network.module
@@ -42,7 +48,9 @@ def test_stages_are_those_of_timm(name: str, drive: FloatArray) -> None:
 )
 def test_tokens_are_those_of_timm(name: str, prefix: int, drive: FloatArray) -> None:
     layers = ["blocks.0:cls", "blocks.0:patches", "blocks.11", "norm", "embedding"]
-    observer = load_observer(f"timm:{name}", random_weights=True, layers=layers, input_size=224, device="cpu")
+    observer = load_observer(
+        f"timm:{name}", random_weights=True, layers=layers, input_size=224, device="cpu"
+    )
     module = observer._network.module
     with torch.inference_mode():
         final, stages = module.forward_intermediates(
@@ -63,7 +71,9 @@ def test_stages_are_those_of_open_clip(name: str, drive: FloatArray, tiny_clips:
     observer = load_observer(name, random_weights=True, layers="all", device="cpu")
     tower = observer._network.module
     with torch.inference_mode():
-        told = tower.forward_intermediates(_prepared(drive, observer), output_fmt="NLC" if "ViT" in name else "NCHW")
+        told = tower.forward_intermediates(
+            _prepared(drive, observer), output_fmt="NLC" if "ViT" in name else "NCHW"
+        )
     *stages, embedding = observer.features(drive).values()
     for ours, theirs in zip(stages, told["image_intermediates"][-len(stages) :], strict=True):
         _close(ours[:, -theirs[0].numel() :], theirs)  # open_clip leaves the class token out
@@ -71,7 +81,9 @@ def test_stages_are_those_of_open_clip(name: str, drive: FloatArray, tiny_clips:
 
 
 def test_all_layers_come_from_one_pass(drive: FloatArray) -> None:
-    observer = load_observer("timm:vit_tiny_patch16_224", random_weights=True, layers="all", device="cpu")
+    observer = load_observer(
+        "timm:vit_tiny_patch16_224", random_weights=True, layers="all", device="cpu"
+    )
     passes = []
     observer._module.patch_embed.register_forward_hook(lambda *_: passes.append(1))
     found = observer.features(drive)
@@ -83,13 +95,19 @@ def test_all_layers_come_from_one_pass(drive: FloatArray) -> None:
 
 
 def test_layers_do_not_disturb_the_embedding(drive: FloatArray) -> None:
-    alone = load_observer("timm:resnet18", random_weights=True, device="cpu").features(drive)["embedding"]
-    every = load_observer("timm:resnet18", random_weights=True, layers="all", device="cpu").features(drive)
+    alone = load_observer("timm:resnet18", random_weights=True, device="cpu").features(drive)[
+        "embedding"
+    ]
+    every = load_observer(
+        "timm:resnet18", random_weights=True, layers="all", device="cpu"
+    ).features(drive)
     np.testing.assert_array_equal(every["embedding"], alone)
 
 
 def test_a_layer_is_kept_before_later_ones_work_in_place() -> None:
-    module = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU(inplace=True), torch.nn.Flatten())
+    module = torch.nn.Sequential(
+        torch.nn.Identity(), torch.nn.ReLU(inplace=True), torch.nn.Flatten()
+    )
     shifted = Network("in place", module, module, mean=(0.5, 0.5, 0.5))
     found = NetworkObserver(shifted, NetworkOptions(layers=["0"], device="cpu")).features(
         np.zeros((1, 2, 2, 3), np.float32)
@@ -112,7 +130,9 @@ def test_order_is_as_asked(drive: FloatArray) -> None:
         (["layer1", "layer1"], InputError, "each once"),
     ],
 )
-def test_refuses_layers_that_are_not_there(layers: list[str], error: type[Exception], says: str) -> None:
+def test_refuses_layers_that_are_not_there(
+    layers: list[str], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         load_observer("timm:resnet18", random_weights=True, layers=layers)
 
@@ -121,8 +141,16 @@ def test_refuses_layers_that_are_not_there(layers: list[str], error: type[Except
     ("name", "asked", "says"),
     [
         ("timm:resnet18", "layr2", "did you mean 'layer2'. It has layer2, .*layer1, .*embedding$"),
-        ("timm:vit_tiny_patch16_224", "nrom", "did you mean 'norm'. It has norm, .*blocks.11, embedding$"),
-        ("packaged:efficientnet_lite0", "blok.1", r"did you mean 'blocks\.\d'. It has .*embedding$"),
+        (
+            "timm:vit_tiny_patch16_224",
+            "nrom",
+            "did you mean 'norm'. It has norm, .*blocks.11, embedding$",
+        ),
+        (
+            "packaged:efficientnet_lite0",
+            "blok.1",
+            r"did you mean 'blocks\.\d'. It has .*embedding$",
+        ),
         ("vit_mae:base", "layer.3", r"did you mean 'layers\.3'. It has layers\.3, .*embedding$"),
         ("diffusers:any", "encoder.mid", r"did you mean 'encoder\.mid.*It has .*embedding$"),
     ],
@@ -135,18 +163,26 @@ def test_a_typo_lists_the_layers_there_are(name: str, asked: str, says: str) -> 
 
 
 def test_refuses_tokens_where_a_layer_has_none(drive: FloatArray) -> None:
-    """XCiT adds its class token after the blocks: the first token of a block is a patch, not the class."""
-    observer = load_observer("timm:xcit_nano_12_p16_224", random_weights=True, layers=["blocks.1:cls"], device="cpu")
+    """XCiT adds its class token after the blocks: the first token of a block is a patch, not the
+    class."""
+    observer = load_observer(
+        "timm:xcit_nano_12_p16_224", random_weights=True, layers=["blocks.1:cls"], device="cpu"
+    )
     with pytest.raises(InputError, match="not 1 \\+ 196 tokens"):
         observer.features(drive)
 
 
 class _Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
-    """A network with a layer that runs twice, one that never runs, and one that gives two tensors."""
+    """A network with a layer that runs twice, one that never runs, and one that gives two
+    tensors."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.twice, self.never, self.pair = torch.nn.Flatten(), torch.nn.Flatten(), torch.nn.LSTM(3, 3)
+        self.twice, self.never, self.pair = (
+            torch.nn.Flatten(),
+            torch.nn.Flatten(),
+            torch.nn.LSTM(3, 3),
+        )
 
     def forward(self, images: Any) -> Any:
         self.pair(images.mean(dim=(2, 3)))
@@ -154,10 +190,13 @@ class _Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
 
 
 @pytest.mark.parametrize(
-    ("layer", "says"), [("twice", "more than once"), ("never", "takes no part"), ("pair", "tuple, not one tensor")]
+    ("layer", "says"),
+    [("twice", "more than once"), ("never", "takes no part"), ("pair", "tuple, not one tensor")],
 )
 def test_refuses_layers_that_say_nothing_clear(layer: str, says: str) -> None:
     module = _Odd()
-    observer = NetworkObserver(Network("odd", module, module), NetworkOptions(layers=[layer], device="cpu"))
+    observer = NetworkObserver(
+        Network("odd", module, module), NetworkOptions(layers=[layer], device="cpu")
+    )
     with pytest.raises(InputError, match=says):
         observer.features(np.zeros((2, 4, 4, 3), np.float32))

@@ -1,4 +1,5 @@
-"""A network whose memory runs out is given fewer images at once; tried on no accelerator: a module says it is full."""
+"""A network whose memory runs out is given fewer images at once; tried on no accelerator: a module
+says it is full."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def network(most: int) -> tuple[NetworkObserver, list[int]]:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return mean(batch)
 
-    return NetworkObserver(Network("small", mean, embed), NetworkOptions(device="cpu", layers=None)), given
+    return NetworkObserver(
+        Network("small", mean, embed), NetworkOptions(device="cpu", layers=None)
+    ), given
 
 
 @pytest.fixture
@@ -35,7 +38,9 @@ def images() -> FloatArray:
 
 def test_fewer_images_are_taken_at_once_and_it_is_said_once(images: FloatArray) -> None:
     (full, _), (small, given) = network(11), network(3)
-    with pytest.warns(ConditionWarning, match="memory of cpu ran out with .* images at once; [63] are taken") as said:
+    with pytest.warns(
+        ConditionWarning, match="memory of cpu ran out with .* images at once; [63] are taken"
+    ) as said:
         found = small.features(images)
     assert len(said) == 2  # 11 and 6 are too many
     np.testing.assert_array_equal(found["embedding"], full.features(images)["embedding"])
@@ -46,5 +51,8 @@ def test_fewer_images_are_taken_at_once_and_it_is_said_once(images: FloatArray) 
 
 def test_an_image_that_does_not_fit_alone_is_one_sentence(images: FloatArray) -> None:
     small, _ = network(0)
-    with pytest.warns(ConditionWarning), pytest.raises(PsyprobeError, match="one image of 16 x 16 px does not fit"):
+    with (
+        pytest.warns(ConditionWarning),
+        pytest.raises(PsyprobeError, match="one image of 16 x 16 px does not fit"),
+    ):
         small.features(images[:2])

@@ -1,4 +1,5 @@
-"""Metrics: what they say of equal and of different light, and how they are asked by a detection experiment."""
+"""Metrics: what they say of equal and of different light, and how they are asked by a detection
+experiment."""
 
 from __future__ import annotations
 
@@ -30,14 +31,18 @@ PPD = 60
 @pytest.fixture(params=["castlecsf", "cvvdp"])
 def metric(request: pytest.FixtureRequest) -> Any:
     if request.param == "cvvdp":
-        pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+        pytest.importorskip(
+            "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+        )
         return load_observer("cvvdp", device="cpu")
     return load_observer(request.param)
 
 
 def light(size: int = 64, **parameters: Any) -> FloatArray:
     """Grey light, (n, size, size, 3), of Gabors on 100 cd/m²."""
-    plane = Gabor(**{"frequency": 4, "luminance": 100, "radius": 0.3, "ppd": PPD, "size": size} | parameters).draw()
+    plane = Gabor(
+        **{"frequency": 4, "luminance": 100, "radius": 0.3, "ppd": PPD, "size": size} | parameters
+    ).draw()
     return np.broadcast_to(plane.pixels[..., None], (*plane.pixels.shape, 3))
 
 
@@ -66,7 +71,9 @@ def test_batch_is_what_single_images_are(metric: Any) -> None:
     images = light(contrast=[0.0, 0.01, 0.1, 0.4])
     references = images[[0, 0, 1, 0]]
     alone = [metric.difference(images[[i]], references[[i]], ppd=PPD)[0] for i in range(4)]
-    np.testing.assert_allclose(metric.difference(images, references, ppd=PPD), alone, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(
+        metric.difference(images, references, ppd=PPD), alone, rtol=1e-5, atol=1e-9
+    )
 
 
 def test_grey_view_is_what_three_planes_are(metric: Any) -> None:
@@ -114,8 +121,15 @@ def test_black_reference_is_refused() -> None:
 def test_castlecsf_puts_one_half_at_the_human_threshold(
     frequency: float, luminance: float, radius: float, direction: Any, orientation: float
 ) -> None:
-    fixed = {"frequency": frequency, "luminance": luminance, "radius": radius, "direction": direction}
-    sensitivity = pp.castle_csf(frequency, luminance=luminance, direction=direction, area=np.pi * radius**2)
+    fixed = {
+        "frequency": frequency,
+        "luminance": luminance,
+        "radius": radius,
+        "direction": direction,
+    }
+    sensitivity = pp.castle_csf(
+        frequency, luminance=luminance, direction=direction, area=np.pi * radius**2
+    )
     spec = Gabor(contrast=1 / sensitivity, orientation=orientation, ppd=PPD, size=192, **fixed)
     display = Display(peak=1000.0, extended=True, eotf="linear")
     both = (
@@ -138,7 +152,9 @@ def test_castlecsf_masks() -> None:
 
 
 def test_cvvdp_can_be_told_the_resolution_of_the_published_runs() -> None:
-    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+    )
     images = light(contrast=[0.0, 0.05])
     told = load_observer("cvvdp", ppd=75.4, device="cpu")
     true = load_observer("cvvdp", device="cpu")
@@ -153,7 +169,9 @@ def test_cvvdp_can_be_told_the_resolution_of_the_published_runs() -> None:
 
 
 def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) -> None:
-    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+    )
     path = write_experiment(
         tmp_path,
         ("[display]", "[observer]\nmetric_ppd = 75.4\n[display]"),
@@ -167,13 +185,17 @@ def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) ->
     result = pp.run(published, "cvvdp", score_only=True, progress=False)
     assert json.loads(result.attrs["observer_card"])["options"]["ppd"] == 75.4
     own = load_observer("cvvdp")
-    with pytest.raises(InputError, match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you"):
+    with pytest.raises(
+        InputError, match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you"
+    ):
         pp.run(published, own, progress=False)
     assert observer_for(read_experiment("gabor_achromatic"), "cvvdp").card == own.card
 
 
 def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+    )
     images = light(contrast=[0.0, 0.05], luminance=0.1)
     assert load_observer("cvvdp", device="cpu").difference(images[[1]], images[[0]], ppd=60) >= 0
     assert not caplog.records
@@ -190,7 +212,9 @@ def test_metric_sees_the_light_of_the_display() -> None:
 
 
 def test_detection_with_a_metric(tmp_path: Path) -> None:
-    result = pp.run(write_experiment(tmp_path), "castlecsf", store=tmp_path / "runs.sqlite", progress=False)
+    result = pp.run(
+        write_experiment(tmp_path), "castlecsf", store=tmp_path / "runs.sqlite", progress=False
+    )
     assert list(result["layer"].values) == ["difference"]
     assert list(result["measure"].values) == ["difference"]
     np.testing.assert_array_equal(result["noise_floor"], 0)
@@ -208,7 +232,9 @@ def test_detection_with_a_metric(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "message"), [(np.zeros(1000), "shape"), (None, "finite")])
-def test_metric_with_a_wrong_answer_is_told(tmp_path: Path, answer: FloatArray | None, message: str) -> None:
+def test_metric_with_a_wrong_answer_is_told(
+    tmp_path: Path, answer: FloatArray | None, message: str
+) -> None:
     class Wrong:
         card = Card("wrong", "difference", ("difference",))
 
@@ -220,7 +246,8 @@ def test_metric_with_a_wrong_answer_is_told(tmp_path: Path, answer: FloatArray |
 
 
 @pytest.mark.parametrize(
-    "experiment", ["gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "luminance", "area"]
+    "experiment",
+    ["gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "luminance", "area"],
 )
 def test_castlecsf_scores_what_can_be_reached(experiment: str) -> None:
     found = pp.score(pp.run(experiment, "castlecsf", progress=False)).score.alignment

@@ -1,4 +1,5 @@
-"""Observers by name: listing, guessing, third parties, and nothing heavy loaded before it is needed."""
+"""Observers by name: listing, guessing, third parties, and nothing heavy loaded before it is
+needed."""
 
 from __future__ import annotations
 
@@ -14,11 +15,16 @@ from psyprobe import observers
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers import registry
 
-PLUGIN = registry.ObserverKind("plugin", lambda rest: f"loaded {rest}", "plugin:NAME", "someone else's")
+PLUGIN = registry.ObserverKind(
+    "plugin", lambda rest: f"loaded {rest}", "plugin:NAME", "someone else's"
+)
 
 
 def _entry_points(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
-    entries = [importlib.metadata.EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
+    entries = [
+        importlib.metadata.EntryPoint(name, value, registry.ENTRY_POINTS)
+        for name, value in values.items()
+    ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: entries)
 
 
@@ -31,7 +37,8 @@ def test_lists_every_kind_without_loading_anything_heavy() -> None:
     program = (
         "import sys; from psyprobe.observers import list_observers; "
         "print(*[row.name for row in list_observers()], sep='\\n'); "
-        "heavy = {'torch', 'timm', 'open_clip', 'scipy', 'matplotlib', 'xarray'} & set(sys.modules); "
+        "heavy = {'torch', 'timm', 'open_clip', 'scipy', 'matplotlib', 'xarray'} & "
+        "set(sys.modules); "
         "assert not heavy, heavy"
     )
     told = subprocess.run(
@@ -121,7 +128,9 @@ def test_a_broken_package_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) 
         observers.load_observer("odd:x")
 
 
-def test_a_taken_prefix_is_one_line_that_names_the_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_prefix_is_one_line_that_names_the_newcomer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
     taken = registry.ObserverKind("pixels", lambda rest: None, "pixels", "an impostor")
     monkeypatch.setattr(sys.modules["other_package"], "KIND", taken, raising=False)
@@ -134,12 +143,16 @@ def test_a_taken_prefix_is_one_line_that_names_the_newcomer(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("error", [RuntimeError("two\nlines"), SystemExit(3)])
-def test_a_package_that_fails_in_any_way_is_one_line(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_a_package_that_fails_in_any_way_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     def rows() -> list[observers.ObserverRow]:
         raise error
 
     monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
-    kind = registry.ObserverKind("plugin", lambda rest: None, "plugin:NAME", "fails as it lists itself", rows=rows)
+    kind = registry.ObserverKind(
+        "plugin", lambda rest: None, "plugin:NAME", "fails as it lists itself", rows=rows
+    )
     monkeypatch.setattr(sys.modules["other_package"], "KIND", kind, raising=False)
     _entry_points(monkeypatch, plugin="other_package:KIND")
     (row,) = observers.list_observers("plugin*")

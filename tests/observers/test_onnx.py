@@ -1,4 +1,5 @@
-"""Networks in ONNX files: any tensor by name, any layout, the file's digest, and what cannot be looked through."""
+"""Networks in ONNX files: any tensor by name, any layout, the file's digest, and what cannot be
+looked through."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ FLOAT = onnx.TensorProto.FLOAT
 WEIGHT = np.random.default_rng(3).normal(size=(3, 5)).astype(np.float32)
 
 
-def _saved(path: Path, shape: list[Any], nodes: list[Any], outputs: dict[str, list[Any]], kind: int = FLOAT) -> Path:
+def _saved(
+    path: Path, shape: list[Any], nodes: list[Any], outputs: dict[str, list[Any]], kind: int = FLOAT
+) -> Path:
     helper = onnx.helper
     graph = helper.make_graph(
         nodes,
@@ -29,12 +32,15 @@ def _saved(path: Path, shape: list[Any], nodes: list[Any], outputs: dict[str, li
         [helper.make_tensor_value_info(name, kind, each) for name, each in outputs.items()],
         [onnx.numpy_helper.from_array(WEIGHT, "weight")],
     )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path
+    )
     return path
 
 
 def _pooled(path: Path, batch: Any) -> Path:
-    """The mean colour of NHWC images times WEIGHT; "mean" lies inside the graph, "square" is a second output."""
+    """The mean colour of NHWC images times WEIGHT; "mean" lies inside the graph, "square" is a
+    second output."""
     make = onnx.helper.make_node
     nodes = [
         make("ReduceMean", ["image"], ["mean"], axes=[1, 2], keepdims=0),
@@ -63,20 +69,31 @@ def test_any_tensor_of_the_graph_is_a_layer(onnx_file: Path, drive: FloatArray) 
 
 
 @pytest.mark.parametrize("batch", ["n", 1, 2])
-def test_channels_last_and_normalised_whatever_the_batch(tmp_path: Path, batch: Any, images: FloatArray) -> None:
+def test_channels_last_and_normalised_whatever_the_batch(
+    tmp_path: Path, batch: Any, images: FloatArray
+) -> None:
     """A graph of a fixed batch is run as often as it takes, and filled up."""
     path = _pooled(tmp_path / "mean.onnx", batch)
     mean, std = (0.4, 0.5, 0.6), (0.2, 0.3, 0.4)
-    observer = load_observer(f"onnx:{path}", mean=mean, std=std, layers=["mean", "scores", "square"])
+    observer = load_observer(
+        f"onnx:{path}", mean=mean, std=std, layers=["mean", "scores", "square"]
+    )
     card = observer.card
-    assert (card.input_size, card.options, card.mean, card.std) == ((6, 8), {"layout": "NHWC"}, mean, std)
+    assert (card.input_size, card.options, card.mean, card.std) == (
+        (6, 8),
+        {"layout": "NHWC"},
+        mean,
+        std,
+    )
     found = observer.features(images)
     wanted = ((images - mean) / std).mean(axis=(1, 2))
     np.testing.assert_allclose(found["mean"], wanted, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found["scores"], wanted @ WEIGHT, rtol=0, atol=1e-5)
     np.testing.assert_allclose(found["square"], (wanted @ WEIGHT) ** 2, rtol=0, atol=1e-4)
     raw = load_observer(f"onnx:{path}", mean=mean, std=std, input="raw", layers=["mean"])
-    np.testing.assert_allclose(raw.features(images)["mean"], images.mean(axis=(1, 2)), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        raw.features(images)["mean"], images.mean(axis=(1, 2)), rtol=0, atol=1e-6
+    )
     assert load_observer(f"onnx:{path}", layers="all").card.features == ("scores", "square")
     assert load_observer(f"onnx:{path}").card.features == ("scores",)
 
@@ -85,11 +102,21 @@ def test_the_card_has_the_digest_of_the_file_and_of_those_beside_it(tmp_path: Pa
     path = _pooled(tmp_path / "mean.onnx", "n")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     card = load_observer(f"onnx:{path}").card
-    assert card.weights_digest == digest and card.weights == f"file {path}" and not card.random_weights
+    assert (
+        card.weights_digest == digest and card.weights == f"file {path}" and not card.random_weights
+    )
     beside = tmp_path / "beside.onnx"
-    onnx.save(onnx.load(path), beside, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(
+        onnx.load(path),
+        beside,
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
     one = load_observer(f"onnx:{beside}")
-    np.testing.assert_allclose(one.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0], WEIGHT.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(
+        one.features(np.ones((1, 6, 8, 3), np.float32))["scores"][0], WEIGHT.sum(0), rtol=1e-5
+    )
     stored = bytearray((tmp_path / "weights.bin").read_bytes())
     stored[0] ^= 1
     (tmp_path / "weights.bin").write_bytes(stored)
@@ -117,16 +144,36 @@ def test_one_clear_line_for_what_cannot_be_looked_through(tmp_path: Path, onnx_f
     (broken := tmp_path / "broken.onnx").write_bytes(b"not a graph")
     mean = _pooled(tmp_path / "mean.onnx", "n")
     cases: list[tuple[Path, dict[str, Any], type[Exception], str]] = [
-        (open_layout, {}, InputError, "takes any x any x any x any, which leaves open where the channels are"),
+        (
+            open_layout,
+            {},
+            InputError,
+            "takes any x any x any x any, which leaves open where the channels are",
+        ),
         (both, {}, InputError, "give layout=NCHW or NHWC"),
-        (mean, {"layout": "NCHW"}, InputError, "takes any x 6 x 8 x 3, which has no three channels"),
+        (
+            mean,
+            {"layout": "NCHW"},
+            InputError,
+            "takes any x 6 x 8 x 3, which has no three channels",
+        ),
         (mean, {"layout": "HWC"}, UnknownNameError, "unknown layout 'HWC'"),
-        (mean, {"input_size": 224}, InputError, "looks at images of 6 x 8 px alone, and input_size asks for 224 x 224"),
+        (
+            mean,
+            {"input_size": 224},
+            InputError,
+            "looks at images of 6 x 8 px alone, and input_size asks for 224 x 224",
+        ),
         (mean, {"layers": "men"}, UnknownNameError, "did you mean 'mean'"),
         (mean, {"layers": ["mean", "mean"]}, InputError, "each once"),
         (mean, {"std": (1, 1, 0)}, InputError, "not three finite numbers above 0"),
         (mean, {"random_weights": True}, InputError, "takes no option 'random_weights'"),
-        (mean, {"device": "cuda"}, InputError, "cannot run on device 'cuda': ONNX files run on the processor"),
+        (
+            mean,
+            {"device": "cuda"},
+            InputError,
+            "cannot run on device 'cuda': ONNX files run on the processor",
+        ),
         (codes, {}, InputError, "takes uint8 and nothing is rounded to codes here"),
         (rows, {}, InputError, "takes image of 2 axes; wanted is one batch of images"),
         (broken, {}, InputError, "is no ONNX file"),

@@ -1,4 +1,5 @@
-"""Asking over a real connection: every question answered once, whatever goes wrong, and no key anywhere."""
+"""Asking over a real connection: every question answered once, whatever goes wrong, and no key
+anywhere."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ MODEL = "simulated:watson-malo"
 KEY = "sk-very-secret-0123456789"
 PROMPT = "Is there a pattern visible in the image?"
 SAMPLED = Decoding(temperature=1.0)
-ALL_FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.02, reset=0.02, retry_after=0.1, seed=5)
+ALL_FAULTS = Faults(
+    overload=0.1, error=0.05, hang=0.02, truncated=0.02, reset=0.02, retry_after=0.1, seed=5
+)
 
 
 @pytest.fixture(autouse=True)
@@ -68,19 +71,31 @@ def client(server: SimulatedServer, **options: Any) -> OpenAIObserver:
 
 
 def inquiries(images: list[FloatArray], count: int, decoding: Decoding = SAMPLED) -> list[Inquiry]:
-    return [Inquiry(f"{PROMPT} ({i})", (images[i % len(images)],), decoding=decoding) for i in range(count)]
+    return [
+        Inquiry(f"{PROMPT} ({i})", (images[i % len(images)],), decoding=decoding)
+        for i in range(count)
+    ]
 
 
-def all_at_once(observer: AnswerObserver, asked: list[Inquiry], simulated: SimulatedObserver) -> list[Answer]:
+def all_at_once(
+    observer: AnswerObserver, asked: list[Inquiry], simulated: SimulatedObserver
+) -> list[Answer]:
     """The answers; checked to be the right ones, each once."""
     replies = list(ask_all(observer, iter(asked)))
-    assert collections.Counter(id(inquiry) for inquiry, _ in replies) == collections.Counter(map(id, asked))
+    assert collections.Counter(id(inquiry) for inquiry, _ in replies) == collections.Counter(
+        map(id, asked)
+    )
     for inquiry, answer in replies:
-        assert answer.text == simulated.answer(inquiry.images, inquiry.prompt, decoding=inquiry.decoding).text
+        assert (
+            answer.text
+            == simulated.answer(inquiry.images, inquiry.prompt, decoding=inquiry.decoding).text
+        )
     return [answer for _, answer in replies]
 
 
-def test_answers_as_the_observer_behind_the_server(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_answers_as_the_observer_behind_the_server(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     with serve(simulated) as server, client(server) as observer:
         observer.price = Price(2.0, 10.0)
         assert isinstance(observer, AnswerObserver)
@@ -94,10 +109,15 @@ def test_answers_as_the_observer_behind_the_server(simulated: SimulatedObserver,
             direct.first_tokens[:20],
         )
         assert not answer.complete and answer.latency > 0 and answer.attempts == 1
-        assert answer.cost == pytest.approx((2.0 * (answer.tokens_in or 0) + 10.0 * (answer.tokens_out or 0)) / 1e6)
+        assert answer.cost == pytest.approx(
+            (2.0 * (answer.tokens_in or 0) + 10.0 * (answer.tokens_out or 0)) / 1e6
+        )
         assert (answer.model, answer.server) == (MODEL, direct.server)
         two = observer.answer(images[:2], "Which has a pattern, the first or the second?")
-        assert two.text == simulated.answer(images[:2], "Which has a pattern, the first or the second?").text
+        assert (
+            two.text
+            == simulated.answer(images[:2], "Which has a pattern, the first or the second?").text
+        )
 
 
 def test_the_pixels_arrive_as_drawn(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
@@ -115,7 +135,9 @@ def test_many_questions_are_under_way_and_few_are_held(
     encoded: list[int] = []
     real = openai_chat.encode_png
     monkeypatch.setattr(
-        openai_chat, "encode_png", lambda codes, **options: (encoded.append(1), real(codes, **options))[1]
+        openai_chat,
+        "encode_png",
+        lambda codes, **options: (encoded.append(1), real(codes, **options))[1],
     )
     drawn = answered = most = under_way = at_once = 0
     exchange = Sender._exchange
@@ -156,7 +178,9 @@ def test_every_question_is_answered_once_whatever_goes_wrong(
         client(server, concurrency=16) as observer,
     ):
         answers = all_at_once(observer, inquiries(images, 300), simulated)
-        assert all(server.counts[kind] for kind in ("overload", "error", "hang", "truncated", "reset")), server.counts
+        assert all(
+            server.counts[kind] for kind in ("overload", "error", "hang", "truncated", "reset")
+        ), server.counts
         assert max(answer.attempts for answer in answers) > 1
         assert sum(answer.attempts for answer in answers) <= server.counts.total() + 1
         assert max(answer.latency for answer in answers) < 5
@@ -166,20 +190,28 @@ def test_what_hangs_is_asked_again_long_before_the_time_out(
     simulated: SimulatedObserver, images: list[FloatArray]
 ) -> None:
     faults = Faults(hang=0.1, seed=2)
-    with serve(simulated, latency=0.01, faults=faults) as server, client(server, concurrency=8) as observer:
+    with (
+        serve(simulated, latency=0.01, faults=faults) as server,
+        client(server, concurrency=8) as observer,
+    ):
         start = time.monotonic()
         all_at_once(observer, inquiries(images, 60), simulated)
         assert server.counts["hang"] >= 3 and time.monotonic() - start < 30
 
 
-def test_a_slow_server_is_not_asked_twice(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_a_slow_server_is_not_asked_twice(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     with serve(simulated, latency=(0.2, 0.4)) as server, client(server, concurrency=16) as observer:
         answers = all_at_once(observer, inquiries(images, 64), simulated)
-        # One or two may be sent again where this machine, and not the server, stood still for a second.
+        # One or two may be sent again where this machine, and not the server, stood still for a
+        # second.
         assert sum(answer.attempts for answer in answers) <= 66 and server.counts["answered"] <= 66
 
 
-def test_waits_as_long_as_it_is_told(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_waits_as_long_as_it_is_told(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     faults = Faults(overload=0.5, retry_after=0.3, seed=1)
     with serve(simulated, faults=faults) as server, client(server) as observer:
         start = time.monotonic()
@@ -193,9 +225,14 @@ def test_waits_as_long_as_it_is_told(simulated: SimulatedObserver, images: list[
         assert attempts > 1
 
 
-def test_gives_a_server_that_refuses_all_a_rest(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_gives_a_server_that_refuses_all_a_rest(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     faults = Faults(overload=0.95, retry_after=0.1, seed=1)
-    with serve(simulated, faults=faults) as server, client(server, concurrency=16, retries=3) as observer:
+    with (
+        serve(simulated, faults=faults) as server,
+        client(server, concurrency=16, retries=3) as observer,
+    ):
         with pytest.raises(PsyprobeError, match=r"no answer after 4 attempts, .* HTTP 429"):
             list(observer.answers(inquiries(images, 100)))
         assert server.counts["overload"] < 250
@@ -212,20 +249,38 @@ def test_keeps_to_a_rate(simulated: SimulatedObserver, images: list[FloatArray])
     ("behaviour", "logprobs", "listed", "several", "seed"),
     [
         (Behaviour(), "given", 20, True, True),
-        (Behaviour(logprobs="refused", images_at_once=1, seed="refused"), "refused", 0, False, False),
+        (
+            Behaviour(logprobs="refused", images_at_once=1, seed="refused"),
+            "refused",
+            0,
+            False,
+            False,
+        ),
         (Behaviour(logprobs="absent"), "absent", 0, True, True),
     ],
 )
 def test_finds_out_what_a_server_can(
-    simulated: SimulatedObserver, images: list[FloatArray], behaviour: Behaviour, logprobs: str, listed: int,
-    several: bool, seed: bool,
-) -> None:  # fmt: skip
+    simulated: SimulatedObserver,
+    images: list[FloatArray],
+    behaviour: Behaviour,
+    logprobs: str,
+    listed: int,
+    several: bool,
+    seed: bool,
+) -> None:
     with serve(simulated, behaviour=behaviour) as server, client(server) as observer:
         before = observer.card.digest
         found = observer.capabilities()
-        assert (found.logprobs, found.listed, found.several_images, found.seed) == (logprobs, listed, several, seed)
+        assert (found.logprobs, found.listed, found.several_images, found.seed) == (
+            logprobs,
+            listed,
+            several,
+            seed,
+        )
         assert observer.images_at_once == (None if several else 1)
-        assert observer.card.digest == before, "what a server can is no part of what is stored under its card"
+        assert observer.card.digest == before, (
+            "what a server can is no part of what is stored under its card"
+        )
         assert observer.card.software["logprobs"] == logprobs
         asked = server.counts.total()
         assert observer.capabilities() is found and server.counts.total() == asked
@@ -233,7 +288,9 @@ def test_finds_out_what_a_server_can(
             assert (answer.first_tokens is not None) == (logprobs == "given")
 
 
-def test_falls_back_to_text_and_tells_so_once(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_falls_back_to_text_and_tells_so_once(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     behaviour = Behaviour(logprobs="refused", seed="refused")
     with serve(simulated, behaviour=behaviour) as server, client(server, concurrency=8) as observer:
         asked = inquiries(images, 30, Decoding(1.0, seed=3))
@@ -246,19 +303,31 @@ def test_falls_back_to_text_and_tells_so_once(simulated: SimulatedObserver, imag
         assert len(replies) == 30 and all(answer.first_tokens is None for _, answer in replies)
         # The first question finds it out, before the others are sent.
         assert server.counts["refused"] == 2
-        assert all(set(answer.instead) == {"logprobs", "top_logprobs", "seed"} for _, answer in replies)
+        assert all(
+            set(answer.instead) == {"logprobs", "top_logprobs", "seed"} for _, answer in replies
+        )
 
 
 @pytest.mark.parametrize(
     ("behaviour", "model", "count", "says"),
     [
         (Behaviour(key="another"), MODEL, 1, r"refuses the key \(HTTP 401\); set OPENAI_API_KEY"),
-        (Behaviour(), "simulated:other", 1, r"knows no such model \(HTTP 404.*; it offers simulated:watson-malo"),
+        (
+            Behaviour(),
+            "simulated:other",
+            1,
+            r"knows no such model \(HTTP 404.*; it offers simulated:watson-malo",
+        ),
         (Behaviour(), MODEL, 3, r"refuses the question \(HTTP 400: .* was shown 3 images"),
     ],
 )
 def test_a_clear_end_at_once(
-    simulated: SimulatedObserver, images: list[FloatArray], behaviour: Behaviour, model: str, count: int, says: str
+    simulated: SimulatedObserver,
+    images: list[FloatArray],
+    behaviour: Behaviour,
+    model: str,
+    count: int,
+    says: str,
 ) -> None:
     with serve(simulated, behaviour=behaviour) as server:
         with OpenAIObserver(model, base_url=server.base_url) as observer:
@@ -270,8 +339,11 @@ def test_a_clear_end_at_once(
         assert "\n" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
 
 
-def test_no_more_tokens_are_asked_for_than_a_server_has(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
-    """It thinks, and caps tokens below what that takes: the thinking counts as it came, and no room is promised."""
+def test_no_more_tokens_are_asked_for_than_a_server_has(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
+    """It thinks, and caps tokens below what that takes: the thinking counts as it came, and no room
+    is promised."""
     with (
         serve(simulated, behaviour=Behaviour(thinking="tags", most_tokens=8)) as server,
         client(server) as observer,
@@ -287,13 +359,16 @@ def test_no_server_there(images: list[FloatArray]) -> None:
         OpenAIObserver("m", base_url="http://127.0.0.1:9/v1", retries=1) as observer,
         pytest.raises(
             PsyprobeError,
-            match=r"no server answers \(connection refused\); does base_url, or else OPENAI_BASE_URL, name one",
+            match=r"no server answers \(connection refused\); does base_url, or else "
+            r"OPENAI_BASE_URL, name one",
         ),
     ):
         observer.answer(images[:1], PROMPT)
 
 
-def test_gives_up_after_the_time_out(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_gives_up_after_the_time_out(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     with (
         serve(simulated, faults=Faults(hang=0.999)) as server,
         client(server, timeout=0.2, retries=1) as observer,
@@ -302,7 +377,9 @@ def test_gives_up_after_the_time_out(simulated: SimulatedObserver, images: list[
         observer.answer(images[:1], PROMPT)
 
 
-def test_what_was_answered_is_yielded_before_the_end(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_what_was_answered_is_yielded_before_the_end(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     asked = [*inquiries(images, 10), Inquiry(PROMPT, tuple(images[:3])), *inquiries(images, 5)]
     with serve(simulated) as server, client(server, concurrency=1) as observer:
         got = []
@@ -324,16 +401,30 @@ def test_closing_the_generator_takes_back_what_is_under_way(
         assert observer.answer(images[:1], PROMPT).text, "the observer is still good for questions"
 
 
-def test_threads_may_ask_side_by_side(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
-    with serve(simulated, latency=0.02) as server, client(server) as observer, ThreadPoolExecutor(8) as threads:
+def test_threads_may_ask_side_by_side(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
+    with (
+        serve(simulated, latency=0.02) as server,
+        client(server) as observer,
+        ThreadPoolExecutor(8) as threads,
+    ):
         asked = inquiries(images, 64)
-        answers = list(threads.map(lambda each: observer.answer(each.images, each.prompt, decoding=SAMPLED), asked))
+        answers = list(
+            threads.map(
+                lambda each: observer.answer(each.images, each.prompt, decoding=SAMPLED), asked
+            )
+        )
         assert sum(thread.name == "openai-sender" for thread in threading.enumerate()) == 1
     for inquiry, answer in zip(asked, answers, strict=True):
-        assert answer.text == simulated.answer(inquiry.images, inquiry.prompt, decoding=SAMPLED).text
+        assert (
+            answer.text == simulated.answer(inquiry.images, inquiry.prompt, decoding=SAMPLED).text
+        )
 
 
-def test_closes_and_opens_again_and_travels(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_closes_and_opens_again_and_travels(
+    simulated: SimulatedObserver, images: list[FloatArray]
+) -> None:
     with serve(simulated) as server:
         observer = client(server)
         text = observer.answer(images[:1], PROMPT).text
@@ -346,7 +437,9 @@ def test_closes_and_opens_again_and_travels(simulated: SimulatedObserver, images
         observer.close()
 
 
-def test_the_key_is_nowhere(simulated: SimulatedObserver, images: list[FloatArray], monkeypatch: Any) -> None:
+def test_the_key_is_nowhere(
+    simulated: SimulatedObserver, images: list[FloatArray], monkeypatch: Any
+) -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     root = logging.getLogger()
@@ -363,7 +456,9 @@ def test_the_key_is_nowhere(simulated: SimulatedObserver, images: list[FloatArra
                         answers = [answer for _, answer in observer.answers(inquiries(images, 10))]
                         assert len(answers) == 10
                     except PsyprobeError as error:
-                        told = traceback.TracebackException.from_exception(error, capture_locals=True)
+                        told = traceback.TracebackException.from_exception(
+                            error, capture_locals=True
+                        )
                         errors.append("".join(told.format()))
                         assert str(server.port) not in str(error)
                     shown = (repr(observer), str(observer.card.to_dict()))
@@ -394,8 +489,11 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
         with child(
             [sys.executable, "-W", "error", "-c", program],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
-        ) as process:  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "answered\n"
             process.send_signal(signal.SIGINT)
@@ -407,8 +505,17 @@ def test_one_place_for_loopback_and_another_for_each_server() -> None:
     def place(url: str | None) -> object:
         return OpenAIObserver("m", base_url=url).card.options["endpoint"]
 
-    assert place("http://127.0.0.1:8000/v1") == place("http://localhost:9000/v1/") == place("http://[::1]:1/v1")
-    others = {place(None), place("https://a.example/v1"), place("https://b.example/v1"), place("https://a.example/v2")}
+    assert (
+        place("http://127.0.0.1:8000/v1")
+        == place("http://localhost:9000/v1/")
+        == place("http://[::1]:1/v1")
+    )
+    others = {
+        place(None),
+        place("https://a.example/v1"),
+        place("https://b.example/v1"),
+        place("https://a.example/v2"),
+    }
     assert len(others) == 4 and not any("example" in str(each) for each in others)
     assert place("https://a.example/v1/") in others
 
@@ -433,7 +540,9 @@ def test_one_clear_line(options: dict[str, Any], says: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_openai_s_own_server_wants_a_key(images: list[FloatArray], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_s_own_server_wants_a_key(
+    images: list[FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(PsyprobeError, match="needs a key for OpenAI's server: set OPENAI_API_KEY"):
         OpenAIObserver("m").answer(images[:1], PROMPT)
@@ -462,7 +571,8 @@ def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
         with (
             OpenAIObserver("m", base_url=f"http://127.0.0.1:{server.server_port}") as observer,
             pytest.raises(
-                PsyprobeError, match=r"answers with a web page.*\(base_url, or else OPENAI_BASE_URL\) end in /v1"
+                PsyprobeError,
+                match=r"answers with a web page.*\(base_url, or else OPENAI_BASE_URL\) end in /v1",
             ),
         ):
             observer.answer(images[:1], "Is there a pattern?")

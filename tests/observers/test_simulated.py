@@ -20,7 +20,12 @@ from psyprobe.human import castle_csf, watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
-from psyprobe.observers.simulated.observer import FUNCTIONS, SENSITIVITIES, SimulatedObserver, psychometric
+from psyprobe.observers.simulated.observer import (
+    FUNCTIONS,
+    SENSITIVITIES,
+    SimulatedObserver,
+    psychometric,
+)
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
 from psyprobe.stimulus import AnnulusNoise, Gabor, Grating, Noise
 
@@ -49,7 +54,9 @@ def dithered(spec: Any, seed: int = 1) -> FloatArray:
     return deliver(drive(spec), Delivery(), seed=seed)
 
 
-def at_threshold(seen_by: SimulatedObserver, factor: float = 1.0, frequency: float = 4.0, seed: int = 1) -> FloatArray:
+def at_threshold(
+    seen_by: SimulatedObserver, factor: float = 1.0, frequency: float = 4.0, seed: int = 1
+) -> FloatArray:
     """Noise of `factor` times the threshold contrast."""
     sensitivity = float(seen_by.true_sensitivity(noise(frequency, 0.1)))
     return drive(noise(frequency, factor / sensitivity, seed))
@@ -77,10 +84,14 @@ def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
         spec = noise(frequency, 0.1)
         light = spec.draw().luminance
         power, _ = seen_by._filtered(light)
-        assert float(seen_by.true_sensitivity(spec)) == pytest.approx(math.sqrt(power) / 0.1, rel=1e-9)
+        assert float(seen_by.true_sensitivity(spec)) == pytest.approx(
+            math.sqrt(power) / 0.1, rel=1e-9
+        )
     # A ring's root mean square lies close to the curve itself where that is smooth.
     batch = AnnulusNoise(frequency=[2.0, 4.0, 8.0], contrast=0.0)
-    np.testing.assert_allclose(seen_by.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03)
+    np.testing.assert_allclose(
+        seen_by.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03
+    )
 
 
 def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
@@ -97,7 +108,9 @@ def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
 def test_dither_is_subtracted(frequency: float) -> None:
     seen_by = observer()
     threshold = 1 / float(seen_by.true_sensitivity(noise(frequency, 0.1)))
-    found = [seen_by.visible(dithered(noise(frequency, threshold, seed), seed)) for seed in range(4)]
+    found = [
+        seen_by.visible(dithered(noise(frequency, threshold, seed), seed)) for seed in range(4)
+    ]
     assert np.mean(found) == pytest.approx(1.0, abs=0.03)
 
 
@@ -134,7 +147,10 @@ def test_sees_along_one_direction_of_colour(direction: str) -> None:
     assert seen(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
     others = {"achromatic", "red_green", "yellow_violet"} - {direction}
     assert max(seen(replace(waves, direction=other)) for other in others) < 1e-4 * seen(waves)
-    assert max(float(seen_by.true_sensitivity(replace(waves, direction=other))) for other in others) < 1e-9
+    assert (
+        max(float(seen_by.true_sensitivity(replace(waves, direction=other))) for other in others)
+        < 1e-9
+    )
     assert seen_by.visible(np.zeros((9, 9, 3))) == 0
     assert seen_by.card.digest != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
     with pytest.raises(InputError, match=f"watson-malo knows nothing of direction '{direction}'"):
@@ -150,7 +166,9 @@ def test_the_image_is_the_same_however_it_comes() -> None:
         (decode_png(png_bytes(image)).astype(np.float32) / np.float32(255)),
         (np.rint(image * 255) / 255).astype(np.float64),
     ):
-        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == again.answer([other], PROMPT, decoding=SAMPLED)
+        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == again.answer(
+            [other], PROMPT, decoding=SAMPLED
+        )
     grey = np.rint(drive(noise(4.0, 0.05))[..., :1] * 255) / 255
     view = np.broadcast_to(grey, (256, 256, 3))
     assert seen_by.answer([view], PROMPT) == again.answer([view.copy()], PROMPT)
@@ -161,7 +179,9 @@ def test_probability_is_the_psychometric_function(function: str, blank: FloatArr
     seen_by = observer("flat", function=function, guess=0.2, lapse=0.1, width=0.5)
     for x in (-0.3, 0.0, 0.2):
         expected = 0.2 + 0.7 * psychometric(x, 0.5, function)
-        assert seen_by.probability([at_threshold(seen_by, 10**x)], PROMPT) == pytest.approx(expected, abs=2e-3)
+        assert seen_by.probability([at_threshold(seen_by, 10**x)], PROMPT) == pytest.approx(
+            expected, abs=2e-3
+        )
     assert seen_by.probability([blank], PROMPT) == pytest.approx(0.2, abs=1e-6)
     assert [psychometric(x, 0.5, function) for x in (-9, 9)] == pytest.approx([0, 1], abs=1e-9)
 
@@ -178,10 +198,14 @@ def test_words_are_drawn_with_that_probability() -> None:
     seen_by = observer()
     image = at_threshold(seen_by, 10**0.1)
     p = seen_by.probability([image], PROMPT)
-    said = [seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower() == "y" for i in range(1500)]
+    said = [
+        seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower() == "y"
+        for i in range(1500)
+    ]
     assert np.mean(said) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
     seeds = [
-        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower() == "y" for i in range(1500)
+        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower() == "y"
+        for i in range(1500)
     ]
     assert np.mean(seeds) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
 
@@ -212,7 +236,9 @@ def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
             if token.strip().lower() in ("yes", "no"):
                 mass[token.strip().lower() == "yes"] += math.exp(logprob)
         assert sum(mass.values()) == pytest.approx(0.98, abs=1e-6)
-        assert mass[True] / sum(mass.values()) == pytest.approx(seen_by.probability([image], PROMPT), abs=1e-9)
+        assert mass[True] / sum(mass.values()) == pytest.approx(
+            seen_by.probability([image], PROMPT), abs=1e-9
+        )
         assert sum(math.exp(value) for _, value in answer.first_tokens) == pytest.approx(1)
         assert list(answer.first_tokens) == sorted(answer.first_tokens, key=lambda each: -each[1])
     assert seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens is None
@@ -223,15 +249,25 @@ def test_understands_reversed_questions(blank: FloatArray) -> None:
     plain = at_threshold(seen_by, 10)
     assert seen_by.answer([plain], REVERSED).text[0].lower() == "n"
     assert seen_by.answer([blank], REVERSED).text[0].lower() == "y"
-    assert seen_by.probability([plain], REVERSED) == pytest.approx(1 - seen_by.probability([plain], PROMPT))
+    assert seen_by.probability([plain], REVERSED) == pytest.approx(
+        1 - seen_by.probability([plain], PROMPT)
+    )
     deaf = observer(reversed_words=())
     assert deaf.probability([plain], REVERSED) == deaf.probability([plain], PROMPT)
 
 
 def test_bias_is_of_the_word_and_guessing_of_the_eye(blank: FloatArray) -> None:
-    biased, guessing, against = observer(yes_bias=0.25), observer(guess=0.25), observer(yes_bias=-0.25)
+    biased, guessing, against = (
+        observer(yes_bias=0.25),
+        observer(guess=0.25),
+        observer(yes_bias=-0.25),
+    )
     plain = at_threshold(biased, 30)
-    assert biased.probability([blank], PROMPT) == pytest.approx(guessing.probability([blank], PROMPT)) == 0.25
+    assert (
+        biased.probability([blank], PROMPT)
+        == pytest.approx(guessing.probability([blank], PROMPT))
+        == 0.25
+    )
     assert biased.probability([plain], REVERSED) == pytest.approx(0.25, abs=1e-3)
     assert guessing.probability([plain], REVERSED) == pytest.approx(0, abs=1e-3)
     assert against.probability([plain], PROMPT) == pytest.approx(0.75, abs=1e-3)
@@ -261,13 +297,19 @@ def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
 
     def mass(answer: Answer) -> float:
         assert answer.first_tokens is not None
-        return sum(math.exp(v) for token, v in answer.first_tokens if token.strip().lower() in ("yes", "no"))
+        return sum(
+            math.exp(v)
+            for token, v in answer.first_tokens
+            if token.strip().lower() in ("yes", "no")
+        )
 
     refused = [a for a in answers if "image" in a.text and a.text[:2] in ("I'", "I ")] + [
         a for a in answers if "assist" in a.text
     ]
     rambled = [a for a in answers if a.text.startswith("The ")]
-    assert len(refused) / 800 == pytest.approx(0.2, abs=0.06) and len(rambled) / 800 == pytest.approx(0.1, abs=0.04)
+    assert len(refused) / 800 == pytest.approx(0.2, abs=0.06) and len(
+        rambled
+    ) / 800 == pytest.approx(0.1, abs=0.04)
     assert max(map(mass, refused + rambled)) < 0.05
     assert all(a.text[0].lower() == "n" for a in answers if a not in refused and a not in rambled)
 
@@ -280,7 +322,10 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
     assert seen_by.answer([blank, plain], question).text.lower().startswith("second")
     assert seen_by.probability([blank, blank], question) == pytest.approx(0.5)
     weak = at_threshold(seen_by)
-    both = seen_by.probability([weak, blank], question), seen_by.probability([blank, weak], question)
+    both = (
+        seen_by.probability([weak, blank], question),
+        seen_by.probability([blank, weak], question),
+    )
     assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
     assert observer(yes_bias=0.2).probability([blank, blank], question) == pytest.approx(0.6)
     for count in (0, 3):
@@ -288,8 +333,12 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
             seen_by.answer([blank] * count, question)
 
 
-@pytest.mark.parametrize(("orientation", "vertical"), [(0, True), (180, True), (30, True), (90, False), (-60, False)])
-def test_names_the_direction_of_stripes_that_it_sees(orientation: float, vertical: bool, blank: FloatArray) -> None:
+@pytest.mark.parametrize(
+    ("orientation", "vertical"), [(0, True), (180, True), (30, True), (90, False), (-60, False)]
+)
+def test_names_the_direction_of_stripes_that_it_sees(
+    orientation: float, vertical: bool, blank: FloatArray
+) -> None:
     (prompt,) = load_prompts("orientation")
     seen_by = observer()
     stripes = Gabor(frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY)
@@ -305,7 +354,8 @@ def test_names_the_direction_of_stripes_that_it_sees(orientation: float, vertica
 
 
 @pytest.mark.parametrize(
-    ("orientation", "word"), [(0, "vertical"), (95, "horizontal"), (135, "rising"), (-50, "rising"), (40, "falling")]
+    ("orientation", "word"),
+    [(0, "vertical"), (95, "horizontal"), (135, "rising"), (-50, "rising"), (40, "falling")],
 )
 def test_names_one_of_four_directions(orientation: float, word: str, blank: FloatArray) -> None:
     (prompt,) = load_prompts("orientation_4")
@@ -329,7 +379,9 @@ def test_names_one_of_four_directions(orientation: float, word: str, blank: Floa
 
 
 #: A uniform field has no orientation that stripes could be turned further than.
-@pytest.mark.parametrize("name", [name for name in prompt_sets() if not name.startswith("orientation")])
+@pytest.mark.parametrize(
+    "name", [name for name in prompt_sets() if not name.startswith("orientation")]
+)
 def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatArray) -> None:
     seen_by = observer()
     plain = at_threshold(seen_by, 30)
@@ -363,7 +415,10 @@ def test_long_answers_are_cut(blank: FloatArray) -> None:
 
 def test_what_is_true_of_it_is_on_its_card() -> None:
     assert observer().card.digest == observer().card.digest
-    cards = {observer(**{name: value}).card.digest for name, value in (("guess", 0.1), ("seed", 3), ("deg", 5.0))}
+    cards = {
+        observer(**{name: value}).card.digest
+        for name, value in (("guess", 0.1), ("seed", 3), ("deg", 5.0))
+    }
     assert len(cards | {observer().card.digest}) == 4
     assert observer().card.options["width"] == 0.8
 
@@ -385,7 +440,9 @@ def test_what_is_true_of_it_is_on_its_card() -> None:
         ("flat", {"colour": 1}, InputError, "takes no option 'colour'"),
     ],
 )
-def test_one_clear_line(name: str, options: dict[str, Any], error: type[Exception], says: str) -> None:
+def test_one_clear_line(
+    name: str, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says) as caught:
         observer(name, **options)
     assert "\n" not in str(caught.value)

@@ -1,4 +1,5 @@
-"""The simulated server speaks the protocol as clients know it, and goes wrong only as it is told to."""
+"""The simulated server speaks the protocol as clients know it, and goes wrong only as it is told
+to."""
 
 from __future__ import annotations
 
@@ -43,11 +44,20 @@ def data_url(codes: Any = CODES) -> str:
 def question(*urls: str, **fields: Any) -> dict[str, Any]:
     images = [{"type": "image_url", "image_url": {"url": url}} for url in urls or (data_url(),)]
     content = [*images, {"type": "text", "text": PROMPT}]
-    return {"model": MODEL, "messages": [{"role": "user", "content": content}], "temperature": 1, **fields}
+    return {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": content}],
+        "temperature": 1,
+        **fields,
+    }
 
 
 def send(
-    server: SimulatedServer, value: Any, path: str = "/v1/chat/completions", method: str = "POST", **headers: str
+    server: SimulatedServer,
+    value: Any,
+    path: str = "/v1/chat/completions",
+    method: str = "POST",
+    **headers: str,
 ) -> tuple[int, Any, http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
@@ -62,7 +72,9 @@ def send(
 
 def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
     with serve(observer) as server:
-        status, reply, _ = send(server, question(logprobs=True, top_logprobs=5, seed=7, max_tokens=9))
+        status, reply, _ = send(
+            server, question(logprobs=True, top_logprobs=5, seed=7, max_tokens=9)
+        )
         expected = observer.answer(
             [CODES.astype(np.float32) / 255], PROMPT, decoding=Decoding(1.0, max_tokens=9, seed=7)
         )
@@ -72,7 +84,9 @@ def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
         assert choice["finish_reason"] == expected.finish
         listed = choice["logprobs"]["content"][0]["top_logprobs"]
         assert expected.first_tokens is not None
-        assert [(each["token"], each["logprob"]) for each in listed] == list(expected.first_tokens[:5])
+        assert [(each["token"], each["logprob"]) for each in listed] == list(
+            expected.first_tokens[:5]
+        )
         assert bytes(listed[0]["bytes"]).decode() == listed[0]["token"]
         assert reply["usage"]["prompt_tokens"] == expected.tokens_in
         assert reply["system_fingerprint"] == expected.server
@@ -82,7 +96,10 @@ def test_answers_as_the_observer_does(observer: SimulatedObserver) -> None:
 
 def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
     openai = pytest.importorskip("openai", reason="the chat extra is not installed")
-    with serve(observer) as server, openai.OpenAI(base_url=server.base_url, api_key="any") as client:
+    with (
+        serve(observer) as server,
+        openai.OpenAI(base_url=server.base_url, api_key="any") as client,
+    ):
         assert [each.id for each in client.models.list()] == [MODEL]
         reply = client.chat.completions.create(**question(logprobs=True, top_logprobs=20))
         assert reply.choices[0].message.content
@@ -105,11 +122,17 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
         (question("https://example.org/a.png"), 400, "nothing is fetched"),
         (question("data:image/png;base64,AAAA"), 400, "cannot be read"),
         ({**question(), "messages": [{"role": "user", "content": "no image"}]}, 400, "0 images"),
-        ({**question(), "messages": [{"role": "user", "content": [{"type": "sound"}]}]}, 400, "'sound'"),
+        (
+            {**question(), "messages": [{"role": "user", "content": [{"type": "sound"}]}]},
+            400,
+            "'sound'",
+        ),
         ({**question(), "messages": [{"role": "robot", "content": "?"}]}, 400, "'robot'"),
     ],
 )
-def test_refuses_in_the_protocol_s_own_form(observer: SimulatedObserver, value: Any, status: int, says: str) -> None:
+def test_refuses_in_the_protocol_s_own_form(
+    observer: SimulatedObserver, value: Any, status: int, says: str
+) -> None:
     with serve(observer) as server:
         found, reply, _ = send(server, value)
         assert (found, says in reply["error"]["message"]) == (status, True), reply
@@ -161,10 +184,17 @@ def test_faults_come_at_their_rates_and_in_their_order() -> None:
 def test_each_fault_is_what_it_says(observer: SimulatedObserver) -> None:
     with serve(observer, faults=Faults(overload=0.999, retry_after=2)) as server:
         status, reply, response = send(server, question())
-        assert (status, response.headers["Retry-After"], reply["error"]["code"]) == (429, "2", "rate_limit_exceeded")
+        assert (status, response.headers["Retry-After"], reply["error"]["code"]) == (
+            429,
+            "2",
+            "rate_limit_exceeded",
+        )
     with serve(observer, faults=Faults(error=0.999)) as server:
         assert send(server, question())[0] == 500
-    with serve(observer, faults=Faults(truncated=0.999)) as server, pytest.raises(json.JSONDecodeError):
+    with (
+        serve(observer, faults=Faults(truncated=0.999)) as server,
+        pytest.raises(json.JSONDecodeError),
+    ):
         send(server, question())
     with serve(observer, faults=Faults(reset=0.999)) as server, pytest.raises(ConnectionResetError):
         send(server, question())
@@ -193,7 +223,10 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
         (lambda: Faults.parse(["hung=0.1"]), "one of overload"),
         (lambda: Behaviour(logprobs="none"), "'given', 'refused' or 'absent'"),  # type: ignore[arg-type]
         (lambda: Behaviour(seed="none"), "'accepted' or 'refused'"),  # type: ignore[arg-type]
-        (lambda: SimulatedServer(load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()), "latency"),
+        (
+            lambda: SimulatedServer(load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()),
+            "latency",
+        ),
     ],
 )
 def test_one_clear_line(make: Any, says: str) -> None:
@@ -212,11 +245,17 @@ def test_says_that_a_port_is_taken(observer: SimulatedObserver) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> None:
-    command = "serve-simulated watson-malo --port 0 --json --set guess=0.2 --faults overload=0.1 --key-variable THE_KEY"
+    command = (
+        "serve-simulated watson-malo --port 0 --json --set guess=0.2 --faults "
+        "overload=0.1 --key-variable THE_KEY"
+    )
     with child(
         [sys.executable, "-m", "psyprobe", *command.split()],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "THE_KEY": "secret"},
-    ) as process:  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "THE_KEY": "secret"},
+    ) as process:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         assert ready["model"] == MODEL and ready["pid"] == process.pid
@@ -240,7 +279,9 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
         (["flat", "--key-variable", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is empty"),
     ],
 )
-def test_the_command_ends_with_one_line(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_ends_with_one_line(
+    options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["serve-simulated", "--port", "0", *options]) == 2
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1

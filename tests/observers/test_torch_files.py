@@ -33,33 +33,45 @@ def test_own_normalisation(torchscript_file: Path, drive: FloatArray) -> None:
     plain = load_observer(f"torch:{torchscript_file}", input="raw", device="cpu")
     assert (own.card.mean, own.card.std) == (mean, std)
     prepared = (drive - np.float32(mean)) / np.float32(std)
-    np.testing.assert_allclose(own.features(drive)["output"], plain.features(prepared)["output"], atol=1e-5)
+    np.testing.assert_allclose(
+        own.features(drive)["output"], plain.features(prepared)["output"], atol=1e-5
+    )
 
 
 def test_python_file_shows_its_layers(python_file: Path, drive: FloatArray) -> None:
     observer = load_observer(f"torch:{python_file}:build", layers="all", device="cpu")
     assert observer.card.features == ("0", "1", "2", "output")
     found = observer.features(drive)
-    assert (found["0"] < 0).any() and (found["1"] >= 0).all(), "layer 0 was kept before layer 1 worked in place"
+    assert (found["0"] < 0).any() and (found["1"] >= 0).all(), (
+        "layer 0 was kept before layer 1 worked in place"
+    )
     np.testing.assert_array_equal(found["2"], found["output"])
 
 
 def test_digest_changes_with_the_file(python_file: Path, tmp_path: Path) -> None:
     changed = tmp_path / python_file.name
     changed.write_text(python_file.read_text() + "\n# another version\n")
-    before, after = (load_observer(f"torch:{path}:build").card.weights_digest for path in (python_file, changed))
+    before, after = (
+        load_observer(f"torch:{path}:build").card.weights_digest for path in (python_file, changed)
+    )
     assert before != after
 
 
 @pytest.mark.parametrize(
     ("suffix", "error", "says"),
     [
-        (":missing", InputError, "unknown function in .*own_network.py 'missing'.*Known: build, torch, wrong"),
+        (
+            ":missing",
+            InputError,
+            "unknown function in .*own_network.py 'missing'.*Known: build, torch, wrong",
+        ),
         (":wrong", InputError, r"wrong\(\) returned a str; wanted is a torch.nn.Module"),
         ("", InputError, "names no function"),
     ],
 )
-def test_python_file_errors(python_file: Path, suffix: str, error: type[Exception], says: str) -> None:
+def test_python_file_errors(
+    python_file: Path, suffix: str, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         load_observer(f"torch:{python_file}{suffix}")
 
@@ -91,7 +103,9 @@ def test_file_errors(torchscript_file: Path, tmp_path: Path) -> None:
 def test_a_function_is_an_observer(drive: FloatArray, grey_drive: FloatArray) -> None:
     observer = pp.observer(lambda images: images.mean(axis=2), name="row means", input_size=224)
     assert isinstance(observer, FeatureObserver)
-    np.testing.assert_array_equal(observer.features(drive)["output"], drive.mean(axis=2).reshape(3, -1))
+    np.testing.assert_array_equal(
+        observer.features(drive)["output"], drive.mean(axis=2).reshape(3, -1)
+    )
     assert observer.features(grey_drive)["output"].shape == (3, 224 * 3)
     with pytest.raises(InputError, match="224 x 224 px and these have 8 x 8 px"):
         observer.features(np.zeros((1, 8, 8, 3)))
@@ -105,7 +119,10 @@ def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArr
     found = observer.features(drive)
     assert list(found) == ["max", "mean"]
     np.testing.assert_array_equal(found["max"], drive.max(axis=(1, 2)))
-    assert observer.card.digest != pp.observer(both, name="colours", version="3", features=("max", "mean")).card.digest
+    assert (
+        observer.card.digest
+        != pp.observer(both, name="colours", version="3", features=("max", "mean")).card.digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,9 +131,15 @@ def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArr
         (np.zeros((2, 3)), InputError, r"shape \(2, 3\) and format float64 for 3 images"),
         (np.zeros((3, 2), int), InputError, "format int64"),
         (np.full((3, 2), np.inf), PsyprobeError, "NaN or infinity"),
-        ({"other": np.zeros((3, 2))}, InputError, r"returned \['other'\] and its card says \['output'\]"),
+        (
+            {"other": np.zeros((3, 2))},
+            InputError,
+            r"returned \['other'\] and its card says \['output'\]",
+        ),
     ],
 )
-def test_a_function_is_held_to_its_card(returned: Any, error: type[Exception], says: str, drive: FloatArray) -> None:
+def test_a_function_is_held_to_its_card(
+    returned: Any, error: type[Exception], says: str, drive: FloatArray
+) -> None:
     with pytest.raises(error, match=says):
         pp.observer(lambda images: returned, name="odd").features(drive)

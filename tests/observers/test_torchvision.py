@@ -1,4 +1,5 @@
-"""torchvision's classifiers: the feature that the last layer gets, nodes of the graph as layers, weights."""
+"""torchvision's classifiers: the feature that the last layer gets, nodes of the graph as layers,
+weights."""
 
 from __future__ import annotations
 
@@ -32,10 +33,15 @@ def _prepared(observer: Any, images: FloatArray) -> Any:
         ("mobilenet_v3_small", "classifier.3", ("features.0", "features.1")),
     ],
 )
-def test_the_embedding_is_what_the_last_layer_gets(name: str, last: str, stages: Any, drive: FloatArray) -> None:
+def test_the_embedding_is_what_the_last_layer_gets(
+    name: str, last: str, stages: Any, drive: FloatArray
+) -> None:
     """Put through that layer, it gives what the whole network gives."""
     observer = load_observer(f"torchvision:{name}", random_weights=True, device="cpu", layers="all")
-    assert observer.card.features[: len(stages)] == stages and observer.card.features[-1] == "embedding"
+    assert (
+        observer.card.features[: len(stages)] == stages
+        and observer.card.features[-1] == "embedding"
+    )
     with network.seeded():
         module = models.get_model(name).eval()
     layer = module.get_submodule(last)
@@ -52,7 +58,9 @@ def test_the_embedding_is_what_the_last_layer_gets(name: str, last: str, stages:
 
 def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
     names = ["layer1.0.add", "layer2", "relu", "embedding", "flatten"]
-    observer = load_observer("torchvision:resnet18", random_weights=True, device="cpu", layers=names)
+    observer = load_observer(
+        "torchvision:resnet18", random_weights=True, device="cpu", layers=names
+    )
     assert observer.card.features == tuple(names)
     found = observer.features(drive[:1])
     np.testing.assert_array_equal(found["flatten"], found["embedding"])
@@ -60,7 +68,9 @@ def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
         module = models.resnet18().eval()
     with torch.inference_mode():
         first = torch.relu(module.bn1(module.conv1(_prepared(observer, drive[:1]))))
-        np.testing.assert_allclose(found["relu"], first.flatten(1), rtol=0, atol=1e-5 * float(first.max()))
+        np.testing.assert_allclose(
+            found["relu"], first.flatten(1), rtol=0, atol=1e-5 * float(first.max())
+        )
         before = module.maxpool(first)
         block = module.layer1[0]
         added = before + block.bn2(block.conv2(torch.relu(block.bn1(block.conv1(before)))))
@@ -68,7 +78,9 @@ def test_layers_are_the_nodes_of_the_graph(drive: FloatArray) -> None:
             found["layer1.0.add"], added.flatten(1), rtol=0, atol=1e-5 * float(added.abs().max())
         )
         second = module.layer2(module.layer1(before))
-        np.testing.assert_allclose(found["layer2"], second.flatten(1), rtol=0, atol=1e-5 * float(second.max()))
+        np.testing.assert_allclose(
+            found["layer2"], second.flatten(1), rtol=0, atol=1e-5 * float(second.max())
+        )
 
 
 @pytest.mark.parametrize("name", ["densenet121", "mnasnet0_5"])
@@ -83,17 +95,23 @@ def test_size_and_normalisation_are_those_of_the_weights() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         shown = models.get_model_weights("efficientnet_b1")["IMAGENET1K_V2"].transforms()
-    card = load_observer("torchvision:efficientnet_b1.IMAGENET1K_V2", random_weights=True, device="cpu").card
+    card = load_observer(
+        "torchvision:efficientnet_b1.IMAGENET1K_V2", random_weights=True, device="cpu"
+    ).card
     assert card.input_size == (shown.crop_size[0], shown.crop_size[0]) == (240, 240)
     assert (list(card.mean), list(card.std)) == (shown.mean, shown.std)
-    assert load_observer("torchvision:inception_v3", random_weights=True, device="cpu").card.input_size == (299, 299)
+    assert load_observer(
+        "torchvision:inception_v3", random_weights=True, device="cpu"
+    ).card.input_size == (299, 299)
 
 
 def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     torch.manual_seed(3)
     module = models.squeezenet1_1().eval()
     torch.save(module.state_dict(), path := tmp_path / "mine.pth")
-    observer = load_observer("torchvision:squeezenet1_1", weights=path, device="cpu", layers=["features.12.cat"])
+    observer = load_observer(
+        "torchvision:squeezenet1_1", weights=path, device="cpu", layers=["features.12.cat"]
+    )
     assert observer.card.weights == f"file {path}" and not observer.card.random_weights
     assert observer.card.weights_digest == network.state_digest(module.state_dict())
     with torch.inference_mode():
@@ -114,7 +132,9 @@ def test_a_file_of_inception_is_normalised_as_torchvision_does(tmp_path: Path) -
     torch.save(module.state_dict(), path := tmp_path / "googlenet.pth")
     observer = load_observer("torchvision:googlenet", weights=path, device="cpu")
     assert observer._network.module.transform_input
-    assert not load_observer("torchvision:googlenet", random_weights=True, device="cpu")._network.module.transform_input
+    assert not load_observer(
+        "torchvision:googlenet", random_weights=True, device="cpu"
+    )._network.module.transform_input
 
 
 def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -126,10 +146,14 @@ def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise OSError("no network")
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
-    with pytest.raises(WeightsError, match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached"):
+    with pytest.raises(
+        WeightsError, match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached"
+    ):
         load_observer("torchvision:resnet18")
     ((url, method, timeout),) = said
-    assert url.endswith("/resnet18-f37072fd.pth") and method == "HEAD" and timeout == network.PATIENCE
+    assert (
+        url.endswith("/resnet18-f37072fd.pth") and method == "HEAD" and timeout == network.PATIENCE
+    )
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "resnet18-f37072fd.pth").write_bytes(b"")
     torchvision_models._check_reached("torchvision:resnet18", models.ResNet18_Weights.DEFAULT)
@@ -139,7 +163,9 @@ def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_tokens_of_a_vision_transformer(drive: FloatArray) -> None:
     """Its class token after the last block and norm is what the head gets."""
     names = ["encoder.ln:cls", "encoder.ln:patches", "encoder.layers.encoder_layer_0", "embedding"]
-    observer = load_observer("torchvision:vit_b_32", random_weights=True, device="cpu", layers=names)
+    observer = load_observer(
+        "torchvision:vit_b_32", random_weights=True, device="cpu", layers=names
+    )
     found = observer.features(drive[:1])
     assert found["encoder.ln:patches"].shape == (1, 49 * 768)
     np.testing.assert_array_equal(found["encoder.ln:cls"], found["embedding"])
@@ -147,4 +173,6 @@ def test_tokens_of_a_vision_transformer(drive: FloatArray) -> None:
         module = models.vit_b_32().eval()
     with torch.inference_mode():
         logits = module(_prepared(observer, drive[:1]))
-        np.testing.assert_allclose(module.heads(torch.tensor(found["embedding"])), logits, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(
+            module.heads(torch.tensor(found["embedding"])), logits, rtol=0, atol=1e-4
+        )

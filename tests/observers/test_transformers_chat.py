@@ -38,7 +38,10 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def observers(chat_folders: Folders) -> dict[str, TransformersChat]:
-    return {family: load_observer(f"transformers:{chat_folders(family)}", device="cpu") for family in FAMILIES}
+    return {
+        family: load_observer(f"transformers:{chat_folders(family)}", device="cpu")
+        for family in FAMILIES
+    }
 
 
 @pytest.fixture(params=FAMILIES)
@@ -61,7 +64,9 @@ def images_for(observer: TransformersChat, count: int = 1, seed: int = 1) -> lis
 def words_of(answer: Answer) -> list[tuple[str, float]]:
     """The first tokens that spell yes or no, in one order; other tokens may share a text."""
     assert answer.first_tokens is not None
-    return sorted(pair for pair in answer.first_tokens if pair[0].strip().casefold() in ("yes", "no"))
+    return sorted(
+        pair for pair in answer.first_tokens if pair[0].strip().casefold() in ("yes", "no")
+    )
 
 
 def assert_same_words(found: Sequence[Answer], wanted: Sequence[Answer]) -> None:
@@ -70,7 +75,11 @@ def assert_same_words(found: Sequence[Answer], wanted: Sequence[Answer]) -> None
         values = [np.array([value for _, value in words_of(each)]) for each in (one, other)]
         np.testing.assert_allclose(*values, rtol=0, atol=2e-5)
         assert one.text == other.text
-        assert (one.tokens_in, one.tokens_out, one.finish) == (other.tokens_in, other.tokens_out, other.finish)
+        assert (one.tokens_in, one.tokens_out, one.finish) == (
+            other.tokens_in,
+            other.tokens_out,
+            other.finish,
+        )
 
 
 ONE_STEP = Decoding(max_tokens=1)
@@ -93,18 +102,27 @@ def test_declares_and_keeps_the_protocol(observer: TransformersChat) -> None:
 
 def test_results_of_random_weights_say_so(observer: TransformersChat) -> None:
     assert observer.card.random_weights
-    assert "RANDOM WEIGHTS" in observer.card.label and "not a trained network" in observer.card.weights
+    assert (
+        "RANDOM WEIGHTS" in observer.card.label and "not a trained network" in observer.card.weights
+    )
 
 
-def test_first_tokens_are_those_of_a_plain_pass(family: str, observer: TransformersChat, chat_folders: Folders) -> None:
-    """Against the model and processor as their own documentation uses them, with nothing of ours between."""
+def test_first_tokens_are_those_of_a_plain_pass(
+    family: str, observer: TransformersChat, chat_folders: Folders
+) -> None:
+    """Against the model and processor as their own documentation uses them, with nothing of ours
+    between."""
     (image,) = images_for(observer)
-    model = transformers.AutoModelForImageTextToText.from_pretrained(chat_folders(family), dtype=torch.float32).eval()
+    model = transformers.AutoModelForImageTextToText.from_pretrained(
+        chat_folders(family), dtype=torch.float32
+    ).eval()
     processor = transformers.AutoProcessor.from_pretrained(chat_folders(family))
     text = PROMPTS[0]
     if processor.chat_template:
         content = [{"type": "image"}, {"type": "text", "text": text}]
-        text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
+        text = processor.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True
+        )
     whole = {"do_image_splitting": False, "do_resize": False} if family == "smolvlm" else {}
     drive = torch.tensor(image, dtype=torch.float32).permute(2, 0, 1)
     inputs = processor(images=[drive], text=text, return_tensors="pt", do_rescale=False, **whole)
@@ -116,7 +134,9 @@ def test_first_tokens_are_those_of_a_plain_pass(family: str, observer: Transform
     assert answer.first_tokens is not None
     assert answer.tokens_in == inputs["input_ids"].shape[1]
     best = np.sort(wanted)[::-1][:20]
-    np.testing.assert_allclose([value for _, value in answer.first_tokens[:20]], best, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(
+        [value for _, value in answer.first_tokens[:20]], best, rtol=0, atol=2e-5
+    )
     spelled = {
         token: wanted[number]
         for token, number in processor.tokenizer.get_vocab().items()
@@ -131,7 +151,9 @@ def test_first_tokens_are_those_of_a_plain_pass(family: str, observer: Transform
 def test_a_batch_is_a_loop_and_sharing_an_image_changes_nothing(observer: TransformersChat) -> None:
     images = images_for(observer, 3)
     decoding = Decoding(max_tokens=2)
-    inquiries = [Inquiry(prompt, (image,), decoding=decoding) for image in images for prompt in PROMPTS]
+    inquiries = [
+        Inquiry(prompt, (image,), decoding=decoding) for image in images for prompt in PROMPTS
+    ]
     alone = [observer.answer(each.images, each.prompt, decoding=decoding) for each in inquiries]
     assert_same_words(in_order(observer, inquiries), alone)
     answers = {words_of(each)[0][1] for each in alone}
@@ -139,7 +161,9 @@ def test_a_batch_is_a_loop_and_sharing_an_image_changes_nothing(observer: Transf
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen", "smolvlm"])
-def test_decoders_go_on_from_the_image(observer: TransformersChat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoders_go_on_from_the_image(
+    observer: TransformersChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (image,) = images_for(observer)
     inquiries = [Inquiry(prompt, (image,), decoding=ONE_STEP) for prompt in PROMPTS]
     in_order(observer, inquiries)
@@ -149,12 +173,23 @@ def test_decoders_go_on_from_the_image(observer: TransformersChat, monkeypatch: 
 
 
 @pytest.mark.parametrize("family", ["blip2", "blip2_t5", "instructblip"])
-def test_others_encode_the_image_once(observer: TransformersChat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_encode_the_image_once(
+    observer: TransformersChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     tower = observer._model.vision_model
-    hook = tower.embeddings.register_forward_hook(lambda module, inputs, output: seen.append(len(output)))
+    hook = tower.embeddings.register_forward_hook(
+        lambda module, inputs, output: seen.append(len(output))
+    )
     (image, other) = images_for(observer, 2)
-    in_order(observer, [Inquiry(prompt, (each,), decoding=ONE_STEP) for prompt in PROMPTS for each in (image, other)])
+    in_order(
+        observer,
+        [
+            Inquiry(prompt, (each,), decoding=ONE_STEP)
+            for prompt in PROMPTS
+            for each in (image, other)
+        ],
+    )
     hook.remove()
     assert seen == [2]
     assert observer.shares_prefix is False
@@ -171,23 +206,33 @@ def test_what_the_network_gets_is_what_delivered_tells(observer: TransformersCha
     """Caught at the network's first layer, not at the processor."""
     (image,) = images_for(observer)
     caught = []
-    first = next(each for each in observer._model.modules() if isinstance(each, (torch.nn.Conv2d, torch.nn.Conv3d)))
+    first = next(
+        each
+        for each in observer._model.modules()
+        if isinstance(each, (torch.nn.Conv2d, torch.nn.Conv3d))
+    )
     hook = first.register_forward_hook(lambda module, inputs, output: caught.append(inputs[0]))
     observer.answer([image], PROMPTS[0], decoding=ONE_STEP)
     hook.remove()
     seen = caught[0].double().numpy()
     mean, std = np.array(observer.card.mean), np.array(observer.card.std)
-    if seen.ndim == 5:  # patches of two equal frames; whichever their order, the pixels are the same
+    if (
+        seen.ndim == 5
+    ):  # patches of two equal frames; whichever their order, the pixels are the same
         seen = seen[:, :, 0]
     assert seen.shape[0] * seen.shape[2] * seen.shape[3] == image.shape[0] * image.shape[1]
     pixels = seen.transpose(0, 2, 3, 1).reshape(-1, 3) * std + mean
     for channel in range(3):
-        np.testing.assert_allclose(np.sort(pixels[:, channel]), np.sort(image[..., channel].ravel()), atol=5e-7)
+        np.testing.assert_allclose(
+            np.sort(pixels[:, channel]), np.sort(image[..., channel].ravel()), atol=5e-7
+        )
 
 
 def test_a_pattern_below_one_code_survives(observer: TransformersChat) -> None:
     (image,) = images_for(observer)
-    faint = np.where(np.arange(image.shape[1])[:, None] % 2, 0.5 + 1e-5, 0.5 - 1e-5) * np.ones(image.shape)
+    faint = np.where(np.arange(image.shape[1])[:, None] % 2, 0.5 + 1e-5, 0.5 - 1e-5) * np.ones(
+        image.shape
+    )
     delivered = observer.delivered(faint)
     assert 1.8e-5 < delivered.max() - delivered.min() < 2.2e-5
 
@@ -205,10 +250,18 @@ def test_greedy_text_and_its_end(observer: TransformersChat) -> None:
     short = observer.answer(images, PROMPTS[1], decoding=Decoding(max_tokens=1))
     assert short.tokens_out == 1 and long.tokens_out is not None
     assert long.finish == ("length" if long.tokens_out == 4 else "stop")
-    assert observer.answer(images, PROMPTS[1], decoding=Decoding(max_tokens=1, logprobs=False)).first_tokens is None
+    assert (
+        observer.answer(
+            images, PROMPTS[1], decoding=Decoding(max_tokens=1, logprobs=False)
+        ).first_tokens
+        is None
+    )
     both = in_order(
         observer,
-        [Inquiry(PROMPTS[1], tuple(images), decoding=Decoding(max_tokens=number)) for number in (1, 4)],
+        [
+            Inquiry(PROMPTS[1], tuple(images), decoding=Decoding(max_tokens=number))
+            for number in (1, 4)
+        ],
     )
     assert_same_words(both, [short, long])
 
@@ -216,7 +269,9 @@ def test_greedy_text_and_its_end(observer: TransformersChat) -> None:
 def test_draws_follow_their_seed_and_nothing_else(observer: TransformersChat) -> None:
     images = images_for(observer)
     drawn = [
-        Inquiry(PROMPTS[0], tuple(images), decoding=Decoding(temperature=1, max_tokens=3, seed=seed))
+        Inquiry(
+            PROMPTS[0], tuple(images), decoding=Decoding(temperature=1, max_tokens=3, seed=seed)
+        )
         for seed in (1, 2, 1, 3)
     ]
     found = in_order(observer, drawn)
@@ -241,7 +296,11 @@ def test_several_images_where_the_model_takes_them(observer: TransformersChat) -
             observer.answer(images, PROMPTS[0], decoding=ONE_STEP)
         return
     both, one = (observer.answer(images[:count], PROMPTS[0], decoding=ONE_STEP) for count in (2, 1))
-    assert both.tokens_in is not None and one.tokens_in is not None and both.tokens_in > one.tokens_in + 3
+    assert (
+        both.tokens_in is not None
+        and one.tokens_in is not None
+        and both.tokens_in > one.tokens_in + 3
+    )
     assert words_of(observer.answer(images[::-1], PROMPTS[0], decoding=ONE_STEP)) != words_of(both)
     inquiries = [Inquiry(prompt, tuple(images), decoding=ONE_STEP) for prompt in PROMPTS]
     assert_same_words(in_order(observer, inquiries)[:1], [both])
@@ -254,16 +313,28 @@ def test_system_instructions(observer: TransformersChat) -> None:
             observer.answer(images, PROMPTS[0], system="Answer truly.", decoding=ONE_STEP)
         return
     plain, told = (
-        observer.answer(images, PROMPTS[0], system=system, decoding=ONE_STEP) for system in ("", "Answer truly.")
+        observer.answer(images, PROMPTS[0], system=system, decoding=ONE_STEP)
+        for system in ("", "Answer truly.")
     )
-    assert plain.tokens_in is not None and told.tokens_in is not None and told.tokens_in > plain.tokens_in
+    assert (
+        plain.tokens_in is not None
+        and told.tokens_in is not None
+        and told.tokens_in > plain.tokens_in
+    )
 
 
-def test_a_template_may_refuse_a_system_instruction(chat_folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_may_refuse_a_system_instruction(
+    chat_folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     observer = load_observer(f"transformers:{chat_folders('llava')}", device="cpu")
-    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}<image>"
+    refuses = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') "
+        "}}{% endif %}<image>"
+    )
     monkeypatch.setattr(observer._processor, "chat_template", refuses)
-    with pytest.raises(InputError, match="takes no system instruction: its chat template says 'no system role'"):
+    with pytest.raises(
+        InputError, match="takes no system instruction: its chat template says 'no system role'"
+    ):
         observer.answer(images_for(observer), PROMPTS[0], system="Answer truly.")
 
 
@@ -273,9 +344,14 @@ def test_other_words(observer: TransformersChat) -> None:
     assert {"A", "a", "B"} <= {token.strip() for token, _ in answer.first_tokens}
 
 
-def test_a_template_for_models_without_one(chat_folders: Folders, observers: dict[str, TransformersChat]) -> None:
+def test_a_template_for_models_without_one(
+    chat_folders: Folders, observers: dict[str, TransformersChat]
+) -> None:
     asked = load_observer(
-        f"transformers:{chat_folders('blip2')}", device="cpu", template="Question: {prompt} Answer:", batch_size=2
+        f"transformers:{chat_folders('blip2')}",
+        device="cpu",
+        template="Question: {prompt} Answer:",
+        batch_size=2,
     )
     plain = observers["blip2"]
     images = images_for(plain)
@@ -294,7 +370,9 @@ def test_random_weights_on_request(chat_folders: Folders) -> None:
 
 
 def test_shorter_formats_round_the_pixels_and_say_so(chat_folders: Folders) -> None:
-    observer = load_observer(f"transformers:{chat_folders('llava')}", device="cpu", dtype="bfloat16")
+    observer = load_observer(
+        f"transformers:{chat_folders('llava')}", device="cpu", dtype="bfloat16"
+    )
     (image,) = images_for(observer)
     assert observer.card.dtype == "bfloat16"
     assert 1e-4 < np.abs(observer.delivered(image) - image).max() < 1e-2
@@ -314,12 +392,15 @@ def test_another_native_size(chat_folders: Folders) -> None:
 
 
 def test_a_processor_that_wants_codes_gets_codes(chat_folders: Folders, tmp_path: Path) -> None:
-    """The library's processors on Pillow resize 8-bit images; they are found out by sending a fraction of a code."""
+    """The library's processors on Pillow resize 8-bit images; they are found out by sending a
+    fraction of a code."""
     from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
     from psyprobe.observers.chat.transformers_model import PixelPath
 
-    pillow = LlavaImageProcessorPil(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56})
+    pillow = LlavaImageProcessorPil(
+        size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}
+    )
     path = PixelPath("pillow", pillow, torch.float32)
     assert path.bits == 8 and path.input_size == (56, 56)
     codes = np.random.default_rng(0).integers(0, 256, (56, 56, 3)) / 255
@@ -340,7 +421,12 @@ def test_a_processor_that_wants_codes_gets_codes(chat_folders: Folders, tmp_path
     ],
 )
 def test_one_clear_line(
-    name: str, options: dict[str, Any], error: type[Exception], says: str, chat_folders: Folders, tmp_path: Path
+    name: str,
+    options: dict[str, Any],
+    error: type[Exception],
+    says: str,
+    chat_folders: Folders,
+    tmp_path: Path,
 ) -> None:
     with pytest.raises(error, match=says) as caught:
         load_observer(name.format(empty=tmp_path, llava=chat_folders("llava")), **options)
@@ -378,7 +464,9 @@ def test_pixels_that_cannot_be_read_back_are_not_guessed() -> None:
 
     path = PixelPath("flat", Flattening(size={"shortest_edge": 56}), torch.float32)
     assert path.bits == 8 and path.input_size is None
-    with pytest.raises(PsyprobeError, match="what reaches the network cannot be told: its pixels come in the shape"):
+    with pytest.raises(
+        PsyprobeError, match="what reaches the network cannot be told: its pixels come in the shape"
+    ):
         path.delivered(np.full((56, 56, 3), 128 / 255))
 
 

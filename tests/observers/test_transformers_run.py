@@ -55,7 +55,9 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen"])
-def test_asked_in_words_and_by_its_eye(family: str, chat_folders: Callable[[str], Path], tmp_path: Path) -> None:
+def test_asked_in_words_and_by_its_eye(
+    family: str, chat_folders: Callable[[str], Path], tmp_path: Path
+) -> None:
     for name, text in (("asked", ASKED), ("seen", SEEN)):
         (tmp_path / f"{name}.toml").write_text(text)
     chat = pp.load_observer(f"transformers:{chat_folders(family)}", device="cpu")

@@ -1,4 +1,5 @@
-"""A real OpenAI-compatible server on loopback, ``transformers serve``, before the same weights as in process."""
+"""A real OpenAI-compatible server on loopback, ``transformers serve``, before the same weights as
+in process."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from psyprobe.observers.chat.answering import Decoding
 pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")
 for package in ("fastapi", "uvicorn", "aiohttp"):
-    pytest.importorskip(package, reason="the server's packages (transformers[serving]) are not installed")
+    pytest.importorskip(
+        package, reason="the server's packages (transformers[serving]) are not installed"
+    )
 
 #: The server as it is, except that what its first convolution takes in is kept in a file.
 PROGRAM = """
@@ -45,7 +48,9 @@ PATIENCE = 240.0  # s, for a busy machine; half a minute is usual
 
 
 @pytest.fixture(scope="module")
-def served(chat_folders: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def served(
+    chat_folders: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
     """The server's address, and the file with the pixels that its network saw last."""
     folder = tmp_path_factory.mktemp("served")
     with socket.socket() as free:
@@ -77,7 +82,9 @@ def served(chat_folders: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.slow
-def test_the_served_model_is_the_one_in_process(served: tuple[str, Path], chat_folders: Callable[[str], Path]) -> None:
+def test_the_served_model_is_the_one_in_process(
+    served: tuple[str, Path], chat_folders: Callable[[str], Path]
+) -> None:
     url, pixels = served
     name = str(chat_folders("llava"))
     here = load_observer(f"transformers:{name}", device="cpu")
@@ -96,5 +103,7 @@ def test_the_served_model_is_the_one_in_process(served: tuple[str, Path], chat_f
             np.testing.assert_allclose(seen, image, rtol=0, atol=5e-7)
         found = there.capabilities()
     assert len(texts) == 2
-    assert found.logprobs == "absent" and found.listed == 0, "it takes the question and leaves them out"
+    assert found.logprobs == "absent" and found.listed == 0, (
+        "it takes the question and leaves them out"
+    )
     assert found.several_images

@@ -29,7 +29,9 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_features_of_a_batch_are_those_of_each_image(family: str, chat_folders: Folders) -> None:
-    observer = load_observer(f"transformers_vision:{chat_folders(family)}", layers="all", device="cpu")
+    observer = load_observer(
+        f"transformers_vision:{chat_folders(family)}", layers="all", device="cpu"
+    )
     assert isinstance(observer, FeatureObserver) and observer.card.ability == "features"
     assert observer.card.random_weights
     has = ("projector", "projector_mean") if family != "instructblip" else ()
@@ -42,12 +44,15 @@ def test_features_of_a_batch_are_those_of_each_image(family: str, chat_folders: 
         assert not np.array_equal(rows[0], rows[1])
         np.testing.assert_array_equal(observer.features(images[1:])[name][0], rows[1])
     step = observer.features(images + 1e-5)
-    assert all(not np.array_equal(step[name], found[name]) for name in found), "less than a code is seen"
+    assert all(not np.array_equal(step[name], found[name]) for name in found), (
+        "less than a code is seen"
+    )
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen", "blip2"])
 def test_the_projector_is_what_the_language_model_gets(family: str, chat_folders: Folders) -> None:
-    """Caught where the text model takes its input in, while the chat observer is asked about the same image."""
+    """Caught where the text model takes its input in, while the chat observer is asked about the
+    same image."""
     eye = load_observer(f"transformers_vision:{chat_folders(family)}", device="cpu")
     chat = load_observer(f"transformers:{chat_folders(family)}", device="cpu")
     assert eye.card.weights_digest == chat.card.weights_digest
@@ -61,7 +66,9 @@ def test_the_projector_is_what_the_language_model_gets(family: str, chat_folders
     hook.remove()
     tokens = eye.features(image[None])["projector"].reshape(-1, 32)
     given = caught[0].numpy()
-    if family == "blip2":  # OPT adds its positions before its first layer: compare up to what all images share
+    if (
+        family == "blip2"
+    ):  # OPT adds its positions before its first layer: compare up to what all images share
         other = np.random.default_rng(5).random(image.shape)
         caught.clear()
         hook = layer.register_forward_pre_hook(lambda module, inputs: caught.append(inputs[0][0]))

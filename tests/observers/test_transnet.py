@@ -33,7 +33,10 @@ def test_the_architecture_is_there_without_the_package() -> None:
     assert who.card.clips and who.card.random_weights and who.card.input_size == (27, 48)
     shown = ShownClips((Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), who.card)
     assert who.clip_features(shown)["embedding"].shape == (1, 256 * 20 * 3 * 6)
-    assert who.card.digest == load_observer("packaged:transnetv2", random_weights=True, device="cpu").card.digest
+    assert (
+        who.card.digest
+        == load_observer("packaged:transnetv2", random_weights=True, device="cpu").card.digest
+    )
     with pytest.raises(InputError, match="takes the options device, input_size and random_weights"):
         load_observer("packaged:transnetv2", random_weights=True, layers="all")
     (row,) = list_observers("packaged:transnetv2")

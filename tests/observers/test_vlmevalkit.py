@@ -1,4 +1,5 @@
-"""VLMEvalKit's models behind our protocol, tried on an object that behaves as its base classes do."""
+"""VLMEvalKit's models behind our protocol, tried on an object that behaves as its base classes
+do."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ PROMPT = "Is there a pattern visible in the image?"
 
 
 class KitModel:
-    """What VLMEvalKit's base classes do with a message: check it, look at the files, hand it to ``generate_inner``."""
+    """What VLMEvalKit's base classes do with a message: check it, look at the files, hand it to
+    ``generate_inner``."""
 
     INTERLEAVE = True
     fail_msg = "Failed to obtain answer via API."
@@ -55,7 +57,11 @@ def test_images_and_words_arrive_as_they_are() -> None:
     observer = VLMEvalKitObserver(model, "kit")
     assert isinstance(observer, AnswerObserver)
     answer = observer.answer([IMAGE, IMAGE[::-1]], PROMPT)
-    assert (answer.text, answer.first_tokens, answer.server) == ("Yes, there is.", None, "VLMEvalKit")
+    assert (answer.text, answer.first_tokens, answer.server) == (
+        "Yes, there is.",
+        None,
+        "VLMEvalKit",
+    )
     first, second, text = model.seen[0]
     np.testing.assert_array_equal(first["codes"] / 255, IMAGE)
     np.testing.assert_array_equal(second["codes"] / 255, IMAGE[::-1])
@@ -108,12 +114,16 @@ def test_what_is_no_answer_is_an_error(reply: Any) -> None:
 
 
 def test_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PsyprobeError, match="needs vlmeval: install VLMEvalKit from its repository"):
+    with pytest.raises(
+        PsyprobeError, match="needs vlmeval: install VLMEvalKit from its repository"
+    ):
         load_observer("vlmevalkit:llava_v1.5_7b")
     config = types.ModuleType("vlmeval.config")
     config.supported_VLM = {"llava_v1.5_7b": KitModel}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "vlmeval.config", config)
     monkeypatch.setattr(registry.ObserverKind, "obstacle", "")
-    assert load_observer("vlmevalkit:llava_v1.5_7b").answer([IMAGE], PROMPT).text == "Yes, there is."
+    assert (
+        load_observer("vlmevalkit:llava_v1.5_7b").answer([IMAGE], PROMPT).text == "Yes, there is."
+    )
     with pytest.raises(InputError, match=r"did you mean 'vlmevalkit:llava_v1.5_7b'"):
         load_observer("vlmevalkit:llava_v1.5_8b")

@@ -1,4 +1,5 @@
-"""Where weights come from: files, absent hubs, random numbers, and the digest that tells them apart."""
+"""Where weights come from: files, absent hubs, random numbers, and the digest that tells them
+apart."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from psyprobe.observers.encoders import network
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
-constants = pytest.importorskip("huggingface_hub.constants", reason="the encoders extra is not installed")
+constants = pytest.importorskip(
+    "huggingface_hub.constants", reason="the encoders extra is not installed"
+)
 
 
 @pytest.fixture()
@@ -28,7 +31,9 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_hub")
-@pytest.mark.parametrize("name", ["timm:resnet18.a1_in1k", "timm:resnet18", "open_clip:ViT-B-32/laion2b_s34b_b79k"])
+@pytest.mark.parametrize(
+    "name", ["timm:resnet18.a1_in1k", "timm:resnet18", "open_clip:ViT-B-32/laion2b_s34b_b79k"]
+)
 def test_absent_weights_are_one_line_and_no_address_is_looked_up(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,14 +50,18 @@ def test_absent_weights_are_one_line_and_no_address_is_looked_up(
         load_observer(name)
     assert not looked_up
     said = str(caught.value)
-    assert said.startswith(f"{name}: no weights in the cache {tmp_path}, and the model hub cannot be reached")
+    assert said.startswith(
+        f"{name}: no weights in the cache {tmp_path}, and the model hub cannot be reached"
+    )
     assert "weights=FILE" in said and "\n" not in said
     assert constants.HF_HUB_OFFLINE is False, "the library's switch was not put back"
 
 
 @pytest.mark.usefixtures("_no_hub")
 def test_cached_weights_need_no_network(tmp_path: Path) -> None:
-    save_file = pytest.importorskip("safetensors.torch", reason="the encoders extra is not installed").save_file
+    save_file = pytest.importorskip(
+        "safetensors.torch", reason="the encoders extra is not installed"
+    ).save_file
     state = timm.create_model("resnet18").state_dict()
     repository = tmp_path / "models--timm--resnet18.a1_in1k"
     (snapshot := repository / "snapshots" / ("0" * 40)).mkdir(parents=True)
@@ -92,13 +101,17 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     prepared = torch.tensor(((drive - mean) / std).transpose(0, 3, 1, 2).copy())
     with torch.inference_mode():
         wanted = module.forward_head(module.forward_features(prepared), pre_logits=True).numpy()
-    np.testing.assert_allclose(observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max()
+    )
 
 
 def test_positions_are_resampled_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "vit.pth"
     torch.save(timm.create_model("vit_tiny_patch16_224").state_dict(), path)
-    observer = load_observer("timm:vit_tiny_patch16_224", weights=path, input_size=(192, 160), device="cpu")
+    observer = load_observer(
+        "timm:vit_tiny_patch16_224", weights=path, input_size=(192, 160), device="cpu"
+    )
     assert observer.features(np.zeros((1, 192, 160, 3), np.float32))["embedding"].shape == (1, 192)
 
 
@@ -110,7 +123,9 @@ def test_clip_weights_from_a_file(tmp_path: Path, tiny_clips: None, drive: Float
     observer = load_observer("open_clip:tiny-ViT", weights=path, input="raw", device="cpu")
     with torch.inference_mode():
         wanted = model.encode_image(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).numpy()
-    np.testing.assert_allclose(observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(
+        observer.features(drive)["embedding"], wanted, rtol=0, atol=2e-6 * np.abs(wanted).max()
+    )
 
 
 @pytest.mark.parametrize("name", ["timm:resnet18", "open_clip:tiny-ViT"])
@@ -126,7 +141,8 @@ def test_a_file_with_other_weights_is_refused(name: str, tmp_path: Path, tiny_cl
 
 @pytest.mark.parametrize("tag", ["openai", "metaclip_400m", "laion2b_s34b_b79k"])
 def test_quickgelu_follows_the_tag(tag: str) -> None:
-    """open_clip's own table of tags says which were trained with QuickGELU; the architecture alone means GELU."""
+    """open_clip's own table of tags says which were trained with QuickGELU; the architecture alone
+    means GELU."""
     open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
     told = bool(open_clip.get_pretrained_cfg("ViT-B-32", tag).get("quick_gelu"))
     assert told == (tag != "laion2b_s34b_b79k")

@@ -1,4 +1,5 @@
-"""The same stimuli to a tiny chat model's vision tower and to words: LLaVA's code, random weights, no download."""
+"""The same stimuli to a tiny chat model's vision tower and to words: LLaVA's code, random weights,
+no download."""
 
 from __future__ import annotations
 
@@ -35,10 +36,15 @@ bits = "float"
 
 
 def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None:
-    """A mouth that says yes where the model's own tower passes a criterion has the curve of that response."""
+    """A mouth that says yes where the model's own tower passes a criterion has the curve of that
+    response."""
     folder = tiny_chat_models.llava(tmp_path)
-    (tmp_path / "words.toml").write_text('title = "In words"\nprobe = "yes_no"' + SAME + ASKING, encoding="utf-8")
-    (tmp_path / "eye.toml").write_text('title = "By features"\nprobe = "detection"' + SAME, encoding="utf-8")
+    (tmp_path / "words.toml").write_text(
+        'title = "In words"\nprobe = "yes_no"' + SAME + ASKING, encoding="utf-8"
+    )
+    (tmp_path / "eye.toml").write_text(
+        'title = "By features"\nprobe = "detection"' + SAME, encoding="utf-8"
+    )
     eye = pp.load_observer(f"transformers_vision:{folder}", random_weights=True)
     chat = pp.load_observer(f"transformers:{folder}", random_weights=True)
     assert chat.card.input_size == eye.card.input_size == (56, 56)

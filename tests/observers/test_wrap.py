@@ -36,27 +36,35 @@ def test_the_ability_follows_from_the_parameters() -> None:
     assert isinstance(chat, AnswerObserver) and chat.card.ability == "answer"
     assert [each.card.name for each in (metric, encoder, chat)] == ["darker", "row_means", "says"]
     assert chat.answer([], "why?").text == "WHY?"
-    np.testing.assert_array_equal(metric.difference(LIGHT, LIGHT[[1, 1, 1]], ppd=60), darker(LIGHT, LIGHT[[1, 1, 1]]))
+    np.testing.assert_array_equal(
+        metric.difference(LIGHT, LIGHT[[1, 1, 1]], ppd=60), darker(LIGHT, LIGHT[[1, 1, 1]])
+    )
 
 
 def test_the_ability_can_be_stated() -> None:
     metric = pp.observer(lambda left, right: darker(left, right), name="mine", ability="difference")
     assert metric.difference(LIGHT, LIGHT, ppd=60).tolist() == [0, 0, 0]
-    assert pp.observer(lambda *a: "Yes", name="mine", ability="answer").answer([], "?").text == "Yes"
-    assert pp.observer(np.abs, name="mine", ability="features").features(LIGHT / 100)["output"].shape == (3, 192)
+    assert (
+        pp.observer(lambda *a: "Yes", name="mine", ability="answer").answer([], "?").text == "Yes"
+    )
+    assert pp.observer(np.abs, name="mine", ability="features").features(LIGHT / 100)[
+        "output"
+    ].shape == (3, 192)
     with pytest.raises(UnknownNameError, match="unknown ability 'answers'; did you mean 'answer'"):
         pp.observer(says, ability="answers")  # type: ignore[arg-type]
 
 
 def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
-    found = pp.observer(lambda test, reference, ppd: np.full(len(test), ppd), name="ppd").difference(
-        LIGHT, LIGHT, ppd=60.0
-    )
+    found = pp.observer(
+        lambda test, reference, ppd: np.full(len(test), ppd), name="ppd"
+    ).difference(LIGHT, LIGHT, ppd=60.0)
     assert found.tolist() == [60, 60, 60]
     with pytest.raises(InputError, match=r"returned shape \(\) and format float64 for 3 pairs"):
         pp.observer(lambda test, reference: 0.5, name="one").difference(LIGHT, LIGHT, ppd=60)
     with pytest.raises(PsyprobeError, match="NaN or infinity"):
-        pp.observer(lambda test, reference: np.full(3, np.nan), name="nan").difference(LIGHT, LIGHT, ppd=60)
+        pp.observer(lambda test, reference: np.full(3, np.nan), name="nan").difference(
+            LIGHT, LIGHT, ppd=60
+        )
     with pytest.raises(InputError, match="light is 0 or more"):
         pp.observer(darker).difference(LIGHT, -LIGHT, ppd=60)
 
@@ -65,12 +73,24 @@ def test_a_metric_is_told_the_geometry_and_held_to_one_number_a_pair() -> None:
     ("make", "says"),
     [
         (lambda: pp.observer(lambda images: images), "a lambda has no name of its own: give name="),
-        (lambda: pp.observer(functools.partial(row_means, power=2)), "a partial has no name of its own"),
-        (lambda: pp.observer(lambda a, b: 0, name="n"), r"what n\(a, b\) is for cannot be told: .* state ability="),
+        (
+            lambda: pp.observer(functools.partial(row_means, power=2)),
+            "a partial has no name of its own",
+        ),
+        (
+            lambda: pp.observer(lambda a, b: 0, name="n"),
+            r"what n\(a, b\) is for cannot be told: .* state ability=",
+        ),
         (lambda: pp.observer("pixels"), "'pixels' is no torch module and no function"),
         (lambda: pp.observer(dict), "<class 'dict'> is no torch module and no function"),
-        (lambda: pp.observer(says, mean=(0, 0, 0)), "with the ability 'answer' takes no option 'mean'; it takes bits"),
-        (lambda: pp.observer(darker, input_size=8), "'difference' takes no option 'input_size'; it takes none"),
+        (
+            lambda: pp.observer(says, mean=(0, 0, 0)),
+            "with the ability 'answer' takes no option 'mean'; it takes bits",
+        ),
+        (
+            lambda: pp.observer(darker, input_size=8),
+            "'difference' takes no option 'input_size'; it takes none",
+        ),
     ],
 )
 def test_one_clear_line(make: Any, says: str) -> None:
@@ -81,7 +101,9 @@ def test_one_clear_line(make: Any, says: str) -> None:
 
 @pytest.mark.parametrize("wrong", [1.5, -0.25, 255.0])
 def test_questions_hold_drive_alone(wrong: float) -> None:
-    with pytest.raises(InputError, match=f"says takes display drive from 0 to 1 and was given {wrong:g}"):
+    with pytest.raises(
+        InputError, match=f"says takes display drive from 0 to 1 and was given {wrong:g}"
+    ):
         pp.observer(says).answer([np.full((4, 4, 3), wrong)], "?")
 
 
@@ -95,19 +117,37 @@ def test_a_function_takes_drive_of_an_extended_display_and_no_codes() -> None:
 def test_a_torch_module_is_an_observer() -> None:
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
     torch.manual_seed(1)
-    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 4, stride=4), torch.nn.ReLU(), torch.nn.Flatten())
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 4, stride=4), torch.nn.ReLU(), torch.nn.Flatten()
+    )
     drive = np.random.default_rng(2).random((2, 16, 16, 3), dtype=np.float32)
     plain = pp.observer(module, device="cpu")
-    assert (plain.card.name, plain.card.ability, plain.card.features) == ("Sequential", "features", ("output",))
+    assert (plain.card.name, plain.card.ability, plain.card.features) == (
+        "Sequential",
+        "features",
+        ("output",),
+    )
     with torch.inference_mode():
         wanted = module(torch.tensor(drive.transpose(0, 3, 1, 2).copy())).numpy()
     np.testing.assert_array_equal(plain.features(drive)["output"], wanted)
-    own = pp.observer(module, name="mine", mean=[0.5] * 3, std=[0.5] * 3, input_size=16, layers="all", device="cpu")
+    own = pp.observer(
+        module,
+        name="mine",
+        mean=[0.5] * 3,
+        std=[0.5] * 3,
+        input_size=16,
+        layers="all",
+        device="cpu",
+    )
     assert own.card.features == ("0", "1", "2", "output") and own.card.input_size == (16, 16)
     np.testing.assert_allclose(
-        own.features(drive)["output"], pp.observer(module, input="raw").features(drive * 2 - 1)["output"], atol=1e-6
+        own.features(drive)["output"],
+        pp.observer(module, input="raw").features(drive * 2 - 1)["output"],
+        atol=1e-6,
     )
-    with pytest.raises(UnknownNameError, match="unknown layer of Sequential '3'; It has 0, 1, 2, output"):
+    with pytest.raises(
+        UnknownNameError, match="unknown layer of Sequential '3'; It has 0, 1, 2, output"
+    ):
         pp.observer(module, layers=["3"])
 
 
@@ -116,7 +156,9 @@ def test_modules_are_told_apart_by_their_weights_their_layers_and_their_version(
     made = [torch.nn.Sequential(pool(2)) for pool in (torch.nn.AvgPool2d, torch.nn.MaxPool2d)]
     torch.manual_seed(1)
     made += [torch.nn.Sequential(torch.nn.Conv2d(3, 1, 1)) for _ in range(2)]
-    digests = {pp.observer(module).card.digest for module in made} | {pp.observer(made[0], version="2").card.digest}
+    digests = {pp.observer(module).card.digest for module in made} | {
+        pp.observer(made[0], version="2").card.digest
+    }
     assert len(digests) == 5
     assert pp.observer(made[0]).card.digest == pp.observer(made[0]).card.digest
 

@@ -1,4 +1,5 @@
-"""The model zoo: its catalogue, its listing, and one real architecture of each loader with random weights."""
+"""The model zoo: its catalogue, its listing, and one real architecture of each loader with random
+weights."""
 
 from __future__ import annotations
 
@@ -51,14 +52,19 @@ def test_every_row_says_where_its_weights_come_from() -> None:
         assert math.prod(model.shape) > 0
 
 
-def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_tells_what_is_missing_without_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     rows = {row.name: row for row in list_observers("zoo:*")}
     assert len(rows) == len(zoo_models())
     assert not rows["zoo:no_encoder"].obstacle
     assert rows["zoo:dino_vits16"].obstacle
     assert "needs" in rows["zoo:dino_xcit_small_12_p8"].obstacle
-    code = "import sys; from psyprobe.observers import list_observers; list_observers(); print('torch' in sys.modules)"
+    code = (
+        "import sys; from psyprobe.observers import list_observers; list_observers(); "
+        "print('torch' in sys.modules)"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code],
@@ -70,7 +76,9 @@ def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch
     )
 
 
-def test_cached_weights_make_a_row_runnable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_weights_make_a_row_runnable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("timm", reason="the encoders extra is not installed")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     model = zoo_models()["dino_vits16"]
@@ -97,7 +105,12 @@ def test_other_training_is_never_taken_for_the_right_one() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_feature_has_the_catalogued_size(name: str) -> None:
     model = zoo_models()[name]
-    loaders = {"timm": "timm", "open_clip": "open_clip", "diffusers": "diffusers", "sam2": "transformers"}
+    loaders = {
+        "timm": "timm",
+        "open_clip": "open_clip",
+        "diffusers": "diffusers",
+        "sam2": "transformers",
+    }
     for prefix, package in (loaders | {"vit_mae": "transformers"}).items():
         if model.observer.startswith(f"{prefix}:"):
             pytest.importorskip(package, reason="the zoo extra is not installed")
@@ -116,15 +129,26 @@ def test_feature_has_the_catalogued_size(name: str) -> None:
 )
 def test_quick_gelu_follows_the_weights(name: str, quick: bool) -> None:
     pytest.importorskip("open_clip", reason="the encoders extra is not installed")
-    assert load_observer(f"zoo:{name}", random_weights=True, device="cpu").card.options["quick_gelu"] is quick
+    assert (
+        load_observer(f"zoo:{name}", random_weights=True, device="cpu").card.options["quick_gelu"]
+        is quick
+    )
 
 
 def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
     pytest.importorskip("diffusers", reason="the zoo extra is not installed")
     images = np.random.default_rng(0).random((1, 64, 64, 3), dtype=np.float32)
-    seeds: tuple[dict[str, int], ...] = ({}, {}, {"sample_seed": 1}, {"sample_seed": 1}, {"sample_seed": 2})
+    seeds: tuple[dict[str, int], ...] = (
+        {},
+        {},
+        {"sample_seed": 1},
+        {"sample_seed": 1},
+        {"sample_seed": 2},
+    )
     mean, again, one, same, two = (
-        load_observer("diffusers:any", random_weights=True, device="cpu", input_size=64, **seed).features(images)
+        load_observer(
+            "diffusers:any", random_weights=True, device="cpu", input_size=64, **seed
+        ).features(images)
         for seed in seeds
     )
     np.testing.assert_array_equal(mean["embedding"], again["embedding"])
@@ -141,7 +165,12 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
         import torch
 
         torch.manual_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+        sizes = {
+            "hidden_size": 16,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "intermediate_size": 32,
+        }
         return transformers.ViTMAEModel(transformers.ViTMAEConfig(**sizes))
 
     every = MaskedOptions(random_weights=True, device="cpu")
@@ -155,7 +184,8 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     changed[:, -16:, -16:] = 1 - changed[:, -16:, -16:]
     moved = mae_observer("tiny", tiny(), every).features(changed)["embedding"].reshape(2, 197, 16)
     assert np.abs(moved - whole).sum(axis=(0, 2)).argmax() == 196
-    # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never looked at.
+    # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never
+    # looked at.
     import torch
 
     torch.manual_seed(8)

@@ -1,4 +1,5 @@
-"""Chat models of real architectures, tiny and of random weights, saved to folders with tokenizer and processor."""
+"""Chat models of real architectures, tiny and of random weights, saved to folders with tokenizer
+and processor."""
 
 from __future__ import annotations
 
@@ -8,23 +9,32 @@ from typing import Any
 
 TEXTS = [
     "USER: Is there a pattern visible in the image? Answer with yes or no. ASSISTANT: Yes",
-    "Yes, there is. No, there is not. yes no Yes No YES NO a texture, a grid, a flat grey field, noise",
-    "Is the image completely uniform? I can see nothing. Which of the two images holds a pattern, A or B?",
+    "Yes, there is. No, there is not. yes no Yes No YES NO a texture, a grid, a flat grey "
+    "field, noise",
+    "Is the image completely uniform? I can see nothing. Which of the two images holds a "
+    "pattern, A or B?",
 ]
 LLAVA_TEMPLATE = (
-    "{% for message in messages %}{% if message['role'] == 'system' %}{{ message['content'][0]['text'] }} {% else %}"
-    "{{ message['role'].upper() }}: {% for item in message['content'] %}{% if item['type'] == 'image' %}<image>\n"
+    "{% for message in messages %}{% if message['role'] == 'system' %}{{ "
+    "message['content'][0]['text'] }} {% else %}"
+    "{{ message['role'].upper() }}: {% for item in message['content'] %}{% if item['type'] == "
+    "'image' %}<image>\n"
     "{% else %}{{ item['text'] }} {% endif %}{% endfor %}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}ASSISTANT:{% endif %}"
 )
 QWEN_TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for item in message['content'] %}"
-    "{% if item['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ item['text'] }}{% endif %}"
-    "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for item in "
+    "message['content'] %}"
+    "{% if item['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ "
+    "item['text'] }}{% endif %}"
+    "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt "
+    "%}<|im_start|>assistant\n{% endif %}"
 )
 SMOLVLM_TEMPLATE = (
-    "<|im_start|>{% for message in messages %}{{ message['role'] | capitalize }}: {% for item in message['content'] %}"
-    "{% if item['type'] == 'image' %}<image>{% else %}{{ item['text'] }}{% endif %}{% endfor %}<end_of_utterance>\n"
+    "<|im_start|>{% for message in messages %}{{ message['role'] | capitalize }}: {% for item "
+    "in message['content'] %}"
+    "{% if item['type'] == 'image' %}<image>{% else %}{{ item['text'] }}{% endif %}{% endfor "
+    "%}<end_of_utterance>\n"
     "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
 )
 TEXT = {
@@ -80,14 +90,17 @@ def tokenizer(*special: str, padding_side: str = "left") -> Any:
     )
 
 
-def _save(folder: Path, model_class: Any, config: Any, processor: Any, *, spread: float = 8.0) -> Path:
+def _save(
+    folder: Path, model_class: Any, config: Any, processor: Any, *, spread: float = 8.0
+) -> Path:
     import torch
 
     config.random_weights = True  # so that whoever loads the folder can say so
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
         model = model_class(config).eval()
-        # The usual initial spread of 0.02 makes every answer alike; this one lets an image change the answer.
+        # The usual initial spread of 0.02 makes every answer alike; this one lets an image change
+        # the answer.
         with torch.no_grad():
             for weight in model.parameters():
                 if weight.ndim > 1:
@@ -110,7 +123,12 @@ def llava(folder: Path) -> Path:
 
     words = tokenizer("<image>")
     vision = CLIPVisionConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2, image_size=56, patch_size=14
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        image_size=56,
+        patch_size=14,
     )
     ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     config = LlavaConfig(
@@ -120,7 +138,9 @@ def llava(folder: Path) -> Path:
         image_seq_length=16,
     )
     processor = LlavaProcessor(
-        image_processor=LlavaImageProcessor(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}),
+        image_processor=LlavaImageProcessor(
+            size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}
+        ),
         tokenizer=words,
         patch_size=14,
         vision_feature_select_strategy="default",
@@ -140,14 +160,25 @@ def qwen(folder: Path) -> Path:
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
     from transformers.models.qwen2_vl.video_processing_qwen2_vl import Qwen2VLVideoProcessor
 
-    special = ("<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    special = (
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|vision_start|>",
+        "<|vision_end|>",
+        "<|image_pad|>",
+        "<|video_pad|>",
+    )
     words = tokenizer(*special)
     at = words.convert_tokens_to_ids
     config = Qwen2_5_VLConfig(
         text_config={
             **TEXT,
             "vocab_size": len(words),
-            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]},
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 10000.0,
+                "mrope_section": [1, 1, 2],
+            },
             "pad_token_id": 0,
             "bos_token_id": 1,
             "eos_token_id": at("<|im_end|>"),
@@ -183,7 +214,12 @@ def smolvlm(folder: Path) -> Path:
 
     tiles = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
     words = tokenizer(
-        "<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", "<|im_start|>", *tiles
+        "<image>",
+        "<fake_token_around_image>",
+        "<global-img>",
+        "<end_of_utterance>",
+        "<|im_start|>",
+        *tiles,
     )
     config = SmolVLMConfig(
         text_config={"model_type": "llama", "vocab_size": len(words), "pad_token_id": 0, **TEXT},
@@ -206,7 +242,9 @@ def smolvlm(folder: Path) -> Path:
             size={"longest_edge": 256}, max_image_size={"longest_edge": 64}, do_image_splitting=True
         ),
         tokenizer=words,
-        video_processor=SmolVLMVideoProcessor(max_image_size={"longest_edge": 64}, size={"longest_edge": 64}),
+        video_processor=SmolVLMVideoProcessor(
+            max_image_size={"longest_edge": 64}, size={"longest_edge": 64}
+        ),
         image_seq_len=4,
         chat_template=SMOLVLM_TEMPLATE,
     )
@@ -226,7 +264,9 @@ def blip2(folder: Path) -> Path:
         num_query_tokens=4,
         image_token_index=words.convert_tokens_to_ids("<image>"),
     )
-    processor = Blip2Processor(BlipImageProcessor(size={"height": 56, "width": 56}), words, num_query_tokens=4)
+    processor = Blip2Processor(
+        BlipImageProcessor(size={"height": 56, "width": 56}), words, num_query_tokens=4
+    )
     return _save(folder, Blip2ForConditionalGeneration, config, processor)
 
 
@@ -236,7 +276,14 @@ def blip2_t5(folder: Path) -> Path:
     from transformers.models.blip.image_processing_blip import BlipImageProcessor
 
     words = tokenizer("<image>")
-    text = {"model_type": "t5", "vocab_size": len(words), "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2}
+    text = {
+        "model_type": "t5",
+        "vocab_size": len(words),
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 64,
+        "num_layers": 2,
+    }
     ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2}
     config = Blip2Config(
         vision_config=BLIP_VISION,
@@ -246,13 +293,19 @@ def blip2_t5(folder: Path) -> Path:
         image_token_index=words.convert_tokens_to_ids("<image>"),
         use_decoder_only_language_model=False,
     )
-    processor = Blip2Processor(BlipImageProcessor(size={"height": 56, "width": 56}), words, num_query_tokens=4)
+    processor = Blip2Processor(
+        BlipImageProcessor(size={"height": 56, "width": 56}), words, num_query_tokens=4
+    )
     return _save(folder, Blip2ForConditionalGeneration, config, processor, spread=1.5)
 
 
 def instructblip(folder: Path) -> Path:
     """InstructBLIP before a LLaMA: what its Q-Former takes from the image depends on the words."""
-    from transformers import InstructBlipConfig, InstructBlipForConditionalGeneration, InstructBlipProcessor
+    from transformers import (
+        InstructBlipConfig,
+        InstructBlipForConditionalGeneration,
+        InstructBlipProcessor,
+    )
     from transformers.models.blip.image_processing_blip import BlipImageProcessor
 
     words, own = tokenizer("<image>"), tokenizer()

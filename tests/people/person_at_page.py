@@ -1,4 +1,5 @@
-"""A person by pixels: goes through the page in a browser, sees what stands in its canvas, and presses its keys."""
+"""A person by pixels: goes through the page in a browser, sees what stands in its canvas, and
+presses its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from psyprobe.tasks.people.patterns import PatternVisit
 EYES = Path(__file__).with_name("eyes.js").read_text(encoding="utf-8")
 STEP = "document.body.dataset.step"
 CARD = 323.0
-#: Words that one reads in a minute, and seconds that a step takes besides: a card held, a tape stretched, switches.
+#: Words that one reads in a minute, and seconds that a step takes besides: a card held, a tape
+#: stretched, switches.
 _WORDS = 200
 _ACTS = {"measure": 15, "distance": 30, "blind": 8, "luminance": 30, "gamma": 10}
 
@@ -28,7 +30,9 @@ def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternV
     """Of ANNA, into the store of a folder."""
     prompts = "base" if probe == "yes_no" else probe
     asked = {"probe": probe, "asking.prompts": prompts, **settings}
-    return PatternVisit(read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite")
+    return PatternVisit(
+        read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite"
+    )
 
 
 def sittings(folder: Path) -> list[dict[str, Any]]:
@@ -90,14 +94,17 @@ class PersonAtPage:
     def put(self, name: str, value: Any) -> None:
         """Into a field, as by hand."""
         self.browser.run(
-            f"(() => {{ const it = document.getElementById('{name}'); it.value = {json.dumps(value)}; "
+            f"(() => {{ const it = document.getElementById('{name}'); it.value = "
+            f"{json.dumps(value)}; "
             "it.dispatchEvent(new Event('input')); return 1; })()"
         )
 
     def reach(self, step: str) -> None:
         """Wait for a step of the set-up, and read it."""
         self.browser.wait(STEP, step)
-        words = self.browser.run(f"document.getElementById('{step}').innerText.split(/\\s+/).length")
+        words = self.browser.run(
+            f"document.getElementById('{step}').innerText.split(/\\s+/).length"
+        )
         self.seconds += 60 * words / _WORDS + _ACTS.get(step, 0)
 
     def arrive(self, address: str) -> None:
@@ -116,9 +123,12 @@ class PersonAtPage:
             self.click("fitted")
 
     def match_brightness(self) -> None:
-        """Set each square to the drive whose light on this screen is nearest to that of the stripes beside it."""
+        """Set each square to the drive whose light on this screen is nearest to that of the stripes
+        beside it."""
         for number in range(1, 13):
-            self.browser.wait("document.getElementById('turnOfMatch').textContent", f"Match {number} of 12.")
+            self.browser.wait(
+                "document.getElementById('turnOfMatch').textContent", f"Match {number} of 12."
+            )
             self.seconds += _ACTS["gamma"]
             share = self.browser.run(
                 "(() => { const c = document.getElementById('stripes'), n = c.width >> 3, "
@@ -148,9 +158,11 @@ class PersonAtPage:
         self.click("start")
 
     def sit(self, address: str) -> list[Any]:
-        """All of it; the log of what was seen: number or practice, contrast, direction (deg), seconds."""
+        """All of it; the log of what was seen: number or practice, contrast, direction (deg),
+        seconds."""
         self.arrive(address)
-        # The canvas is drawn and read all the same, and the browser need not lay it into its window.
+        # The canvas is drawn and read all the same, and the browser need not lay it into its
+        # window.
         self.browser.run("(document.getElementById('canvas').style.visibility = 'hidden')")
         self.calibrate()
         self.practise()
@@ -169,7 +181,10 @@ class PersonAtPage:
             assert complaint in ("", "Let us practise once more."), complaint
             assert time.monotonic() < end, f"{now} and not {step}"
             if now == "pause":
-                self.browser.run("document.getElementById('on').disabled || document.getElementById('on').click()")
+                self.browser.run(
+                    "document.getElementById('on').disabled || "
+                    "document.getElementById('on').click()"
+                )
             elif now == "doubt":
                 self.click("still")
             elif now == "practice":

@@ -1,4 +1,5 @@
-"""People by parameters at no page: who is asked answers at once, so that a sitting takes a second or two."""
+"""People by parameters at no page: who is asked answers at once, so that a sitting takes a second
+or two."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def seated(
     shift: float = 0.0,
     experiment: Any = "orientation_csf",
 ) -> xarray.Dataset:
-    """The result of a sitting of somebody whose eyes are those of the seed, more sensitive by `shift` log10."""
+    """The result of a sitting of somebody whose eyes are those of the seed, more sensitive by
+    `shift` log10."""
     truth, rng = true_sensitivity(seed), np.random.default_rng([seed, 2, len(session)])
 
     def put(inquiry: Inquiry) -> Answer:

@@ -1,4 +1,5 @@
-"""A person by parameters: sees the drawing of each trial as numbers, and answers over HTTP as the page does."""
+"""A person by parameters: sees the drawing of each trial as numbers, and answers over HTTP as the
+page does."""
 
 from __future__ import annotations
 
@@ -29,12 +30,15 @@ FREQUENCIES = np.array([0.5, 1, 2, 4, 8, 16])
 
 
 def true_sensitivity(seed: int) -> Callable[[float], float]:
-    """log10 sensitivity over frequency: castleCSF at 40 cd/m², higher or lower and tilted by what the seed says."""
+    """log10 sensitivity over frequency: castleCSF at 40 cd/m², higher or lower and tilted by what
+    the seed says."""
     rng = np.random.default_rng(seed)
     shift, tilt = rng.normal(0, 0.15), rng.normal(0, 0.1)
     own = rng.normal(0, 0.05, FREQUENCIES.size)
     logs = np.log10(FREQUENCIES)
-    base = np.log10(castle_csf(FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic"))
+    base = np.log10(
+        castle_csf(FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic")
+    )
     curve = base + shift + tilt * (logs - logs.mean()) + own
     return lambda frequency: float(np.interp(math.log10(frequency), logs, curve))
 
@@ -51,7 +55,13 @@ class SimulatedPerson:
     """
 
     def __init__(
-        self, address: str, seed: int = 0, *, lapse: float = 0.02, drops: float = 0.0, criterion: float = 0.1
+        self,
+        address: str,
+        seed: int = 0,
+        *,
+        lapse: float = 0.02,
+        drops: float = 0.0,
+        criterion: float = 0.1,
     ) -> None:
         self.address, self.page = address, uuid.uuid4().hex
         self.truth, self._lapse, self._drops = true_sensitivity(seed), lapse, drops
@@ -61,7 +71,9 @@ class SimulatedPerson:
 
     def send(self, path: str, **values: Any) -> dict[str, Any]:
         body = json.dumps({"page": self.page, **values}).encode()
-        request = urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.address + path, body, {"Content-Type": "application/json"}
+        )
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
                 return dict(json.load(reply))
@@ -82,18 +94,33 @@ class SimulatedPerson:
     def account(self, state: dict[str, Any]) -> dict[str, Any]:
         """What it makes of a trial: what the page would post."""
         draw = state["draw"]
-        told = {"number": state["number"], "attempt": state["attempt"], "frames_shown": 30, "period_ms": 16.7}
+        told = {
+            "number": state["number"],
+            "attempt": state["attempt"],
+            "frames_shown": 30,
+            "period_ms": 16.7,
+        }
         if self._rng.random() < self._drops:
             return {**told, "choice": state["words"][0], "reaction_ms": 400, "frames_dropped": 5}
         ppd = 1 / (2 * math.degrees(math.atan(85.6 / 323.25 / 2000)))
-        strength = math.log10(max(draw["contrast"], 1e-9)) + self.truth(max(draw["cycles"] * ppd, 0.5))
-        seen = self._rng.random() < (1 - self._lapse) / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
+        strength = math.log10(max(draw["contrast"], 1e-9)) + self.truth(
+            max(draw["cycles"] * ppd, 0.5)
+        )
+        seen = self._rng.random() < (1 - self._lapse) / (
+            1 + math.exp(-2 * math.log(19) * strength / 0.5)
+        )
         if state["words"][0] == "yes":
             place = 0 if seen or self._rng.random() < self._criterion else 1
         else:
             right = (0, 90, 135, 45).index(round(math.degrees(draw["orientation"])))
             place = right if seen else int(self._rng.integers(len(state["words"])))
-        return {**told, "choice": state["words"][place], "reaction_ms": 400, "frames_dropped": 0, "key": "f"}
+        return {
+            **told,
+            "choice": state["words"][place],
+            "reaction_ms": 400,
+            "frames_dropped": 0,
+            "key": "f",
+        }
 
     def sit(self, state: dict[str, Any], most: int = 10_000) -> dict[str, Any]:
         """Answer trials until the end, or so many."""

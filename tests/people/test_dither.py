@@ -44,18 +44,25 @@ def test_pixels_of_the_table(oracle_data: Path) -> None:
         assert u == pytest.approx(row.u, abs=6e-9)
         angle, phase = np.radians(row.orientation_deg), np.radians(row.phase_deg)
         x, y = row.x - (row.size_px - 1) / 2, row.y - (row.size_px - 1) / 2
-        turn = 2 * np.pi * row.frequency_cpd / row.ppd * (x * np.cos(angle) + y * np.sin(angle)) + phase
+        turn = (
+            2 * np.pi * row.frequency_cpd / row.ppd * (x * np.cos(angle) + y * np.sin(angle))
+            + phase
+        )
         wave = np.exp(-(x**2 + y**2) / (2 * row.sigma_px**2)) * np.cos(turn)
         light = row.mean_cd_m2 * (1 + row.contrast * wave)
         assert light == pytest.approx(row.luminance_cd_m2, abs=1e-9)
-        drive = float(pp.Display(peak=row.peak_cd_m2).encode(np.array([[light]]), dtype="float64")[0, 0, 0])
+        drive = float(
+            pp.Display(peak=row.peak_cd_m2).encode(np.array([[light]]), dtype="float64")[0, 0, 0]
+        )
         assert 255 * drive == pytest.approx(row.drive_times_255, abs=1e-7)
         image = np.zeros((row.y + 1, row.x + 1))
         image[row.y, row.x] = drive
         assert dithered(image, row.frame, row.seed)[row.y, row.x] == row.code
 
 
-@pytest.mark.parametrize(("method", "bound"), [("golden", 0.02), ("noisy_bit", 0.25), ("wide", 0.5)])
+@pytest.mark.parametrize(
+    ("method", "bound"), [("golden", 0.02), ("noisy_bit", 0.25), ("wide", 0.5)]
+)
 def test_contrasts_below_one_code_arrive(method: Dither, bound: float) -> None:
     wave = gabor(1.0, 4)
     frames = [dithered(drive_of(0.001 * wave), frame, 7, method) for frame in range(30)]

@@ -1,4 +1,5 @@
-"""What the page draws, read back from a headless browser, against the numpy twin of its shader and the physics."""
+"""What the page draws, read back from a headless browser, against the numpy twin of its shader and
+the physics."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ import psyprobe as pp
 from psyprobe.observers.people.dither import dithered
 from psyprobe.observers.people.screen import threshold_error
 
-pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+pytestmark = pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 
 SIDE, PPD, MEAN, PEAK = 256, 48, 40.0, 200.0
 ASSETS = files("psyprobe.observers.people")
@@ -28,12 +31,16 @@ ASSETS = files("psyprobe.observers.people")
 @pytest.fixture(scope="module")
 def drawing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     page = tmp_path_factory.mktemp("draw") / "draw.html"
-    script, shader = (ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("draw.js", "gabor.frag"))
+    script, shader = (
+        ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("draw.js", "gabor.frag")
+    )
     page.write_text(
         f"<!doctype html><canvas id=c width={SIDE} height={SIDE}></canvas><script>{script}\n"
         f"const at = painter(document.getElementById('c'), {json.dumps(shader)});\n"
-        "const text = (bytes) => { let s = ''; for (const b of bytes) s += String.fromCharCode(b); return btoa(s); };\n"
-        "const frames = (stimulus, first, n) => Array.from({length: n}, (_, i) => { at.draw(stimulus, first + i); "
+        "const text = (bytes) => { let s = ''; for (const b of bytes) s += "
+        "String.fromCharCode(b); return btoa(s); };\n"
+        "const frames = (stimulus, first, n) => Array.from({length: n}, (_, i) => { "
+        "at.draw(stimulus, first + i); "
         "return text(at.read()); });</script>",
         encoding="utf-8",
     )
@@ -45,8 +52,22 @@ def drawing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def stimulus(contrast: float, frequency: float, **changes: Any) -> dict[str, Any]:
     return {
-        **{"mean": MEAN, "contrast": contrast, "cycles": frequency / PPD, "sigma": 24.0, "orientation": np.pi / 4},
-        **{"phase": 0.0, "peak": PEAK, "black": 0.0, "reflected": 0.0, "power": -1.0, "seed": 777, "dither": "golden"},
+        **{
+            "mean": MEAN,
+            "contrast": contrast,
+            "cycles": frequency / PPD,
+            "sigma": 24.0,
+            "orientation": np.pi / 4,
+        },
+        **{
+            "phase": 0.0,
+            "peak": PEAK,
+            "black": 0.0,
+            "reflected": 0.0,
+            "power": -1.0,
+            "seed": 777,
+            "dither": "golden",
+        },
         **changes,
     }
 
@@ -54,7 +75,9 @@ def stimulus(contrast: float, frequency: float, **changes: Any) -> dict[str, Any
 def drawn(browser: Browser, what: dict[str, Any], first: int, count: int) -> np.ndarray:
     """Codes of frames, rows from below."""
     told = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
-    return np.stack([np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE) for each in told])
+    return np.stack(
+        [np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE) for each in told]
+    )
 
 
 def wave_of(what: dict[str, Any]) -> np.ndarray:
@@ -68,7 +91,11 @@ def wave_of(what: dict[str, Any]) -> np.ndarray:
 def display_of(what: dict[str, Any]) -> pp.Display:
     eotf = "srgb" if what["power"] < 0 else what["power"]
     return pp.Display(
-        peak=what["peak"], black=what["black"], eotf=eotf, ambient=np.pi * what["reflected"], reflectivity=1.0
+        peak=what["peak"],
+        black=what["black"],
+        eotf=eotf,
+        ambient=np.pi * what["reflected"],
+        reflectivity=1.0,
     )
 
 
@@ -86,7 +113,9 @@ def test_frames_are_those_of_the_numpy_twin(drawing: Browser, changes: dict[str,
     light = MEAN * (1 + what["contrast"] * wave_of(what))
     drive = np.asarray(display_of(what).encode(light, dtype="float64"))[..., 0]
     found = drawn(drawing, what, 3, 2).astype(int)
-    expected = np.stack([dithered(drive, frame, what["seed"], what["dither"]) for frame in (3, 4)]).astype(int)
+    expected = np.stack(
+        [dithered(drive, frame, what["seed"], what["dither"]) for frame in (3, 4)]
+    ).astype(int)
     assert np.abs(found - expected).max() <= 1
     assert (found != expected).mean() < 1e-3
     assert (found[0] != found[1]).mean() > 0.1
@@ -102,17 +131,23 @@ def test_mean_contrast_is_the_contrast_asked(drawing: Browser) -> None:
     for frequency in (0.5, 4, 16):
         for contrast in (0.002, 0.02, 0.5):
             what = stimulus(contrast, frequency)
-            assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(contrast, abs=6e-5, rel=2e-3)
+            assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(
+                contrast, abs=6e-5, rel=2e-3
+            )
 
 
 def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
     table = pd.read_csv(oracle_data / "people/webgl_readback.csv")
-    rows = table[(table.dither == "golden_dither") & (table.frames == 30) & (table.frequency_cpd == 4)]
+    rows = table[
+        (table.dither == "golden_dither") & (table.frames == 30) & (table.frequency_cpd == 4)
+    ]
     assert len(rows) > 3
     for row in rows.itertuples():
         what = stimulus(row.contrast_asked, 4)
         # That canvas was twice as wide, so that other pixels had other numbers.
-        assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(row.contrast_read_back, abs=6e-5)
+        assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(
+            row.contrast_read_back, abs=6e-5
+        )
 
 
 def test_a_measured_curve_is_drawn(drawing: Browser) -> None:
@@ -126,19 +161,28 @@ def test_a_measured_curve_is_drawn(drawing: Browser) -> None:
     assert contrast == pytest.approx(0.1, rel=2e-3)
 
 
-def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(drawing: Browser) -> None:
+def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(
+    drawing: Browser,
+) -> None:
     assumed = pp.Display(peak=PEAK)
     for contrast in (0.01, 0.5):
         what = stimulus(contrast, 4)
         codes, wave = drawn(drawing, what, 0, 30), wave_of(what)
         bright, dark = wave > 0.9, wave < -0.9
-        for wrong in ({"eotf": 1.8}, {"eotf": 2.4, "peak": 300, "black": 0.3}, {"peak": 100}, {"peak": 400}):
+        for wrong in (
+            {"eotf": 1.8},
+            {"eotf": 2.4, "peak": 300, "black": 0.3},
+            {"peak": 100},
+            {"peak": 400},
+        ):
             true = pp.Display(**{"peak": PEAK, **wrong})
             light = true.decode(codes / 255).mean(axis=0)
             asked = contrast * float(wave[bright].mean() - wave[dark].mean()) / 2
             mean, error = threshold_error(assumed, true, MEAN, asked)
             high, low = float(light[bright].mean()), float(light[dark].mean())
             assert float(light[np.abs(wave) < 0.001].mean()) == pytest.approx(mean, rel=1e-3)
-            assert np.log10((high - low) / (high + low) / asked) == pytest.approx(float(error), abs=0.003)
+            assert np.log10((high - low) / (high + low) / asked) == pytest.approx(
+                float(error), abs=0.003
+            )
             # Of a peak alone contrast knows nothing; of the curve it does.
             assert (abs(float(error)) < 1e-9) == (set(wrong) == {"peak"})

@@ -1,4 +1,5 @@
-"""A server or a browser that is killed at some trial: no answer lost, none twice, and the next one goes on."""
+"""A server or a browser that is killed at some trial: no answer lost, none twice, and the next one
+goes on."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
     command = [sys.executable, "-um", "psyprobe", "observe", "orientation_csf", "--person", "ANNA"]
     for first, last in ((1, 5), (5, 8)):
-        with child([*command, "--store", str(store)], seconds=300, stdout=subprocess.PIPE, text=True) as process:
+        with child(
+            [*command, "--store", str(store)], seconds=300, stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
             assert found is not None
@@ -36,20 +39,25 @@ def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             process.wait(60)
     with open_store(store, create=False) as opened:
-        numbers = [answered.answer["reply"]["sitting"]["number"] for answered, _ in opened.kept_answers()]
+        numbers = [
+            answered.answer["reply"]["sitting"]["number"] for answered, _ in opened.kept_answers()
+        ]
     # Whatever was acknowledged is there, once.
     assert sorted(numbers) == list(range(1, 8))
 
 
 @pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
-def test_sigkill_of_the_browser_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigkill_of_the_browser_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # A page that was killed leaves the door shut for ten seconds.
     monkeypatch.setattr(server, "_SILENT", 0.5)
     served = visit(tmp_path)
     with PersonServer(served) as opened:
         first = SimulatedPerson(opened.address)
         state = first.sit(first.begin(), 1)
-        # Killed while a pattern stands; between an answer and the next pattern; and after several answers.
+        # Killed while a pattern stands; between an answer and the next pattern; and after several
+        # answers.
         for moment in ("'looking'", "'answered'", "'ready'"):
             time.sleep(0.6)
             with webdriver.browser() as browser:

@@ -1,4 +1,5 @@
-"""The page in a headless browser: every step, trials answered from the pixels that it drew, and who is kept out."""
+"""The page in a headless browser: every step, trials answered from the pixels that it drew, and who
+is kept out."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from person_at_page import STEP, PersonAtPage, sittings, visit
 import psyprobe as pp
 from psyprobe.observers.people.server import PersonServer
 
-pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+pytestmark = pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,9 @@ def browser() -> Iterator[webdriver.Browser]:
         yield opened
 
 
-def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser: webdriver.Browser) -> None:
+def test_from_consent_to_a_result_by_what_the_page_draws(
+    tmp_path: Path, browser: webdriver.Browser
+) -> None:
     served = visit(tmp_path, **{"asking.options.n_max": 4})
     with PersonServer(served) as opened:
         person = PersonAtPage(browser, seed=1, distance=740)
@@ -41,7 +46,9 @@ def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser
         browser.photograph("04_distance")
         person.put("millimetres", 600)
         person.click("measured")
-        browser.wait("document.getElementById('error').textContent.includes('sit 730 mm away')", True)
+        browser.wait(
+            "document.getElementById('error').textContent.includes('sit 730 mm away')", True
+        )
         browser.photograph("05_distance_too_near")
         person.reach("distance")
         person.put("millimetres", person.distance)
@@ -70,7 +77,13 @@ def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser
         person.click("on")
         person.until("result")
         browser.photograph("12_result")
-        browser.command("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+        browser.command(
+            "Emulation.setDeviceMetricsOverride",
+            width=360,
+            height=740,
+            deviceScaleFactor=2,
+            mobile=True,
+        )
         assert browser.run("document.documentElement.scrollWidth <= innerWidth") is True
         browser.photograph("13_result_telephone")
         browser.command("Emulation.clearDeviceMetricsOverride")
@@ -97,7 +110,9 @@ def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser
     assert person.minutes() + (90 * each + 3 * 15) / 60 < 10
 
 
-def test_a_second_tab_waits_until_the_first_is_closed(tmp_path: Path, browser: webdriver.Browser) -> None:
+def test_a_second_tab_waits_until_the_first_is_closed(
+    tmp_path: Path, browser: webdriver.Browser
+) -> None:
     with PersonServer(visit(tmp_path)) as opened:
         browser.open(opened.address)
         browser.wait(STEP, "consent")
@@ -117,7 +132,10 @@ def test_a_second_tab_waits_until_the_first_is_closed(tmp_path: Path, browser: w
         # Loaded again, a page is let in at once; closed, it lets the next one in.
         browser.switch(first)
         browser.open(opened.address)
-        browser.wait("document.body.dataset.step === 'consent' || document.body.dataset.step === 'taken'", True)
+        browser.wait(
+            "document.body.dataset.step === 'consent' || document.body.dataset.step === 'taken'",
+            True,
+        )
         browser.close_tab()
         browser.switch(second)
         browser.wait(STEP, "consent")

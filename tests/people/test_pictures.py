@@ -1,4 +1,5 @@
-"""Pictures of benchmarks answered by a person: in a browser that is killed on the way, and over HTTP."""
+"""Pictures of benchmarks answered by a person: in a browser that is killed on the way, and over
+HTTP."""
 
 from __future__ import annotations
 
@@ -31,10 +32,13 @@ from psyprobe.tasks.mvp_bench import probe as mvp_bench
 from psyprobe.tasks.people.pictures import PictureVisit
 from psyprobe.tasks.r_bench import probe as r_bench
 
-HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e"
+HOSTILE = (
+    "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e"
+)
 LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 TRIAL, STEP = "document.body.dataset.trial", "document.body.dataset.step"
-#: What stands on the page: mean colour and width of each picture, the question, and the answers with their keys.
+#: What stands on the page: mean colour and width of each picture, the question, and the answers
+#: with their keys.
 SEEN = """(() => {
   const means = [...document.querySelectorAll("#pictures img")].map((image) => {
     const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight), context = canvas.getContext("2d");
@@ -66,8 +70,12 @@ def colour_of(mean: Any) -> str:
 def model(images: list[Any], prompt: str) -> str:
     """The same as a model."""
     lines = [line for line in prompt.split("\n") if line[1:3] == ". "]
-    answers = [(line[0], line[3:]) for line in lines] or [("yes", ""), ("no", "")] * ("yes or no" in prompt)
-    return says([colour_of(image.mean(axis=(0, 1))) for image in images], prompt.split("\n")[0], answers)
+    answers = [(line[0], line[3:]) for line in lines] or [("yes", ""), ("no", "")] * (
+        "yes or no" in prompt
+    )
+    return says(
+        [colour_of(image.mean(axis=(0, 1))) for image in images], prompt.split("\n")[0], answers
+    )
 
 
 def painted(path: Path, colour: str, number: int) -> None:
@@ -105,7 +113,9 @@ def r_bench_page(tmp_path: Path) -> Path:
         ["v1.png", "What does it show?", "N", "something red", "VQA"],
     ]
     lines = ["name,question,choice,answer,type,score,distortion,strength"]
-    for number, (row, colours) in enumerate(zip(rows, ("green red", "blue blue", "red green"), strict=True)):
+    for number, (row, colours) in enumerate(
+        zip(rows, ("green red", "blue blue", "red green"), strict=True)
+    ):
         lines.append(",".join(f'"{cell}"' for cell in [*row, "4.0", "1", "1"]))
         for kind, colour in zip(("ref", "dis"), colours.split(), strict=True):
             painted(tmp_path / "rb" / kind / row[0], colour, number + 10 * (kind == "dis"))
@@ -120,7 +130,11 @@ def visit(page: Path, person: str = "ANNA") -> PictureVisit:
 def replies(page: Path) -> list[dict[str, Any]]:
     """What the store keeps of each answer of a person, by number and attempt."""
     with open_store(page.with_name("runs.sqlite"), create=False) as opened:
-        found = [dict(each.answer["reply"]) for each, _ in opened.kept_answers() if "sitting" in each.answer["reply"]]
+        found = [
+            dict(each.answer["reply"])
+            for each, _ in opened.kept_answers()
+            if "sitting" in each.answer["reply"]
+        ]
     return sorted(found, key=lambda each: (each["sitting"]["number"], each["sitting"]["attempt"]))
 
 
@@ -145,7 +159,11 @@ class Sitter:
         browser.wait(TRIAL, f"{number}.{attempt}")
         time.sleep(0.2)  # nobody answers sooner
         seen: dict[str, Any] = browser.run(SEEN)
-        said = says([colour_of(mean) for mean in seen["means"]], seen["text"].split("\n")[0], seen["answers"])
+        said = says(
+            [colour_of(mean) for mean in seen["means"]],
+            seen["text"].split("\n")[0],
+            seen["answers"],
+        )
         browser.press(*(said[0].lower() if seen["answers"] else [*said, webdriver.ENTER]))
         return seen
 
@@ -177,9 +195,14 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
         browser.wait(STEP, "thanks")
         assert "6 questions are answered" in browser.text("answered")
         # What a model wrote is text: neither run, nor loaded, nor hidden.
-        texts = [" ".join([each["text"], *(label for _, label in each["answers"])]) for each in seen]
+        texts = [
+            " ".join([each["text"], *(label for _, label in each["answers"])]) for each in seen
+        ]
         assert any("<script>document.title='broken'</script>\\u202e" in each for each in texts)
-        assert browser.run("document.title") == "psyprobe: a person at this screen" and not browser.complaints()
+        assert (
+            browser.run("document.title") == "psyprobe: a person at this screen"
+            and not browser.complaints()
+        )
     kept = replies(mvp_page)
     assert [(each["sitting"]["number"], each["sitting"]["attempt"]) for each in kept] == [
         *[(number, 1) for number in (1, 2, 3, 4)],
@@ -200,19 +223,26 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
 
 
 @pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
-def test_corrupted_images_come_before_their_references(r_bench_page: Path, browser: webdriver.Browser) -> None:
+def test_corrupted_images_come_before_their_references(
+    r_bench_page: Path, browser: webdriver.Browser
+) -> None:
     with PersonServer(visit(r_bench_page)) as opened:
         sitter = Sitter(browser)
         sitter.arrive(opened.address)
         seen = [colour_of(sitter.answer(number)["means"][0]) for number in range(1, 7)]
         browser.wait(STEP, "thanks")
-    assert sorted(seen[:3]) == ["blue", "green", "red"] and sorted(seen[3:]) == ["blue", "green", "red"]
+    assert sorted(seen[:3]) == ["blue", "green", "red"] and sorted(seen[3:]) == [
+        "blue",
+        "green",
+        "red",
+    ]
     (person,) = pp.load_results(r_bench_page.with_name("runs.sqlite"))
     other = pp.run(r_bench_page, pp.observer(model, name="alike"), progress=False)
     runs = [r_bench.read_run(each) for each in (person, other)]
     assert runs[0].metrics.equals(runs[1].metrics)
     by_kind = {
-        kind: dict(zip(person["item"].values, person[f"answer_{kind}"].values, strict=True)) for kind in ("ref", "dis")
+        kind: dict(zip(person["item"].values, person[f"answer_{kind}"].values, strict=True))
+        for kind in ("ref", "dis")
     }
     assert by_kind == {
         "dis": {"m1.png": "A", "m2.png": "C", "v1.png": "blue"},
@@ -249,7 +279,9 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
         sitter = Sitter(browser)
         browser.open(opened.address)
         browser.wait(STEP, "consent")
-        assert "is put to strict, the judge that the experiment's page names" in browser.text("consent")
+        assert "is put to strict, the judge that the experiment's page names" in browser.text(
+            "consent"
+        )
         browser.photograph("20_consent_judge")
         sitter.arrive(opened.address)
         for number in range(1, 7):
@@ -258,7 +290,10 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
                 browser.photograph("21_own_words")
             sitter.answer(number)
         browser.wait(STEP, "reading")
-        assert "Those that the rules of the benchmark cannot read are being read by strict" in browser.text("read")
+        assert (
+            "Those that the rules of the benchmark cannot read are being read by strict"
+            in browser.text("read")
+        )
         browser.photograph("22_reading")
         judge.may.set()
         browser.wait(STEP, "stopped")
@@ -281,10 +316,13 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
     assert r_bench.read_run(person).facts["verdicts"]["cases"] == 3
 
 
-# -- over HTTP -------------------------------------------------------------------------------------------------------
+# -- over HTTP
+# -------------------------------------------------------------------------------------------------------
 
 
-def sat(page: Path, person: str, say: Callable[[dict[str, Any]], str], most: int = 100) -> dict[str, Any]:
+def sat(
+    page: Path, person: str, say: Callable[[dict[str, Any]], str], most: int = 100
+) -> dict[str, Any]:
     """A sitting without a browser."""
     with PersonServer(served := visit(page, person)) as opened:
         talker = SimulatedPerson(opened.address)
@@ -315,7 +353,13 @@ def test_what_is_no_answer_is_refused_and_what_comes_twice_changes_nothing(
 ) -> None:
     talker, state = begun
     pictures = len(state["images"])
-    told = {"number": 1, "attempt": 1, "reaction_ms": 500, "choice": state["words"][0], "scales": [1] * pictures}
+    told = {
+        "number": 1,
+        "attempt": 1,
+        "reaction_ms": 500,
+        "choice": state["words"][0],
+        "scales": [1] * pictures,
+    }
     for wrong, why in (
         ({"choice": "maybe"}, "the answer is 'maybe'; give"),
         ({"scales": []}, f"how large {pictures} pictures were"),
@@ -337,7 +381,9 @@ def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
     with pytest.raises(InputError, match="a second time would measure memory; give another person"):
         visit(mvp_page)
     assert visit(mvp_page, "BO").facts()["resumed"] == {"number": 3}
-    numbers = [(each["sitting"]["session"], each["sitting"]["number"]) for each in replies(mvp_page)]
+    numbers = [
+        (each["sitting"]["session"], each["sitting"]["number"]) for each in replies(mvp_page)
+    ]
     assert len(set(numbers)) == len(numbers) == 6 + 2
 
 
@@ -345,7 +391,9 @@ def test_people_agree_as_far_as_their_answers_do(
     mvp_page: Path, r_bench_page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def says(place: int) -> Callable[[Inquiry], Answer]:
-        return lambda asked: Answer(asked.words[place] if asked.words else "a cat", sitting={"number": 1})
+        return lambda asked: Answer(
+            asked.words[place] if asked.words else "a cat", sitting={"number": 1}
+        )
 
     for page in (mvp_page, r_bench_page):
         # A mean wants three.
@@ -365,16 +413,33 @@ def test_people_agree_as_far_as_their_answers_do(
     for one, both in zip(told, (6, 4), strict=True):
         alike = {"ANNA and BO": 0, "ANNA and CY": both, "BO and CY": 0}
         for pair in one["pairs"]:
-            assert (pair["equal"], pair["both"]) == (alike[f"{pair['first']} and {pair['second']}"], both)
+            assert (pair["equal"], pair["both"]) == (
+                alike[f"{pair['first']} and {pair['second']}"],
+                both,
+            )
 
 
 def test_an_answer_in_own_words_is_kept_in_one_line(r_bench_page: Path) -> None:
-    end = sat(r_bench_page, "ANNA", lambda state: state["words"][0] if state["words"] else "  a\n cat ")
+    end = sat(
+        r_bench_page, "ANNA", lambda state: state["words"][0] if state["words"] else "  a\n cat "
+    )
     assert end["phase"] == "done"
     assert "a cat" in [each["text"] for each in replies(r_bench_page)]
 
 
-def test_the_command_takes_no_display_for_pictures(mvp_page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["observe", str(mvp_page), "--person", "ANNA", "--store", str(mvp_page.with_name("runs.sqlite"))]
+def test_the_command_takes_no_display_for_pictures(
+    mvp_page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "observe",
+        str(mvp_page),
+        "--person",
+        "ANNA",
+        "--store",
+        str(mvp_page.with_name("runs.sqlite")),
+    ]
     assert main([*arguments, "--display", "peak=180"]) == 2
-    assert "--display is about patterns, and pictures are shown as they are; leave it out" in capsys.readouterr().err
+    assert (
+        "--display is about patterns, and pictures are shown as they are; leave it out"
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,5 @@
-"""A study as a jsPsych folder: drawn in a browser, answered from its pixels, and read back into the store."""
+"""A study as a jsPsych folder: drawn in a browser, answered from its pixels, and read back into the
+store."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ from psyprobe.experiment import read_experiment
 from psyprobe.tasks.remote_study.study import export_study, import_people
 
 CONSTANT = {"asking.design": "constant", "asking.options": {}, "asking.repeats": 2}
-SMALL = {**CONSTANT, "levels.frequency": {"values": [1, 8]}, "levels.contrast": {"values": [0.05, 0.2, 0.8]}}
+SMALL = {
+    **CONSTANT,
+    "levels.frequency": {"values": [1, 8]},
+    "levels.contrast": {"values": [0.05, 0.2, 0.8]},
+}
 STUDY = read_experiment("orientation_csf").with_settings(SMALL)
 #: Answers from what is drawn: along which side the mean of some frames varies less.
 SEES = """
@@ -76,12 +81,27 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 def answers(folder: Path, **changes: Any) -> dict[str, Any]:
     """A file as the page saves it, of somebody who is always right."""
-    study = json.loads((folder / "experiment.js").read_text(encoding="utf-8")[len("const STUDY = ") : -2])
-    numbers = {"reaction_ms": 500, "frames_shown": 30, "frames_dropped": 0, "period_ms": 16.7, "attempt": 1}
-    trials = [{"number": each["number"], "choice": each["correct"], **numbers} for each in study["trials"]]
+    study = json.loads(
+        (folder / "experiment.js").read_text(encoding="utf-8")[len("const STUDY = ") : -2]
+    )
+    numbers = {
+        "reaction_ms": 500,
+        "frames_shown": 30,
+        "frames_dropped": 0,
+        "period_ms": 16.7,
+        "attempt": 1,
+    }
+    trials = [
+        {"number": each["number"], "choice": each["correct"], **numbers} for each in study["trials"]
+    ]
     screen = {
-        "card": 323, "device_pixel_ratio": 1, "width": 1920, "height": 1080, "distance": 1000, "period": 16.7
-    }  # fmt: skip
+        "card": 323,
+        "device_pixel_ratio": 1,
+        "width": 1920,
+        "height": 1080,
+        "distance": 1000,
+        "period": 16.7,
+    }
     whole = {"format": study["format"], "experiment": study["experiment"], "consent": True}
     whole |= {"person": "EVA", "session": "abc"}
     return {**whole, "screen": screen, "trials": trials, **changes}
@@ -115,7 +135,9 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
         ({"experiment": {"name": "x", "toml": 'stimulus = "a.py:f"'}}, "names code of a file"),
     ],
 )
-def test_a_file_that_was_changed_is_refused(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+def test_a_file_that_was_changed_is_refused(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
     export_study(STUDY, tmp_path / "study")
     path = tmp_path / "EVA.json"
     path.write_text(json.dumps(answers(tmp_path / "study", **changes)), encoding="utf-8")
@@ -137,7 +159,10 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         page.run(SEND)
         for fits in (1, 2):
             page.wait("document.getElementById('card') !== null", True)
-            page.run("(() => { const s = document.querySelector('input'); s.value = 323; s.oninput(); })()")
+            page.run(
+                "(() => { const s = document.querySelector('input'); s.value = 323; "
+                "s.oninput(); })()"
+            )
             page.photograph("remote_2_card")
             page.run(SEND)
             page.wait("cards.length", fits)
@@ -154,7 +179,11 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         page.run(PRESSES.strip())
         page.wait("document.body.dataset.tried !== ''", True)
         told = json.loads(page.run("document.body.dataset.tried"))
-        assert told.get("choice") == "vertical" or told["why"] in ("frames", "too early", "hidden"), told
+        assert told.get("choice") == "vertical" or told["why"] in (
+            "frames",
+            "too early",
+            "hidden",
+        ), told
         page.photograph("remote_4_practice")
         page.run(SEES.strip())
         page.run(SEND)

@@ -1,4 +1,5 @@
-"""What people and models answered in a qCSF run, as figures, scores and reports tell it: what was put in comes back."""
+"""What people and models answered in a qCSF run, as figures, scores and reports tell it: what was
+put in comes back."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def test_the_truth_of_people_comes_back() -> None:
         csf = chat_csf(seated(None, "ANNA", seed))
         true = np.array([true_sensitivity(seed)(frequency) for frequency in FREQUENCIES])
         errors.append(np.log10(csf["mean_sensitivity"].values) - true)
-        inside.append((csf["threshold_low"].values[0] < -true) & (-true < csf["threshold_high"].values[0]))
+        inside.append(
+            (csf["threshold_low"].values[0] < -true) & (-true < csf["threshold_high"].values[0])
+        )
     # The precision table of the reference: 0.082 with 100 trials.
     assert np.sqrt(np.mean(np.square(errors))) < 0.11
     assert np.mean(inside) > 0.9
@@ -58,7 +61,9 @@ def test_the_truth_of_people_comes_back() -> None:
 def test_answers_that_are_read_otherwise_give_another_curve() -> None:
     result = seated(None, "ANNA", 1)
     read = result["read"].values.astype(str)
-    turned = np.where(np.arange(read.size) % 4 == 0, np.where(read == "yes", "no", "yes"), read).astype(object)
+    turned = np.where(
+        np.arange(read.size) % 4 == 0, np.where(read == "yes", "no", "yes"), read
+    ).astype(object)
     own, other = chat_csf(result), chat_csf(reread(result, turned))
     assert (other["mean_sensitivity"] < own["mean_sensitivity"]).all()
 
@@ -71,7 +76,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three people; ANNA sat twice, at two screens, once more sensitive than the other time."""
     path = tmp_path_factory.mktemp("people") / "runs.sqlite"
     seated(path, "ANNA", 1, at=screen("guess"), experiment=SHORT, session="first", shift=-0.1)
-    seated(path, "ANNA", 1, at=screen("measured", 900.0), experiment=SHORT, session="second", shift=0.1)
+    seated(
+        path, "ANNA", 1, at=screen("measured", 900.0), experiment=SHORT, session="second", shift=0.1
+    )
     for seed, person in ((2, "BERT"), (3, "CARL")):
         seated(path, person, seed, at=screen("guess"), experiment=SHORT)
     return path
@@ -94,22 +101,33 @@ def test_sittings_of_one_person_are_one_result(store: Path) -> None:
 
 
 def test_sittings_at_one_screen_are_pooled_as_they_are() -> None:
-    halves = [seated(None, "ANNA", 1, experiment=SHORT, session=session) for session in ("first", "second")]
+    halves = [
+        seated(None, "ANNA", 1, experiment=SHORT, session=session)
+        for session in ("first", "second")
+    ]
     csf = chat_csf(*together(halves))
     assert (csf["sitting_offset"].values == 0).all()
     alone = [chat_csf(one) for one in halves]
-    widths = [np.log10(one["mean_sensitivity_high"] / one["mean_sensitivity_low"]).mean() for one in (csf, *alone)]
+    widths = [
+        np.log10(one["mean_sensitivity_high"] / one["mean_sensitivity_low"]).mean()
+        for one in (csf, *alone)
+    ]
     assert float(widths[0]) < float(min(widths[1:]))
 
 
 def test_the_error_of_the_screen_is_in_the_interval() -> None:
     known, guessed = (
-        chat_csf(seated(None, "ANNA", 1, at=screen(light), experiment=SHORT)) for light in ("measured", "guess")
+        chat_csf(seated(None, "ANNA", 1, at=screen(light), experiment=SHORT))
+        for light in ("measured", "guess")
     )
     mean = known["mean_sensitivity"].values
     np.testing.assert_array_equal(mean, guessed["mean_sensitivity"].values)
     below = mean > 1 / 0.03
-    assert below.any() and (guessed["unsure"].values == below).all() and not known["unsure"].values.any()
+    assert (
+        below.any()
+        and (guessed["unsure"].values == below).all()
+        and not known["unsure"].values.any()
+    )
     for csf, at in ((known, screen("measured")), (guessed, screen("guess"))):
         error = np.hypot(at.offset, np.where((csf is guessed) & below, 0.15, 0.0))
         np.testing.assert_allclose(at.threshold_sd(1 / mean), error)
@@ -117,16 +135,29 @@ def test_the_error_of_the_screen_is_in_the_interval() -> None:
         whole = np.log10(mean / csf["mean_sensitivity_low"].values)
         np.testing.assert_allclose(whole, np.hypot(answers, 1.959964 * error), rtol=1e-5)
     ax = pp.plotting.plot_csf(guessed)
-    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white" and line.get_label() == "_hollow"]
+    hollow = [
+        line
+        for line in ax.lines
+        if line.get_markerfacecolor() == "white" and line.get_label() == "_hollow"
+    ]
     assert sum(len(line.get_xdata()) for line in hollow) == below.sum()
-    assert "contrast < 0.03, screen not measured" in [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert "contrast < 0.03, screen not measured" in [
+        text.get_text() for text in ax.figure.legends[0].get_texts()
+    ]
     plt.close(ax.figure)
 
 
 def test_equal_screens_share_their_error_and_others_average_it() -> None:
     threshold = np.array([-1.0, -2.0])
-    one, two, other = screen("guess"), screen("guess", 900.0), replace(screen("guess"), device_pixel_ratio=2.0)
-    same, apart = screen_error([one, two], [1, 1], threshold), screen_error([one, other], [1, 1], threshold)
+    one, two, other = (
+        screen("guess"),
+        screen("guess", 900.0),
+        replace(screen("guess"), device_pixel_ratio=2.0),
+    )
+    same, apart = (
+        screen_error([one, two], [1, 1], threshold),
+        screen_error([one, other], [1, 1], threshold),
+    )
     np.testing.assert_allclose(same.total, one.threshold_sd(10**threshold))
     np.testing.assert_allclose(apart.total, same.total / np.sqrt(2))
     assert apart.unsure.tolist() == [False, True]
@@ -160,6 +191,10 @@ def test_people_and_models_stand_in_one_figure_and_one_table(store: Path) -> Non
     assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(score)
     ax = pp.plot([*results, model])
     labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    expected = {"mean of 3 people, 95 % interval", "person:ANNA (60 answers in 2 sessions)", "simulated:watson-malo"}
+    expected = {
+        "mean of 3 people, 95 % interval",
+        "person:ANNA (60 answers in 2 sessions)",
+        "simulated:watson-malo",
+    }
     assert expected | {"Human (castleCSF)"} <= set(labels)
     plt.close(ax.figure)

@@ -1,4 +1,5 @@
-"""Geometry and light of a person's screen, against tables that were computed apart from the package."""
+"""Geometry and light of a person's screen, against tables that were computed apart from the
+package."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_a_card_and_a_tape_give_degrees(tables: Path) -> None:
         assert pixels_per_degree(pitch, row.distance_mm) == pytest.approx(row.ppd_centre, abs=5e-5)
 
 
-@pytest.mark.parametrize(("card", "ratio"), [(100, 1), (800, 1), (math.nan, 1), (323, 0.5), (323, math.nan)])
+@pytest.mark.parametrize(
+    ("card", "ratio"), [(100, 1), (800, 1), (math.nan, 1), (323, 0.5), (323, math.nan)]
+)
 def test_what_is_no_screen_is_refused(card: float, ratio: float) -> None:
     with pytest.raises(InputError):
         pixel_pitch(card, ratio)
@@ -52,7 +55,9 @@ def test_gamma_is_read_off_stripes(tables: Path) -> None:
     for row in pd.read_csv(tables / "gamma_match.csv").itertuples():
         if round(row.duty_bright, 6) not in (0.25, 0.5, 0.75):
             continue  # other shares stand rounded
-        assert gamma_of_match(row.duty_bright, row.match_drive) == pytest.approx(row.gamma_from_match, abs=2e-5)
+        assert gamma_of_match(row.duty_bright, row.match_drive) == pytest.approx(
+            row.gamma_from_match, abs=2e-5
+        )
         off = gamma_of_match(row.duty_bright, row.match_drive + 1 / 255)
         assert off == pytest.approx(row[7], abs=3e-5)
 
@@ -71,10 +76,14 @@ def test_a_match_at_an_end_says_nothing(share: float, drive: float) -> None:
 def test_what_a_wrong_screen_does_to_a_threshold(tables: Path) -> None:
     def display(curve: str | float, peak: float, black: float, reflected: float) -> pp.Display:
         eotf = curve if curve == "srgb" else float(curve)
-        return pp.Display(peak=peak, black=black, eotf=eotf, ambient=math.pi * reflected, reflectivity=1)
+        return pp.Display(
+            peak=peak, black=black, eotf=eotf, ambient=math.pi * reflected, reflectivity=1
+        )
 
     for row in pd.read_csv(tables / "display_errors.csv").itertuples():
-        assumed = display(row.assumed_eotf, row.assumed_peak, row.assumed_black, row.assumed_reflected)
+        assumed = display(
+            row.assumed_eotf, row.assumed_peak, row.assumed_black, row.assumed_reflected
+        )
         true = display(row.true_eotf, row.true_peak, row.true_black, row.true_reflected)
         mean, error = threshold_error(assumed, true, row.mean_asked, row.contrast_asked)
         assert mean == pytest.approx(row.mean_true, abs=2e-6)

@@ -1,4 +1,5 @@
-"""A whole sitting over HTTP with a simulated person: what comes back, what is kept, and who is turned away."""
+"""A whole sitting over HTTP with a simulated person: what comes back, what is kept, and who is
+turned away."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_a_whole_sitting_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.2
     answers = kept(store)
     told = [answer["reply"]["sitting"] for answer in answers]
-    given_up = [answer["reply"]["sitting"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP]
+    given_up = [
+        answer["reply"]["sitting"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP
+    ]
     sittings = [each for each in told if each not in given_up]
     assert sorted(each["number"] for each in sittings) == list(range(1, 91))
     assert "beginning" in told[0] and given_up and {each["why"] for each in given_up} == {"frames"}
@@ -70,7 +73,9 @@ def test_a_sitting_goes_on_where_it_was(tmp_path: Path) -> None:
             # The same answer again, as after a lost reply, changes nothing.
             assert person.send("answer", **late)["number"] == last
             served.pause()
-    assert sorted(answer["reply"]["sitting"]["number"] for answer in kept(store)) == list(range(1, 9))
+    assert sorted(answer["reply"]["sitting"]["number"] for answer in kept(store)) == list(
+        range(1, 9)
+    )
 
 
 def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
@@ -80,10 +85,17 @@ def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
         assert second.send("open")["taken"] is True
         stranger = SimulatedPerson(server.address.rsplit("/", 2)[0] + "/guess/")
         assert stranger.send("open")["status"] == 404
-        # Pages of other origins, names of other machines that lead here, and forms, which need ask nobody.
-        for header in ({"Origin": "http://example.org"}, {"Host": "example.org"}, {"Content-Type": "text/plain"}):
+        # Pages of other origins, names of other machines that lead here, and forms, which need ask
+        # nobody.
+        for header in (
+            {"Origin": "http://example.org"},
+            {"Host": "example.org"},
+            {"Content-Type": "text/plain"},
+        ):
             headers = {"Content-Type": "application/json", **header}
-            request = urllib.request.Request(server.address + "open", b'{"page": "12345678"}', headers)
+            request = urllib.request.Request(
+                server.address + "open", b'{"page": "12345678"}', headers
+            )
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(request, timeout=60)
             assert refused.value.code == 404, header
@@ -105,13 +117,22 @@ def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
     with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
         person = SimulatedPerson(server.address)
         person.send("open")
-        near = {"cards": [323, 323], "distance": 500, "distance_method": "tape", "device_pixel_ratio": 1}
+        near = {
+            "cards": [323, 323],
+            "distance": 500,
+            "distance_method": "tape",
+            "device_pixel_ratio": 1,
+        }
         near |= {"width": 1920, "height": 1080}
         told = person.send("calibrate", **near, light="guess", period=16.7)
         assert "sit 730 mm away" in told["error"], told
-        dim = person.send("calibrate", **near | {"distance": 1000}, light="value", peak=60, period=16.7)
+        dim = person.send(
+            "calibrate", **near | {"distance": 1000}, light="value", peak=60, period=16.7
+        )
         assert "78" in dim["error"], dim
-        unlike = person.send("calibrate", **near | {"cards": [323, 330]}, light="guess", period=16.7)
+        unlike = person.send(
+            "calibrate", **near | {"cards": [323, 330]}, light="guess", period=16.7
+        )
         assert "fit it again" in unlike["error"]
         assert person.send("begin", consent=True)["status"] == 400
 
@@ -127,7 +148,11 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
         for probe in ("orientation", "orientation_4", "yes_no"):
             store = tmp_path / design / probe
             store.mkdir(parents=True)
-            settings = {"probe": probe, "asking.prompts": "base" if probe == "yes_no" else probe, "asking.catch": 0.1}
+            settings = {
+                "probe": probe,
+                "asking.prompts": "base" if probe == "yes_no" else probe,
+                "asking.catch": 0.1,
+            }
             experiment = read_experiment("orientation_csf").with_settings(
                 {**levels, **settings, "asking.design": design, **options}
             )

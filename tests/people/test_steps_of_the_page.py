@@ -1,4 +1,5 @@
-"""Steps of the page that a sitting need not take: brightness by eye, the blind spot, other tasks, keys alone."""
+"""Steps of the page that a sitting need not take: brightness by eye, the blind spot, other tasks,
+keys alone."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from psyprobe.observers.people.patterns import VOID
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
 
-pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+pytestmark = pytest.mark.skipif(
+    bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"
+)
 
 ROOM = files("psyprobe.observers.people")
 
@@ -35,7 +38,9 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
     with PersonServer(served) as server:
         # Of somebody whose blind spot lies at 14.2 deg.
         blind = 900 * math.tan(math.radians(14.2)) * CARD / 85.6
-        person = PersonAtPage(browser, 1, pp.Display(peak=200, eotf=2.5), distance=900, blind_px=blind)
+        person = PersonAtPage(
+            browser, 1, pp.Display(peak=200, eotf=2.5), distance=900, blind_px=blind
+        )
         person.arrive(server.address)
         person.fit_cards()
         for tape in (1200, 900):
@@ -48,7 +53,9 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
                 person.click("move")
                 browser.wait("document.getElementById('spot').hidden", True)
             if tape == 1200:
-                browser.wait("document.getElementById('error').textContent.includes('blind spot 9')", True)
+                browser.wait(
+                    "document.getElementById('error').textContent.includes('blind spot 9')", True
+                )
         browser.wait(STEP, "luminance")
         browser.run("(document.getElementById('byEye').checked = true)")
         person.click("off")
@@ -63,7 +70,9 @@ def test_brightness_is_matched_by_eye_and_distance_by_the_blind_spot(
     assert screen.distance == 900 and screen.offset < 0.03
 
 
-def test_without_a_tape_the_blind_spot_is_the_distance(tmp_path: Path, browser: webdriver.Browser) -> None:
+def test_without_a_tape_the_blind_spot_is_the_distance(
+    tmp_path: Path, browser: webdriver.Browser
+) -> None:
     served = visit(tmp_path)
     with PersonServer(served) as server:
         person = PersonAtPage(browser, blind_px=900 * math.tan(math.radians(13.5)) * CARD / 85.6)
@@ -81,7 +90,11 @@ def test_without_a_tape_the_blind_spot_is_the_distance(tmp_path: Path, browser: 
         person.click("lit")
         browser.wait(STEP, "practice")
     screen = served._screen
-    assert screen is not None and screen.distance_method == "blind_spot" and screen.frequency_sd == 0.04
+    assert (
+        screen is not None
+        and screen.distance_method == "blind_spot"
+        and screen.frequency_sd == 0.04
+    )
     # The dot moves by 1 mm a frame.
     assert screen.distance == pytest.approx(900, rel=0.01)
 
@@ -89,16 +102,28 @@ def test_without_a_tape_the_blind_spot_is_the_distance(tmp_path: Path, browser: 
 @pytest.mark.parametrize(
     ("probe", "eyes"),
     [
-        ("orientation_4", {"orientations": [0, 90, 135, 45], "keys": ["1", "2", "3", "4"], "touches": True}),
+        (
+            "orientation_4",
+            {"orientations": [0, 90, 135, 45], "keys": ["1", "2", "3", "4"], "touches": True},
+        ),
         ("yes_no", {"orientations": [0], "keys": ["f", "j"], "criterion": 0.0}),
     ],
 )
-def test_other_tasks(tmp_path: Path, browser: webdriver.Browser, probe: str, eyes: dict[str, object]) -> None:
+def test_other_tasks(
+    tmp_path: Path, browser: webdriver.Browser, probe: str, eyes: dict[str, object]
+) -> None:
     # Patterns that somebody sees surely, and for yes_no screens without one.
     contrasts = {"from": 0.3, "to": 0.9, "n": 2, "scale": "log"}
-    settings = {"asking.design": "constant", "asking.repeats": 1, "asking.options": {}, "levels.contrast": contrasts}
+    settings = {
+        "asking.design": "constant",
+        "asking.repeats": 1,
+        "asking.options": {},
+        "levels.contrast": contrasts,
+    }
     catch = 0.2 if probe == "yes_no" else 0
-    served = visit(tmp_path, probe, **settings, **{"levels.frequency.values": [2, 4], "asking.catch": catch})
+    served = visit(
+        tmp_path, probe, **settings, **{"levels.frequency.values": [2, 4], "asking.catch": catch}
+    )
     with PersonServer(served) as server:
         person = PersonAtPage(browser, 1, distance=740, lapse=0.0, **eyes)
         person.sit(server.address)
@@ -144,7 +169,9 @@ def luminance(colour: str) -> float:
     digits = colour.lstrip("#")
     full = digits if len(digits) == 6 else "".join(2 * each for each in digits)
     parts = [int(full[i : i + 2], 16) / 255 for i in (0, 2, 4)]
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    red, green, blue = (
+        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -156,7 +183,10 @@ def ratio(one: str, other: str) -> float:
 def test_text_stands_out_as_wcag_asks() -> None:
     page = ROOM.joinpath("page.html").read_text(encoding="utf-8")
     report = files("psyprobe.reporting").joinpath("page.css").read_text(encoding="utf-8")
-    schemes = [dict(re.findall(r"--([a-z]+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", page)]
+    schemes = [
+        dict(re.findall(r"--([a-z]+): (#\w+)", block))
+        for block in re.findall(r":root \{(.*?)\}", page)
+    ]
     assert len(schemes) == 2
     for colours in schemes:
         for ink, paper in (
@@ -168,11 +198,20 @@ def test_text_stands_out_as_wcag_asks() -> None:
         ):
             assert ratio(colours[ink], colours[paper]) >= 4.5, (ink, paper)
         # The marks of focus, and the edges of fields.
-        assert ratio(colours["link"], colours["paper"]) >= 3 and ratio(colours["soft"], colours["raised"]) >= 3
+        assert (
+            ratio(colours["link"], colours["paper"]) >= 3
+            and ratio(colours["soft"], colours["raised"]) >= 3
+        )
         # The report's own colours.
         assert all(f"--{name}: {colour}" in report for name, colour in colours.items())
     # On the grey of a trial words are black or white, whichever stands out more.
-    assert min(max(ratio(f"#{3 * f'{code:02x}'}", ink) for ink in ("#000", "#fff")) for code in range(256)) >= 4.5
+    assert (
+        min(
+            max(ratio(f"#{3 * f'{code:02x}'}", ink) for ink in ("#000", "#fff"))
+            for code in range(256)
+        )
+        >= 4.5
+    )
 
 
 def test_english_stands_in_one_file() -> None:
@@ -180,4 +219,7 @@ def test_english_stands_in_one_file() -> None:
         script = ROOM.joinpath(name).read_text(encoding="utf-8")
         lines = [line for line in script.splitlines() if not line.lstrip().startswith("//")]
         quoted = re.findall(r"[\"'`]([^\"'`]*)[\"'`]", "\n".join(lines))
-        assert {each for each in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", each)} <= {"use strict", *VOID}, name
+        assert {each for each in quoted if re.fullmatch(r"[A-Za-z]+( [a-z]+)+.*", each)} <= {
+            "use strict",
+            *VOID,
+        }, name

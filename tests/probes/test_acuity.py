@@ -47,7 +47,10 @@ def blurred(test: FloatArray, reference: FloatArray, ppd: float) -> FloatArray:
     planes = test[..., 0]
     contrast = np.abs(planes / reference[..., 0].mean() - 1).max(axis=(1, 2))
     return np.asarray(
-        [c * np.exp(-wave_of(each).frequency * ppd / FALL) for c, each in zip(contrast, planes, strict=True)]
+        [
+            c * np.exp(-wave_of(each).frequency * ppd / FALL)
+            for c, each in zip(contrast, planes, strict=True)
+        ]
     )
 
 
@@ -56,14 +59,18 @@ def test_the_limit_of_a_metric_is_recovered(page: Path) -> None:
     detected = 1 / castle_csf(4, luminance=100, area=np.pi * 0.25**2, direction="achromatic")
     truth = [4 + FALL * np.log(contrast / detected) for contrast in (0.3, 0.9)]
     # Between frequencies of the grid log response is taken as straight over log period.
-    assert [1 / value for value in found.values if value is not None] == pytest.approx(truth, rel=0.01)
+    assert [1 / value for value in found.values if value is not None] == pytest.approx(
+        truth, rel=0.01
+    )
 
 
 def test_the_limit_of_an_observer_in_words_is_recovered(tmp_path: Path) -> None:
     path = tmp_path / "asked.toml"
     asking = 'asking = { prompts = "two_image", repeats = 10, readout = "text", temperature = 1 }\n'
     path.write_text(
-        PAGE.replace("n = 12", "n = 6").replace("[0.3, 0.9]", "[0.9]") + asking + 'fit = { function = "logistic" }\n',
+        PAGE.replace("n = 12", "n = 6").replace("[0.3, 0.9]", "[0.9]")
+        + asking
+        + 'fit = { function = "logistic" }\n',
         encoding="utf-8",
     )
     observer = pp.load_observer("simulated:castlecsf", deg=129 / 120, scale=0.3, luminance=100)
@@ -99,7 +106,8 @@ def test_the_catalogue_gives_the_limit_in_words_back(direction: str) -> None:
 def test_slips(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     page.write_text(
-        text.replace("frequency = { from = 8, to = 54, n = 12 }", "phase.values = [0, 90]"), encoding="utf-8"
+        text.replace("frequency = { from = 8, to = 54, n = 12 }", "phase.values = [0, 90]"),
+        encoding="utf-8",
     )
     with pytest.raises(InputError, match=r"\[levels\] has no 'frequency'"):
         pp.run(page, "pixels", progress=False)

@@ -1,4 +1,5 @@
-"""Clips put to observers: whole, frame by frame, streamed; and what comes back over temporal frequency."""
+"""Clips put to observers: whole, frame by frame, streamed; and what comes back over temporal
+frequency."""
 
 from __future__ import annotations
 
@@ -81,7 +82,11 @@ def test_pixels_have_the_alignment_of_the_reference_page(of_pixels: Any) -> None
     assert score.contrast.alignment.value == pytest.approx(0.584, abs=5e-4)
     sensitivity = of_pixels["human_sensitivity"].values
     model = castle_csf(
-        4.0, temporal_frequency=np.array(USUAL["levels"]), luminance=100, area=np.pi * 0.04, direction="achromatic"
+        4.0,
+        temporal_frequency=np.array(USUAL["levels"]),
+        luminance=100,
+        area=np.pi * 0.04,
+        direction="achromatic",
     )
     np.testing.assert_allclose(sensitivity, model, rtol=1e-12)
     log = -np.log10(sensitivity)
@@ -91,27 +96,41 @@ def test_pixels_have_the_alignment_of_the_reference_page(of_pixels: Any) -> None
 def test_the_result_says_how_it_was_shown(of_pixels: Any, tmp_path: Path) -> None:
     assert (of_pixels.attrs["fps"], of_pixels.attrs["frames"]) == ("60.0", "30")
     assert of_pixels["layer"].values.tolist() == ["pixels", "pixels:mean"]
-    with pytest.warns(ConditionWarning, match="temporal_frequency 1 Hz makes no whole number of cycles in 0.5 s"):
+    with pytest.warns(
+        ConditionWarning, match="temporal_frequency 1 Hz makes no whole number of cycles in 0.5 s"
+    ):
         pp.run(page(tmp_path), "pixels", progress=False, score_only=True)
 
 
 def test_the_frame_rate_is_part_of_what_is_asked(tmp_path: Path) -> None:
     one, store = page(tmp_path, levels=[4, 8], n=2), tmp_path / "store"
     ran(one, "pixels", store=store)
-    assert pp.plan(one, "pixels", store=store).answered == pp.plan(one, "pixels", store=store).questions
+    assert (
+        pp.plan(one, "pixels", store=store).answered
+        == pp.plan(one, "pixels", store=store).questions
+    )
     other = page(tmp_path, "faster", levels=[4, 8], n=2, clip="frames = 30, fps = 120")
     assert pp.plan(other, "pixels", store=store).answered == 0
     for who in ("pixels", pp.observer(truth, clips=True)):
         told = pp.plan(one, who, timed=True)
-        assert "distinct clips of 30 frames of 64 x 64 px" in str(told) and told.seconds and told.seconds > 0
+        assert (
+            "distinct clips of 30 frames of 64 x 64 px" in str(told)
+            and told.seconds
+            and told.seconds > 0
+        )
         # What a run has is kept batch by batch.
         assert told.batch_size == 8 and told.batches == -(-told.questions // 8)
 
 
 def test_beside_an_accelerator_clips_are_shown_alike(tmp_path: Path) -> None:
-    one, here, elsewhere = page(tmp_path, levels=[4, 8], n=2), *(pp.observer(flat) for _ in range(2))
+    one, here, elsewhere = (
+        page(tmp_path, levels=[4, 8], n=2),
+        *(pp.observer(flat) for _ in range(2)),
+    )
     elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
-    both = [pp.run(one, who, batch_size=2, score_only=True, progress=False) for who in (here, elsewhere)]
+    both = [
+        pp.run(one, who, batch_size=2, score_only=True, progress=False) for who in (here, elsewhere)
+    ]
     np.testing.assert_allclose(both[0]["scored_response"], both[1]["scored_response"], rtol=1e-12)
 
 
@@ -121,11 +140,30 @@ def flat(clips: Any) -> Any:
 
 @pytest.mark.parametrize("direction", ["achromatic", "red_green"])
 def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
-    """A function on clips that is the clip itself, against pixels frame by frame, for every way of cutting."""
+    """A function on clips that is the clip itself, against pixels frame by frame, for every way of
+    cutting."""
     tests = [
-        Drift(frequency=4, contrast=c, temporal_frequency=f, radius=0.2, size=32, frames=9, direction=direction)
+        Drift(
+            frequency=4,
+            contrast=c,
+            temporal_frequency=f,
+            radius=0.2,
+            size=32,
+            frames=9,
+            direction=direction,
+        )
         for c, f in ((0.02, 4.0), (0.05, 4.0), (0.05, 11.0))
-    ] + [Flicker(contrast=0.05, temporal_frequency=7.0, radius=0.2, edge=0.1, size=32, frames=9, direction=direction)]
+    ] + [
+        Flicker(
+            contrast=0.05,
+            temporal_frequency=7.0,
+            radius=0.2,
+            edge=0.1,
+            size=32,
+            frames=9,
+            direction=direction,
+        )
+    ]
     references = [tests[0].reference()]
     display, rows = Display(), [0, 0, 0, 0]
     found = []
@@ -144,7 +182,8 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
         np.testing.assert_allclose(other, found[0], rtol=1e-9)
     # Against the numbers themselves.
     drives = [
-        np.asarray(display.encode(each.draw()), dtype=np.float64).reshape(1, -1) for each in (*tests, *references)
+        np.asarray(display.encode(each.draw()), dtype=np.float64).reshape(1, -1)
+        for each in (*tests, *references)
     ]
     for got, drive in zip(found[0], drives, strict=False):
         wanted = distances(drive, drives[-1])
@@ -153,10 +192,17 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
 
 def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
     def corner(images: Any) -> Any:
-        return np.stack([images.mean(axis=(1, 2, 3)), (images**2).mean(axis=(1, 2, 3)), images[:, 3, 5, 0]], axis=1)
+        return np.stack(
+            [images.mean(axis=(1, 2, 3)), (images**2).mean(axis=(1, 2, 3)), images[:, 3, 5, 0]],
+            axis=1,
+        )
 
     who = pp.observer(corner)
-    tests = [Counterphase(frequency=4, contrast=0.3, temporal_frequency=5, radius=0.2, size=16, frames=12)]
+    tests = [
+        Counterphase(
+            frequency=4, contrast=0.3, temporal_frequency=5, radius=0.2, size=16, frames=12
+        )
+    ]
     display = Display()
     shown = (ShownClips((each,), display, who.card) for each in (tests[0], tests[0].reference()))
     (answer,) = clip_answers(who, *shown, [0], MEASURES, 5, 60.0)
@@ -164,9 +210,13 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
         np.asarray(corner(np.asarray(display.encode(each.draw()))), dtype=np.float64)
         for each in (tests[0], tests[0].reference())
     )
-    for layer, (a, b) in enumerate(((one.ravel(), other.ravel()), (one.mean(axis=0), other.mean(axis=0)))):
+    for layer, (a, b) in enumerate(
+        ((one.ravel(), other.ravel()), (one.mean(axis=0), other.mean(axis=0)))
+    ):
         wanted = distances(a, b)
-        np.testing.assert_allclose(answer["values"][layer], [wanted[name] for name in MEASURES], rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(
+            answer["values"][layer], [wanted[name] for name in MEASURES], rtol=1e-6, atol=1e-12
+        )
         assert answer["lengths"][layer][0] == pytest.approx(np.linalg.norm(a), rel=1e-6)
 
 
@@ -197,7 +247,9 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
 
     timed = pp.observer(length, clips=True)
     assert timed.card.ability == "features"
-    assert timed.clip_features(ShownClips((spec,), Display(), timed.card))["output"].tolist() == [[0.1]]
+    assert timed.clip_features(ShownClips((spec,), Display(), timed.card))["output"].tolist() == [
+        [0.1]
+    ]
     with pytest.raises(InputError, match=r"takes clips .* and was given still images"):
         timed.features(np.zeros((1, 8, 8, 3)))
     with pytest.raises(InputError, match="takes no option 'layers'; it takes mean, std, device"):
@@ -206,7 +258,8 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
 
 
 def truth(test: Any, reference: Any, ppd: float, fps: float) -> Any:
-    """An observer of castleCSF's thresholds: contrast at the temporal frequency that a clip holds, over threshold."""
+    """An observer of castleCSF's thresholds: contrast at the temporal frequency that a clip holds,
+    over threshold."""
     frames = test.shape[1]
     modulation = test[..., 0].astype(np.float64) / reference[..., 0] - 1
     spectrum = np.fft.rfft(modulation, axis=1) / frames
@@ -214,21 +267,28 @@ def truth(test: Any, reference: Any, ppd: float, fps: float) -> Any:
     power = (np.abs(spectrum) ** 2).sum(axis=(2, 3))[:, 1:]
     frequency = bins[1:][power.argmax(axis=1)]
     contrast = 2 * np.abs(spectrum).max(axis=(1, 2, 3))
-    people = castle_csf(4.0, temporal_frequency=frequency, luminance=100, area=np.pi * 0.04, direction="achromatic")
+    people = castle_csf(
+        4.0, temporal_frequency=frequency, luminance=100, area=np.pi * 0.04, direction="achromatic"
+    )
     strength = np.asarray(contrast * people)
     return strength / (1 + strength)
 
 
 def test_a_truth_that_was_put_in_comes_back(tmp_path: Path) -> None:
-    """castleCSF's own thresholds: the attainable alignment, its band-pass ratio, and level and shape of the curve."""
+    """castleCSF's own thresholds: the attainable alignment, its band-pass ratio, and level and
+    shape of the curve."""
     changes = {"clip": "frames = 60", "contrasts": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0]}
     result = ran(page(tmp_path, **changes), pp.observer(truth, clips=True))
     score = pp.score(result).score
-    assert score.alignment.value > 0.9945 and score.alignment.attainable == pytest.approx(0.995, abs=5e-4)
+    assert score.alignment.value > 0.9945 and score.alignment.attainable == pytest.approx(
+        0.995, abs=5e-4
+    )
     assert score.alignment.low <= score.alignment.attainable <= score.alignment.high
     # Interpolated between contrasts half a log10 unit apart.
     assert score.shape.shape_rmse < 0.01 and score.absolute.rmse < 0.05
-    people = castle_csf(4.0, temporal_frequency=[8.0, 1.0], luminance=100, area=np.pi * 0.04, direction="achromatic")
+    people = castle_csf(
+        4.0, temporal_frequency=[8.0, 1.0], luminance=100, area=np.pi * 0.04, direction="achromatic"
+    )
     found = band_pass(result)
     assert found.human == pytest.approx(people[0] / people[1], rel=1e-12)
     small = band_pass(result.isel(contrast=[0]))
@@ -236,8 +296,15 @@ def test_a_truth_that_was_put_in_comes_back(tmp_path: Path) -> None:
 
 
 def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
-    """On a linear display: 1 at all frequencies, and the square root of 2 for drift over counterphase."""
-    common = {"eotf": "linear", "levels": [1, 4, 8], "n": 2, "clip": "frames = 60", "contrasts": [0.05, 0.2]}
+    """On a linear display: 1 at all frequencies, and the square root of 2 for drift over
+    counterphase."""
+    common = {
+        "eotf": "linear",
+        "levels": [1, 4, 8],
+        "n": 2,
+        "clip": "frames = 60",
+        "contrasts": [0.05, 0.2],
+    }
     drift = ran(page(tmp_path, "drift", **common), "pixels")
     reversing = ran(page(tmp_path, "reversing", **common, kind="counterphase"), "pixels")
     flat = band_pass(drift, layer="pixels", measure="l2")
@@ -245,7 +312,9 @@ def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
     ratio = motion_ratio(drift, reversing, 8.0, layer="pixels", measure="l2")
     # 1 / 0.70714, as the page measured on pixels: the envelope is sampled.
     assert ratio.observer == pytest.approx(1 / 0.70714, rel=1e-5) and ratio.human is None
-    with pytest.raises(InputError, match="temporal_frequency 3 Hz is no level of the result; it has 1, 4, 8 Hz"):
+    with pytest.raises(
+        InputError, match="temporal_frequency 3 Hz is no level of the result; it has 1, 4, 8 Hz"
+    ):
         band_pass(drift, 3.0, layer="pixels")
 
 
@@ -255,34 +324,51 @@ def test_pixels_cannot_tell_time(tmp_path: Path) -> None:
     [(60, 0, 0.282), (60, 10, 0.133), (30, 14, 0.028)],
 )
 def test_cvvdp_reads_clips_as_video(fps: int, frequency: float, response: float) -> None:
-    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    pytest.importorskip(
+        "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+    )
     import torch
 
     who = load_observer("cvvdp", device="cpu")
     spec = Counterphase(
-        frequency=4, contrast=0.1, radius=0.2, size=64, temporal_frequency=frequency, fps=fps, frames=fps // 2
+        frequency=4,
+        contrast=0.1,
+        radius=0.2,
+        size=64,
+        temporal_frequency=frequency,
+        fps=fps,
+        frames=fps // 2,
     )
     display = Display()
     clips = [ShownClips((each, each), display, who.card) for each in (spec, spec.reference())]
     found = who.clip_difference(*clips, ppd=60.0)
     assert found.shape == (2,) and found[0] == found[1]
     assert found[0] == pytest.approx(response, abs=6e-4)
-    whole = [torch.from_numpy(np.moveaxis(each.frames(0, fps // 2), -1, 1).copy()).float() for each in clips]
+    whole = [
+        torch.from_numpy(np.moveaxis(each.frames(0, fps // 2), -1, 1).copy()).float()
+        for each in clips
+    ]
     direct = who._metric(64, 64, 60.0).predict(*whole, dim_order="BCFHW", frames_per_second=fps)[0]
     assert found[0] == pytest.approx(1 - float(direct.reshape(-1)[0]) / 10, abs=1e-6)
 
 
 def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
     who = load_observer("castlecsf")
-    spec = Counterphase(frequency=4, contrast=0.1, radius=0.2, size=32, temporal_frequency=4, frames=15)
+    spec = Counterphase(
+        frequency=4, contrast=0.1, radius=0.2, size=32, temporal_frequency=4, frames=15
+    )
     shown = (ShownClips((each,), Display(), who.card) for each in (spec, spec.reference()))
     (answer,) = clip_answers(who, *shown, [0], ("difference",), 4, 60.0)
-    light = [np.repeat(each.draw().pixels[..., None], 3, axis=-1) for each in (spec, spec.reference())]
+    light = [
+        np.repeat(each.draw().pixels[..., None], 3, axis=-1) for each in (spec, spec.reference())
+    ]
     wanted = who.difference(*light, ppd=60.0).mean()
     assert answer["values"][0][0] == pytest.approx(wanted, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name.startswith("temporal")])
+@pytest.mark.parametrize(
+    "name", [name for name in catalogue_names("experiments") if name.startswith("temporal")]
+)
 def test_the_catalogue_runs_over_temporal_frequency(name: str) -> None:
     """Each page reads, its clips hold whole cycles, and people are known at all of its levels."""
     with warnings.catch_warnings():
@@ -297,21 +383,35 @@ def test_the_catalogue_runs_over_temporal_frequency(name: str) -> None:
 
 def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     published = page(tmp_path)
-    published.write_text(published.read_text().replace("[score]", '[score]\nmeasure = "angular_float32"'))
-    with pytest.raises(InputError, match="the published arithmetic of still images; name 'angular'"):
+    published.write_text(
+        published.read_text().replace("[score]", '[score]\nmeasure = "angular_float32"')
+    )
+    with pytest.raises(
+        InputError, match="the published arithmetic of still images; name 'angular'"
+    ):
         ran(published, "pixels")
     words = page(tmp_path, "words")
     text = words.read_text().replace('"detection"', '"yes_no"')
-    words.write_text(text.split("[human]")[0] + '[asking]\nprompts = ["Do you see a pattern?"]\n', encoding="utf-8")
-    assert "30 frames, and no prompt tells how many come in a second" in str(pp.plan(words, "simulated:watson-malo"))
-    with pytest.raises(InputError, match=r"the frames of one film .* 'frames a second', and was shown 30 images"):
+    words.write_text(
+        text.split("[human]")[0] + '[asking]\nprompts = ["Do you see a pattern?"]\n',
+        encoding="utf-8",
+    )
+    assert "30 frames, and no prompt tells how many come in a second" in str(
+        pp.plan(words, "simulated:watson-malo")
+    )
+    with pytest.raises(
+        InputError, match=r"the frames of one film .* 'frames a second', and was shown 30 images"
+    ):
         ran(words, "simulated:watson-malo")
 
 
 def test_one_film_can_be_asked_about(tmp_path: Path) -> None:
     words = page(tmp_path, "words")
     text = words.read_text().replace('"detection"', '"yes_no"').split("[human]")[0]
-    prompt = "These are {frames} frames, {fps} frames a second. Do you see a pattern? Answer with yes or no."
+    prompt = (
+        "These are {frames} frames, {fps} frames a second. Do you see a pattern? Answer "
+        "with yes or no."
+    )
     words.write_text(f"{text}[asking]\nprompts = [{prompt!r}]\n", encoding="utf-8")
     result = pp.run(words, "simulated:castlecsf", progress=False)
     strongest = result["said"].where(result["contrast"] == result["contrast"].max(), drop=True)

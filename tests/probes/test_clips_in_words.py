@@ -1,4 +1,5 @@
-"""Clips asked about in words: all frames of both films go to the observer, in order and with their pace."""
+"""Clips asked about in words: all frames of both films go to the observer, in order and with their
+pace."""
 
 from __future__ import annotations
 
@@ -18,13 +19,24 @@ from psyprobe.stimulus import Counterphase, Drift
 from psyprobe.stimulus.specification import with_levels
 
 DISPLAY = Display(peak=400)
-DRIFT = Drift(frequency=4, temporal_frequency=6, contrast=0.2, radius=0.2, size=48, fps=30, frames=15)
+DRIFT = Drift(
+    frequency=4, temporal_frequency=6, contrast=0.2, radius=0.2, size=48, fps=30, frames=15
+)
 
 
 def short(frames: int = 15, **settings: Any) -> Experiment:
     """`temporal_drift` with films of half a second at 30 frames a second."""
-    parameters = {"frequency": 4, "temporal_frequency": 4, "contrast": 0.1, "luminance": 100, "radius": 0.2}
-    small = {"kind": "drift", "parameters": parameters | {"size": 32, "ppd": 30, "fps": 30, "frames": frames}}
+    parameters = {
+        "frequency": 4,
+        "temporal_frequency": 4,
+        "contrast": 0.1,
+        "luminance": 100,
+        "radius": 0.2,
+    }
+    small = {
+        "kind": "drift",
+        "parameters": parameters | {"size": 32, "ppd": 30, "fps": 30, "frames": frames},
+    }
     page = {"stimulus": small, "levels.temporal_frequency": {"values": [6]}}
     return read_experiment("temporal_drift").with_settings(page | settings)
 
@@ -50,7 +62,10 @@ def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
     for images, prompt in seen:
         assert "two films of 0.5 s each, 30 frames a second" in prompt and "all 15 frames" in prompt
         assert len(images) == 30
-    clips = [with_levels(page.spec(), temporal_frequency=6.0, contrast=contrast) for contrast in (0.1, 0.4)]
+    clips = [
+        with_levels(page.spec(), temporal_frequency=6.0, contrast=contrast)
+        for contrast in (0.1, 0.4)
+    ]
     wanted = {(i, order): 0 for i in range(2) for order in range(2)}
     for images, _ in seen:
         films = np.stack(images[:15]), np.stack(images[15:])
@@ -58,14 +73,20 @@ def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
             pattern, uniform = (DISPLAY.encode(each.draw()) for each in (clip, clip.reference()))
             for order in range(2):
                 found = films[order], films[1 - order]
-                wanted[i, order] += np.array_equal(found[0], pattern) and np.array_equal(found[1], uniform)
+                wanted[i, order] += np.array_equal(found[0], pattern) and np.array_equal(
+                    found[1], uniform
+                )
     assert set(wanted.values()) == {1}
 
 
 def test_each_frame_has_dither_of_its_own() -> None:
     frames: list[Any] = []
     page = short(**{"asking.options": {"n_max": 1}})
-    pp.run(page, pp.observer(lambda images, prompt: frames.extend(images) or "first", name="f"), progress=False)
+    pp.run(
+        page,
+        pp.observer(lambda images, prompt: frames.extend(images) or "first", name="f"),
+        progress=False,
+    )
     codes = {np.rint(255 * np.asarray(frame)).astype(np.uint8).tobytes() for frame in frames}
     # The trial is asked in both orders of its two films.
     assert len(codes) == 30 and len(frames) == 60
@@ -74,15 +95,27 @@ def test_each_frame_has_dither_of_its_own() -> None:
 def test_a_film_delivers_its_contrast_and_the_reversed_film_none_of_it() -> None:
     sent = deliver(DISPLAY.encode(DRIFT.draw()), seed=np.arange(DRIFT.frames))
     assert delivered_contrast(sent, DRIFT, DISPLAY).contrast == pytest.approx(0.2, rel=0.02)
-    # Waves that move against each other are orthogonal over whole cycles: a drift seen backwards is another pattern.
+    # Waves that move against each other are orthogonal over whole cycles: a drift seen backwards is
+    # another pattern.
     assert abs(delivered_contrast(sent[::-1], DRIFT, DISPLAY).coherent_gain) < 0.02
-    with pytest.raises(InputError, match=r"shape \(14, 48, 48, 3\); give the 15 frames of one clip"):
+    with pytest.raises(
+        InputError, match=r"shape \(14, 48, 48, 3\); give the 15 frames of one clip"
+    ):
         delivered_contrast(sent[1:], DRIFT, DISPLAY)
 
 
 def test_an_observer_sees_moving_stripes_as_castlecsf_does() -> None:
-    # A Gabor is as visible as stripes all over the field with the same energy: the mean square of its envelope.
-    patch = {"frequency": 8.0, "contrast": 0.1, "radius": 0.25, "ppd": 32, "size": 64, "fps": 64, "frames": 64}
+    # A Gabor is as visible as stripes all over the field with the same energy: the mean square of
+    # its envelope.
+    patch = {
+        "frequency": 8.0,
+        "contrast": 0.1,
+        "radius": 0.25,
+        "ppd": 32,
+        "size": 64,
+        "fps": 64,
+        "frames": 64,
+    }
     observer: Any = pp.load_observer("simulated:castlecsf", deg=2, luminance=100)
     rates = np.array([1.0, 4.0, 16.0])
     energy = np.pi * 0.25**2 / 4.0
@@ -95,11 +128,15 @@ def test_an_observer_sees_moving_stripes_as_castlecsf_does() -> None:
     np.testing.assert_allclose(counterphase, drift / np.sqrt(2), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["temporal_drift", "temporal_counterphase", "temporal_flicker_wide"])
+@pytest.mark.parametrize(
+    "name", ["temporal_drift", "temporal_counterphase", "temporal_flicker_wide"]
+)
 def test_thresholds_come_back_from_films(name: str) -> None:
     page = read_experiment(name).with_settings({"levels.temporal_frequency": {"values": [8]}})
     spec = page.spec()
-    observer: Any = pp.load_observer("simulated:castlecsf", deg=spec.shape[1] / spec.ppd, luminance=100)
+    observer: Any = pp.load_observer(
+        "simulated:castlecsf", deg=spec.shape[1] / spec.ppd, luminance=100
+    )
     for point in pp.score(pp.run(page, observer, progress=False)).curve:
         truth = float(observer.true_sensitivity(with_levels(spec, temporal_frequency=point.value)))
         assert point.low < truth < point.high, (point, truth)
@@ -117,14 +154,20 @@ def test_a_plan_counts_every_frame() -> None:
 def test_who_takes_few_images_is_told_how_many_there_are() -> None:
     narrow = pp.observer(lambda images, prompt: "first", name="narrow", images_at_once=8)
     with pytest.raises(
-        InputError, match=r"shows 30 images, the frames of two clips, in a question, and narrow takes 8"
+        InputError,
+        match=r"shows 30 images, the frames of two clips, in a question, and narrow takes 8",
     ):
         pp.plan(short(), narrow)
 
 
 def test_a_prompt_speaks_of_frames_only_where_a_clip_is_shown() -> None:
-    with pytest.raises(InputError, match=r"'film_with_pattern' speaks of \{frames\}, and what is shown is no clip"):
-        pp.plan(read_experiment("surround").with_settings({"asking.prompts": "two_films"}), "simulated:castlecsf")
+    with pytest.raises(
+        InputError, match=r"'film_with_pattern' speaks of \{frames\}, and what is shown is no clip"
+    ):
+        pp.plan(
+            read_experiment("surround").with_settings({"asking.prompts": "two_films"}),
+            "simulated:castlecsf",
+        )
 
 
 def test_a_person_is_not_shown_clips() -> None:
@@ -135,7 +178,9 @@ def test_a_person_is_not_shown_clips() -> None:
     person.card = replace(pp.load_observer("simulated:flat").card)
     from psyprobe.probes import load_probe
 
-    with pytest.raises(InputError, match=r"shows clips \(drift\), and a page draws still patterns for a person"):
+    with pytest.raises(
+        InputError, match=r"shows clips \(drift\), and a page draws still patterns for a person"
+    ):
         load_probe(page.probe).plan(page, person)
 
 

@@ -1,4 +1,5 @@
-"""What 8 bits, dither, resizing and JPEG leave of a contrast, against measurements made elsewhere."""
+"""What 8 bits, dither, resizing and JPEG leave of a contrast, against measurements made
+elsewhere."""
 
 from __future__ import annotations
 
@@ -43,14 +44,22 @@ def scene(encoding: str) -> tuple[Display, dict[str, Any]]:
     """Display and grey of a row of the quantisation table."""
     if encoding.startswith("lab ATD"):
         grey = float(encoding.split("A=")[1].split(",")[0])
-        return Display.preset("hernandez2025_atd"), {"luminance": grey, "chromatic": True, "white": "E"}
+        return Display.preset("hernandez2025_atd"), {
+            "luminance": grey,
+            "chromatic": True,
+            "white": "E",
+        }
     display = Display(peak=100)
     if "mean linear" in encoding:
         return display, {"luminance": 50.0}
-    return display, {"luminance": float(display.decode(np.float64(float(encoding.split()[-1]) / 255)))}
+    return display, {
+        "luminance": float(display.decode(np.float64(float(encoding.split()[-1]) / 255)))
+    }
 
 
-def sent(spec: Specification, display: Display = DISPLAY, delivery: Delivery = DITHERED, seed: int = 1) -> Any:
+def sent(
+    spec: Specification, display: Display = DISPLAY, delivery: Delivery = DITHERED, seed: int = 1
+) -> Any:
     return deliver(display.encode(spec.draw()), delivery, seed)
 
 
@@ -63,23 +72,36 @@ def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
-        found = measured(AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, ROUNDED)
-        expected, total = float(row["coherent_gain"]), float(row["total_contrast_incl_quantisation"])
+        found = measured(
+            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, ROUNDED
+        )
+        expected, total = (
+            float(row["coherent_gain"]),
+            float(row["total_contrast_incl_quantisation"]),
+        )
         # Another noise sample: one-bit images depend on it where a level is met by few pixels only.
-        assert found.coherent_gain == pytest.approx(expected, rel=0.02, abs=0.06 if contrast >= 5e-4 else 0.25), row
+        assert found.coherent_gain == pytest.approx(
+            expected, rel=0.02, abs=0.06 if contrast >= 5e-4 else 0.25
+        ), row
         assert found.total_contrast == pytest.approx(total, rel=0.02, abs=3e-4), row
     assert len(rows) == 75
 
 
 def test_dither_does_what_was_measured(oracle_data: Path) -> None:
     rows = [row for row in table(oracle_data, "quantisation_contrast") if row["dither"] == "rpdf"]
-    rows = [row for row in rows if float(row["commanded_contrast"]) in (0.0001, 0.001, 0.003, 0.01, 0.1)]
+    rows = [
+        row for row in rows if float(row["commanded_contrast"]) in (0.0001, 0.001, 0.003, 0.01, 0.1)
+    ]
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
-        found = measured(AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, Delivery())
+        found = measured(
+            AnnulusNoise(frequency=4, contrast=contrast, seed=1, **grey), display, Delivery()
+        )
         scatter = 2e-5 / contrast
-        assert found.coherent_gain == pytest.approx(float(row["coherent_gain"]), abs=5 * scatter + 0.003), row
+        assert found.coherent_gain == pytest.approx(
+            float(row["coherent_gain"]), abs=5 * scatter + 0.003
+        ), row
         total = float(row["total_contrast_incl_quantisation"])
         assert found.total_contrast == pytest.approx(total, rel=0.02, abs=1.5e-4), row
     assert len(rows) == 25
@@ -89,7 +111,12 @@ def test_dither_does_what_was_measured(oracle_data: Path) -> None:
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 16.0])
 def test_dithered_contrast_is_the_asked_one(frequency: float, contrast: float) -> None:
     gains = [
-        measured(AnnulusNoise(frequency=frequency, contrast=contrast, seed=seed), DISPLAY, Delivery(), seed)
+        measured(
+            AnnulusNoise(frequency=frequency, contrast=contrast, seed=seed),
+            DISPLAY,
+            Delivery(),
+            seed,
+        )
         for seed in (1, 2, 3)
     ]
     assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
@@ -97,12 +124,19 @@ def test_dithered_contrast_is_the_asked_one(frequency: float, contrast: float) -
 
 
 def test_one_bit_contrast_is_that_of_the_table(oracle_data: Path) -> None:
-    transfer: dict[str, Any] = {"sRGB": "srgb", "gamma 2.0 (sqrt)": 2.0, "gamma 2.2": 2.2, "linear": "linear"}
+    transfer: dict[str, Any] = {
+        "sRGB": "srgb",
+        "gamma 2.0 (sqrt)": 2.0,
+        "gamma 2.2": 2.2,
+        "linear": "linear",
+    }
     for row in table(oracle_data, "min_contrast_8bit"):
         display = Display(peak=100, eotf=transfer[row["encoding"]])
         luminance = float(display.decode(np.float64(int(row["mean_code"]) / 255)))
         assert luminance == pytest.approx(100 * float(row["mean_linear"]), rel=1e-4)
-        assert one_bit_contrast(display, luminance) == pytest.approx(float(row["contrast_of_+-0.5_code"]), abs=6e-7)
+        assert one_bit_contrast(display, luminance) == pytest.approx(
+            float(row["contrast_of_+-0.5_code"]), abs=6e-7
+        )
 
 
 def resized(codes: Any, size: int) -> Any:
@@ -129,33 +163,50 @@ PIPELINES = {
 
 def arrived(row: dict[str, str]) -> Delivered:
     """Our measurement of a row of the pipeline table, dithered."""
-    spec = AnnulusNoise(frequency=float(row["f0_cpd"]), contrast=float(row["commanded_contrast"]), seed=1)
+    spec = AnnulusNoise(
+        frequency=float(row["f0_cpd"]), contrast=float(row["commanded_contrast"]), seed=1
+    )
     codes = PIPELINES[row["pipeline"]](eight_bit(sent(spec)))
     return delivered_contrast(codes / np.float32(255), spec, DISPLAY)
 
 
 def test_resizing_transfers_what_was_measured(oracle_data: Path) -> None:
-    rows = [row for row in table(oracle_data, "pipeline_contrast_transfer") if not row["pipeline"].startswith("jpeg")]
+    rows = [
+        row
+        for row in table(oracle_data, "pipeline_contrast_transfer")
+        if not row["pipeline"].startswith("jpeg")
+    ]
     rows = [row for row in rows if row["dither"] == "1" and row["commanded_contrast"] == "0.05"]
     for row in rows:
         found, transfer = arrived(row), float(row["transfer"])
         if float(row["f0_cpd"]) <= 16:
             assert found.coherent_gain == pytest.approx(transfer, abs=0.012), row
         else:
-            # The table holds all contrast in the band, aliases and dither noise included; ours the asked pattern's.
+            # The table holds all contrast in the band, aliases and dither noise included; ours the
+            # asked pattern's.
             assert transfer - 0.25 < found.coherent_gain < transfer + 0.012, row
         assert found.nyquist == pytest.approx(int(row["out_px"]) / 8)
-        assert found.total_contrast == pytest.approx(float(row["realised_total_contrast"]), rel=0.02)
+        assert found.total_contrast == pytest.approx(
+            float(row["realised_total_contrast"]), rel=0.02
+        )
     assert len(rows) == 35
 
 
 def test_jpeg_takes_what_was_measured(oracle_data: Path) -> None:
-    rows = [row for row in table(oracle_data, "pipeline_contrast_transfer") if row["pipeline"].startswith("jpeg")]
+    rows = [
+        row
+        for row in table(oracle_data, "pipeline_contrast_transfer")
+        if row["pipeline"].startswith("jpeg")
+    ]
     rows = [row for row in rows if row["dither"] == "1"]
-    strong = [row for row in rows if row["commanded_contrast"] == "0.05" and float(row["f0_cpd"]) <= 4]
+    strong = [
+        row for row in rows if row["commanded_contrast"] == "0.05" and float(row["f0_cpd"]) <= 4
+    ]
     for row in strong:
         assert arrived(row).coherent_gain == pytest.approx(float(row["transfer"]), abs=0.03), row
-    lost = [row for row in rows if row["commanded_contrast"] == "0.02" and float(row["f0_cpd"]) >= 16]
+    lost = [
+        row for row in rows if row["commanded_contrast"] == "0.02" and float(row["f0_cpd"]) >= 16
+    ]
     lost = [row for row in lost if float(row["transfer"]) < 0.6]
     for row in lost:
         found = arrived(row)
@@ -167,9 +218,9 @@ def test_jpeg_takes_what_was_measured(oracle_data: Path) -> None:
 def test_a_local_model_gets_the_float_image() -> None:
     drive = DISPLAY.encode(AnnulusNoise(frequency=4, contrast=1e-4).draw())
     assert np.array_equal(deliver(drive, Delivery(bits=None)), drive)
-    assert measured(AnnulusNoise(frequency=4, contrast=1e-4), DISPLAY, Delivery(bits=None)).coherent_gain == (
-        pytest.approx(1, abs=2e-3)
-    )
+    assert measured(
+        AnnulusNoise(frequency=4, contrast=1e-4), DISPLAY, Delivery(bits=None)
+    ).coherent_gain == (pytest.approx(1, abs=2e-3))
 
 
 def test_seeds_decide_the_dither_whatever_stands_beside() -> None:
@@ -181,7 +232,9 @@ def test_seeds_decide_the_dither_whatever_stands_beside() -> None:
 
 
 def test_dither_keeps_the_mean_and_whole_codes() -> None:
-    assert float(deliver(np.full((256, 256, 3), 0.3, np.float32)).mean()) == pytest.approx(0.3, abs=2e-5)
+    assert float(deliver(np.full((256, 256, 3), 0.3, np.float32)).mean()) == pytest.approx(
+        0.3, abs=2e-5
+    )
     for code in (0, 1, 128, 255):
         flat = deliver(np.full((64, 64, 3), code / 255), seed=2)
         assert np.unique(np.rint(flat * 255)).tolist() == [code]
@@ -190,7 +243,10 @@ def test_dither_keeps_the_mean_and_whole_codes() -> None:
 def test_triangular_dither_tells_a_field_on_a_code_from_no_pattern() -> None:
     on_a_code, between = (np.full((256, 256, 3), code / 255, np.float32) for code in (128.0, 128.5))
     spread = {
-        dither: [255 * float(deliver(drive, Delivery(dither=dither), seed=1).std()) for drive in (on_a_code, between)]
+        dither: [
+            255 * float(deliver(drive, Delivery(dither=dither), seed=1).std())
+            for drive in (on_a_code, between)
+        ]
         for dither in ("rpdf", "tpdf")
     }
     assert spread["rpdf"] == [0, pytest.approx(0.5, abs=0.01)]
@@ -202,7 +258,12 @@ def test_triangular_dither_tells_a_field_on_a_code_from_no_pattern() -> None:
 @pytest.mark.parametrize("contrast", [0.001, 0.005, 0.02])
 def test_triangular_dither_keeps_the_contrast(contrast: float) -> None:
     gains = [
-        measured(AnnulusNoise(frequency=4, contrast=contrast, seed=seed), DISPLAY, Delivery(dither="tpdf"), seed)
+        measured(
+            AnnulusNoise(frequency=4, contrast=contrast, seed=seed),
+            DISPLAY,
+            Delivery(dither="tpdf"),
+            seed,
+        )
         for seed in (1, 2, 3)
     ]
     assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
@@ -234,14 +295,20 @@ def test_png_holds_the_codes() -> None:
 def test_other_kinds_of_stimulus_and_sizes() -> None:
     gabor = Gabor(frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=64, size=256)
     found = measured(gabor, DISPLAY, Delivery())
-    assert found.contrast == pytest.approx(0.2, rel=0.01) and found.coherent_gain == pytest.approx(1, rel=0.01)
+    assert found.contrast == pytest.approx(0.2, rel=0.01) and found.coherent_gain == pytest.approx(
+        1, rel=0.01
+    )
     larger = Gabor(frequency=4, contrast=0.2, radius=0.6, luminance=40, ppd=84, size=336)
-    assert delivered_contrast(sent(larger), gabor, DISPLAY).coherent_gain == pytest.approx(1, rel=0.01)
+    assert delivered_contrast(sent(larger), gabor, DISPLAY).coherent_gain == pytest.approx(
+        1, rel=0.01
+    )
     noise = Noise(frequency=4, contrast=0.1, luminance=40)
     assert measured(noise, DISPLAY, Delivery()).contrast == pytest.approx(0.1, rel=0.01)
     native = AnnulusNoise(frequency=16, contrast=0.1, seed=3, size=336, ppd=84)
     asked = AnnulusNoise(frequency=16, contrast=0.1, seed=3)
-    assert delivered_contrast(sent(native), asked, DISPLAY).coherent_gain == pytest.approx(1, rel=0.01)
+    assert delivered_contrast(sent(native), asked, DISPLAY).coherent_gain == pytest.approx(
+        1, rel=0.01
+    )
 
 
 def test_another_pattern_has_no_gain() -> None:
@@ -251,11 +318,14 @@ def test_another_pattern_has_no_gain() -> None:
 
 def test_rule_of_refusal() -> None:
     assert refused(Delivered(0.1, 0.95, 0.1, 32.0), 16) is None
-    assert "0.72 of the asked contrast arrives" in str(refused(Delivered(0.07, 0.72, 0.1, 32.0), 16))
+    assert "0.72 of the asked contrast arrives" in str(
+        refused(Delivered(0.07, 0.72, 0.1, 32.0), 16)
+    )
     assert "1.5 of the asked" in str(refused(Delivered(0.07, 1.5, 0.1, 32.0), 16))
     assert refused(Delivered(0.1, 1.0, 0.1, 32.0), 28.8) is None
     assert "ask up to 28.8 cpd" in str(refused(Delivered(0.1, 1.0, 0.1, 32.0), 30))
-    # Dither scatters one faint image by more than the limits allow, and the mean of a level by less.
+    # Dither scatters one faint image by more than the limits allow, and the mean of a level by
+    # less.
     scattered = [Delivered(1e-4, gain, 0.01, 32.0) for gain in (0.8, 1.25)]
     assert refused(scattered[0], 4) is not None and refused(scattered, 4) is None
     assert refused(Delivered(0.0, math.nan, 0.01, 32.0), 4) is None
@@ -288,7 +358,13 @@ def test_refused_images() -> None:
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(share: float) -> None:
-    asked = Gabor(frequency=4, contrast=0.05, direction="yellow_violet", luminance=40, observer="smith_pokorny")
+    asked = Gabor(
+        frequency=4,
+        contrast=0.05,
+        direction="yellow_violet",
+        luminance=40,
+        observer="smith_pokorny",
+    )
     found = delivered_contrast(sent(replace(asked, contrast=0.05 * share)), asked, DISPLAY)
     assert found.coherent_gain == pytest.approx(share, abs=0.02)
     assert found.contrast == pytest.approx(0.05 * share, abs=0.001)

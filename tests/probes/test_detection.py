@@ -1,4 +1,5 @@
-"""What a detection experiment shows and measures: each image once, exactly, and beside its references."""
+"""What a detection experiment shows and measures: each image once, exactly, and beside its
+references."""
 
 from __future__ import annotations
 
@@ -56,8 +57,14 @@ def test_luminance_has_a_reference_for_each_level() -> None:
 def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
     path = write_experiment(
         tmp_path,
-        ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "contrast = { values = [0.01, 0.02, 0.04] }"),
-        ('multiplier = { from = 0.5, to = 2, n = 2, scale = "log" }', "multiplier = { values = [1, 2] }"),
+        (
+            'contrast = { from = 0.01, to = 1, n = 3, scale = "log" }',
+            "contrast = { values = [0.01, 0.02, 0.04] }",
+        ),
+        (
+            'multiplier = { from = 0.5, to = 2, n = 2, scale = "log" }',
+            "multiplier = { values = [1, 2] }",
+        ),
         ("frequency = { from = 1, to = 4, n = 3", "frequency = { from = 1, to = 4, n = 2"),
     )
     experiment = read_experiment(path)
@@ -65,10 +72,15 @@ def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
     specs = [test.digest for test, _ in planned.pairs]
     assert len(specs) == len(set(specs)) == 1 + 6 + 4
     scored = np.array(planned.axes["scored_difference"])
-    for frequency, row, contrasts in zip(planned.axes["levels"][0]["scored"], planned.scored, scored, strict=True):
+    for frequency, row, contrasts in zip(
+        planned.axes["levels"][0]["scored"], planned.scored, scored, strict=True
+    ):
         for index, contrast in zip(row, contrasts, strict=True):
             test = planned.pairs[index][0]
-            assert isinstance(test, Gabor) and (test.frequency, test.contrast) == (frequency, contrast)
+            assert isinstance(test, Gabor) and (test.frequency, test.contrast) == (
+                frequency,
+                contrast,
+            )
 
 
 def test_score_points_lie_on_the_human_curve() -> None:
@@ -81,7 +93,9 @@ def test_score_points_lie_on_the_human_curve() -> None:
     # What is shown has ten digits, so that it is the same on every machine.
     exact = np.array(axes["multiplier"]) / sensitivity[:, None]
     np.testing.assert_allclose(axes["scored_difference"], exact, rtol=5e-10)
-    assert all(float(f"{value:.10g}") == value for value in np.ravel(axes["scored_difference"]).tolist())
+    assert all(
+        float(f"{value:.10g}") == value for value in np.ravel(axes["scored_difference"]).tolist()
+    )
 
 
 def test_multipliers_of_sensitivity_run_the_other_way() -> None:
@@ -111,14 +125,19 @@ def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Pat
 
 def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
     plain = read_experiment(write_experiment(tmp_path))
-    rms = read_experiment(write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"')))
-    sensitivity = [np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"]) for each in (plain, rms)]
+    rms = read_experiment(
+        write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"'))
+    )
+    sensitivity = [
+        np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"]) for each in (plain, rms)
+    ]
     np.testing.assert_allclose(sensitivity[1], math.sqrt(2) * sensitivity[0])
 
 
 def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
     path = write_experiment(
-        tmp_path, stimulus=(('kind = "gabor"', 'kind = "grating"'), ("radius = 0.3", 'window = "none"'))
+        tmp_path,
+        stimulus=(('kind = "gabor"', 'kind = "grating"'), ("radius = 0.3", 'window = "none"')),
     )
     experiment = read_experiment(path)
     with pytest.raises(InputError, match=r"the stimulus does not tell the human model its area"):
@@ -137,7 +156,10 @@ def test_native_size_keeps_the_visual_angle(name: str) -> None:
 
 def test_levels_above_a_smaller_encoders_nyquist_are_refused() -> None:
     card = Card("small", "features", ("output",), input_size=(160, 160))
-    with pytest.raises(InputError, match=r"gabor_achromatic, redrawn at 160 x 160 px \(42\.86 ppd\) for small: freq"):
+    with pytest.raises(
+        InputError,
+        match=r"gabor_achromatic, redrawn at 160 x 160 px \(42\.86 ppd\) for small: freq",
+    ):
         conditions(read_experiment("gabor_achromatic"), card)
 
 
@@ -153,7 +175,8 @@ def test_nothing_below_the_limit_is_refused(tmp_path: Path) -> None:
         conditions(experiment, ANY_SIZE)
 
 
-# -- showing -----------------------------------------------------------------------------------------------------
+# -- showing
+# -----------------------------------------------------------------------------------------------------
 
 
 gabors = st.builds(
@@ -189,10 +212,15 @@ def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -
 
 def test_chromatic_and_masked_batches() -> None:
     display = Display(peak=400.0)
-    colour = [Gabor(frequency=f, contrast=0.05, direction="red_green", ppd=16, size=12, radius=0.3) for f in (1, 2)]
+    colour = [
+        Gabor(frequency=f, contrast=0.05, direction="red_green", ppd=16, size=12, radius=0.3)
+        for f in (1, 2)
+    ]
     specs = [*colour, colour[0].reference()]
     np.testing.assert_allclose(
-        show(specs, display).drive, [np.asarray(display.encode(spec.draw())) for spec in specs], rtol=1e-6
+        show(specs, display).drive,
+        [np.asarray(display.encode(spec.draw())) for spec in specs],
+        rtol=1e-6,
     )
     masked = [
         Sum(
@@ -205,7 +233,9 @@ def test_chromatic_and_masked_batches() -> None:
     ]
     assert masked[0].joined(masked).batch == (3,)
     np.testing.assert_allclose(
-        show(masked, display).drive, [np.asarray(display.encode(spec.draw())) for spec in masked], rtol=1e-6
+        show(masked, display).drive,
+        [np.asarray(display.encode(spec.draw())) for spec in masked],
+        rtol=1e-6,
     )
 
 
@@ -227,10 +257,14 @@ screens = st.sampled_from([Display(peak=400.0), Display(peak=400.0, eotf=("srgb"
 
 
 @given(kinds, waves, screens)
-def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave: Any, display: Display) -> None:
+def test_images_that_mirror_themselves_are_drawn_by_their_corner(
+    kind: Any, wave: Any, display: Display
+) -> None:
     spec = kind(**wave)
     whole, shown = spec.draw(), show([spec], display)
-    upright = wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
+    upright = (
+        wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
+    )
     even = spec.shape[0] % 2 == spec.shape[1] % 2 == 0
     assert bool(spec.mirrors()) == (upright and even and getattr(spec, "aspect", 1) == 1)
     if spec.mirrors():
@@ -238,7 +272,9 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave
         rows, columns = (pixels // 2 for pixels in spec.shape)
         np.testing.assert_allclose(pixels, whole.pixels[:rows, :columns], rtol=1e-15)
         assert space == whole.space and shown.pieces[0].shape == (1, rows, columns, 3)
-    np.testing.assert_allclose(shown.drive[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        shown.drive[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9
+    )
 
 
 def test_fields_are_drawn_by_their_corner() -> None:
@@ -246,15 +282,21 @@ def test_fields_are_drawn_by_their_corner() -> None:
     assert [bool(field.mirrors()) for field in fields] == [True, True, False]
     for field in fields:
         shown = show([field, field], Display(peak=400)).drive
-        np.testing.assert_array_equal(shown, np.repeat([Display(peak=400).encode(field.draw())], 2, axis=0))
+        np.testing.assert_array_equal(
+            shown, np.repeat([Display(peak=400).encode(field.draw())], 2, axis=0)
+        )
 
 
 def test_some_of_what_is_shown_is_shown_alike() -> None:
     turned = (0, 0, 30, 30, 30, 0, 90)
-    specs = [Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3) for o in turned]
+    specs = [
+        Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3) for o in turned
+    ]
     shown = show(specs, Display(peak=400))
     assert [len(piece) for piece in shown.pieces] == [2, 3, 2] and len(shown) == 7
-    parts = {(start, stop): shown.part(start, stop) for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7))}
+    parts = {
+        (start, stop): shown.part(start, stop) for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7))
+    }
     for (start, stop), part in parts.items():
         assert len(part) == stop - start
         np.testing.assert_array_equal(part.drive, shown.drive[start:stop])
@@ -273,16 +315,26 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
     class Dimmed(Gabor):
-        def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> FloatArray:
+        def paint(
+            self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
+        ) -> FloatArray:
             return np.asarray(super().paint(amplitude / 2, offset, dtype, device))
 
-    spec, display = Dimmed(frequency=2, contrast=0.4, ppd=16, size=12, radius=0.3), Display(peak=400.0)
-    np.testing.assert_array_equal(show([spec], display).drive[0], np.asarray(display.encode(spec.draw())))
+    spec, display = (
+        Dimmed(frequency=2, contrast=0.4, ppd=16, size=12, radius=0.3),
+        Display(peak=400.0),
+    )
+    np.testing.assert_array_equal(
+        show([spec], display).drive[0], np.asarray(display.encode(spec.draw()))
+    )
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(GamutError, match="above what this display shows"):
-        show([Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)], Display(peak=120.0))
+        show(
+            [Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)],
+            Display(peak=120.0),
+        )
     specs = [Gabor(frequency=2, contrast=0.9, ppd=16, size=12, radius=0.3)]
     with pytest.raises(GamutError) as told:
         show(specs, Display(peak=120.0))
@@ -291,7 +343,8 @@ def test_what_cannot_be_shown_is_refused() -> None:
     assert str(told.value) == str(expected.value)
 
 
-# -- asking ------------------------------------------------------------------------------------------------------
+# -- asking
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_responses_are_distances_to_the_own_reference() -> None:
@@ -322,7 +375,9 @@ def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     }
     for each in found.values():
         np.testing.assert_allclose(each, found["copied", "copied"], rtol=1e-14)
-    np.testing.assert_array_equal(found["grey", "grey"][..., -2], found["copied", "copied"][..., -2])
+    np.testing.assert_array_equal(
+        found["grey", "grey"][..., -2], found["copied", "copied"][..., -2]
+    )
 
 
 def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterator[Any]:
@@ -339,7 +394,9 @@ def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterat
 
 def test_pixels_are_compared_by_a_quarter_whatever_stands_beside_them() -> None:
     known, display = {"ppd": 16, "size": (12, 16)}, Display(peak=400)
-    of_gabors = [Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known) for o in (0, 90, 45, 0)]
+    of_gabors = [
+        Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known) for o in (0, 90, 45, 0)
+    ]
     coloured = [Gabor(frequency=3, contrast=0.01, radius=0.3, direction="red_green", **known)]
     mask = Grating(frequency=3, contrast=0.2, orientation=30, **known)
     specs = [*of_gabors, *coloured, of_gabors[0] + mask, Uniform(**known), *of_gabors[2:]]
@@ -347,11 +404,17 @@ def test_pixels_are_compared_by_a_quarter_whatever_stands_beside_them() -> None:
     alone, together = ([*told_by_pixels(pairs, size, display)] for size in (1, len(pairs)))
     assert alone == together == [*told_by_pixels(pairs, 3, display)]
     for (test, reference), told in zip(pairs, together, strict=True):
-        one, other = (np.asarray(display.encode(spec.draw())).reshape(-1) for spec in (test, reference))
+        one, other = (
+            np.asarray(display.encode(spec.draw())).reshape(-1) for spec in (test, reference)
+        )
         expected = distances(one, other)
         # Where nothing differs the angle is rounding.
-        np.testing.assert_allclose(told["values"][0], [expected[name] for name in MEASURES], rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(told["lengths"][0][:2], [np.linalg.norm(each) for each in (one, other)], rtol=1e-6)
+        np.testing.assert_allclose(
+            told["values"][0], [expected[name] for name in MEASURES], rtol=1e-12, atol=1e-15
+        )
+        np.testing.assert_allclose(
+            told["lengths"][0][:2], [np.linalg.norm(each) for each in (one, other)], rtol=1e-6
+        )
 
 
 def test_observers_that_break_their_word_are_named() -> None:
@@ -375,7 +438,10 @@ def test_observers_that_break_their_word_are_named() -> None:
 
 def test_a_layer_each() -> None:
     observer = pp.observer(
-        lambda images: {"a": images.reshape(len(images), -1), "b": images[:, :2].reshape(len(images), -1)},
+        lambda images: {
+            "a": images.reshape(len(images), -1),
+            "b": images[:, :2].reshape(len(images), -1),
+        },
         name="two",
         features=("a", "b"),
     )
@@ -385,8 +451,14 @@ def test_a_layer_each() -> None:
     assert (found[1:, 0, 0] != found[1:, 1, 0]).all()
 
 
-def test_the_pixels_are_asked_beside_the_first_observer_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, store, original = write_experiment(tmp_path), tmp_path / "runs.sqlite", type(PIXELS).features
+def test_the_pixels_are_asked_beside_the_first_observer_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, store, original = (
+        write_experiment(tmp_path),
+        tmp_path / "runs.sqlite",
+        type(PIXELS).features,
+    )
     looked: list[int] = []
 
     def look(who: Any, images: FloatArray) -> Any:
@@ -395,7 +467,8 @@ def test_the_pixels_are_asked_beside_the_first_observer_alone(tmp_path: Path, mo
 
     monkeypatch.setattr(type(PIXELS), "features", look)
     first = pp.run(page, Counting(), store=store, batch_size=4)
-    # The reference, once more one step of rounding away, and its quarter; then all tests, of which it is one.
+    # The reference, once more one step of rounding away, and its quarter; then all tests, of which
+    # it is one.
     assert looked == [1, 1, 1, 1, 15]
     looked.clear()
     rows = pp.observer(lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows")

@@ -1,4 +1,5 @@
-"""Discrimination: what pages of the catalogue give for pixels, and observers of known truth that are recovered."""
+"""Discrimination: what pages of the catalogue give for pixels, and observers of known truth that
+are recovered."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def pixels(name: str) -> Any:
         return pp.run(name, "pixels", progress=False)
 
 
-#: By page: r_s of pixels and of the difference alone (reference page, three digits; its own points, pooled).
+#: By page: r_s of pixels and of the difference alone (reference page, three digits; its own points,
+#: pooled).
 ALIGNMENT = {
     "gabor_masked_parallel": (0.495, 0.500),
     "gabor_masked_orientation": (0.538, 0.539),
@@ -44,10 +46,14 @@ def test_trivial_responders_have_the_scores_of_the_reference(name: str) -> None:
 
 
 def test_trivial_responders_on_measured_pedestals() -> None:
-    (found,) = score_detection(pixels("contrast_discrimination_masked").sel(mask_contrast=0), resamples=100)
+    (found,) = score_detection(
+        pixels("contrast_discrimination_masked").sel(mask_contrast=0), resamples=100
+    )
     assert found.pixels.alignment.value == pytest.approx(0.629, abs=2e-3)
     assert found.contrast.alignment.value == pytest.approx(0.629, abs=6e-4)
-    assert pp.score(pixels("contrast_discrimination_masked")).people.ratios["dip"] == pytest.approx(0.31, abs=5e-3)
+    assert pp.score(pixels("contrast_discrimination_masked")).people.ratios["dip"] == pytest.approx(
+        0.31, abs=5e-3
+    )
 
 
 def test_a_surround_does_nothing_to_pixels() -> None:
@@ -69,8 +75,12 @@ def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
         assert found.anisotropy_range == pytest.approx((1, 1), abs=5e-3)
     turned = pp.score(pixels("orientation_discrimination"))
     assert turned.ideal.values == pytest.approx(turned.score.values, rel=0.25)
-    assert pp.score(pixels("frequency_discrimination")).score.ratios["slope"] == pytest.approx(-1, abs=2e-3)
-    assert "people (dipper, after Legge & Foley 1980)" in str(pp.score(pixels("contrast_discrimination")))
+    assert pp.score(pixels("frequency_discrimination")).score.ratios["slope"] == pytest.approx(
+        -1, abs=2e-3
+    )
+    assert "people (dipper, after Legge & Foley 1980)" in str(
+        pp.score(pixels("contrast_discrimination"))
+    )
 
 
 def test_a_flat_human_curve_is_not_aligned() -> None:
@@ -80,12 +90,18 @@ def test_a_flat_human_curve_is_not_aligned() -> None:
     assert flat.flat.rmse == pytest.approx(0, abs=1e-12)
 
 
-GABOR = 'stimulus = { kind = "gabor", parameters = { frequency = 4, contrast = 0.2, radius = 0.4, size = 129 } }\n'
+GABOR = (
+    'stimulus = { kind = "gabor", parameters = { frequency = 4, contrast = 0.2, radius = '
+    "0.4, size = 129 } }\n"
+)
 
 
 def page(folder: Path, text: str, name: str = "page") -> Path:
     path = folder / f"{name}.toml"
-    path.write_text(f'title = "A page"\nprobe = "discrimination"\ndisplay = {{ peak = 400 }}\n{text}', encoding="utf-8")
+    path.write_text(
+        f'title = "A page"\nprobe = "discrimination"\ndisplay = {{ peak = 400 }}\n{text}',
+        encoding="utf-8",
+    )
     return path
 
 
@@ -97,17 +113,22 @@ def contrast_of(light: FloatArray) -> FloatArray:
 
 def transducer(test: FloatArray, reference: FloatArray) -> FloatArray:
     """A metric that sees the largest contrast of an image as Legge and Foley's transducer does."""
-    return np.abs(legge_foley_response(contrast_of(test)) - legge_foley_response(contrast_of(reference)))
+    return np.abs(
+        legge_foley_response(contrast_of(test)) - legge_foley_response(contrast_of(reference))
+    )
 
 
 def test_a_transducer_is_recovered(tmp_path: Path) -> None:
     text = (
         GABOR
-        + 'levels = { contrast.values = [0, 0.0054, 0.05, 0.1, 0.2, 0.4] }\nhuman = { model = "legge_foley1980" }\n'
+        + "levels = { contrast.values = [0, 0.0054, 0.05, 0.1, 0.2, 0.4] }\nhuman = { model = "
+        '"legge_foley1980" }\n'
         'difference = { parameter = "contrast", levels = { from = 0.0005, to = 0.5, n = 60 } }\n'
         "score = { anchor = 0.0038206 }\n"
     )
-    found = pp.score(pp.run(page(tmp_path, text), pp.observer(transducer, name="transducer"), progress=False)).score
+    found = pp.score(
+        pp.run(page(tmp_path, text), pp.observer(transducer, name="transducer"), progress=False)
+    ).score
     # Of an odd number of pixels one is at the centre, and has the whole contrast.
     assert found.shift == pytest.approx(0, abs=0.003) and found.shape < 0.004
     assert found.ratios["dip"] == pytest.approx(0.429, abs=0.004)
@@ -128,8 +149,10 @@ def waves(test: FloatArray, reference: FloatArray) -> FloatArray:
 def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
     text = (
         GABOR + "levels = { contrast.values = [0.1, 0.3] }\n"
-        'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, n = 8 }, '
-        'against = { parameter = "frequency", unit = "weber", levels = { from = 0.01, to = 0.4, n = 8 } } }\n'
+        'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, '
+        "n = 8 }, "
+        'against = { parameter = "frequency", unit = "weber", levels = { from = 0.01, to = 0.4, '
+        "n = 8 } } }\n"
         'score = { anchor = "contrast" }\n'
     )
     # It does not see contrast, so the anchor says next to nothing: any criterion will do.
@@ -143,8 +166,11 @@ def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
 
 def test_anchors_are_averaged_over_variants(tmp_path: Path) -> None:
     text = (
-        GABOR + "levels = { contrast.values = [0.1, 0.3] }\nscore = { anchor = 0.01 }\nvariants = { phase = [0, 90] }\n"
-        'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, n = 6 } }\n'
+        GABOR
+        + "levels = { contrast.values = [0.1, 0.3] }\nscore = { anchor = 0.01 }\nvariants = { "
+        "phase = [0, 90] }\n"
+        'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, '
+        "n = 6 } }\n"
     )
     both = pp.run(page(tmp_path, text), "pixels", progress=False)
     apart = both["anchor_response_by_variant"]
@@ -156,7 +182,14 @@ def test_anchors_are_averaged_over_variants(tmp_path: Path) -> None:
 def test_what_can_be_said_of_a_threshold() -> None:
     rows = [[1, 2, 4], [0.5, 0.6, 0.7], [4, 5, 6], [1, 4, 1], [np.nan, 2, 3], [1, 2, 4]]
     found, status = jnd([1.0, 2.0, 4.0], rows, [3, 3, 3, 3, 3, 0])
-    assert status.tolist() == ["reached", "never reached", "above", "recrossed", "undefined", "undefined"]
+    assert status.tolist() == [
+        "reached",
+        "never reached",
+        "above",
+        "recrossed",
+        "undefined",
+        "undefined",
+    ]
     np.testing.assert_allclose(found[[0, 3]], [3, 2 ** (np.log(3) / np.log(4))])
     assert np.isnan(found[[1, 2, 4, 5]]).all()
     assert dip([0.01, 0.1], [1, 2]) is None and slope([0.0, 1.0], [1, 2]) is None
@@ -164,15 +197,32 @@ def test_what_can_be_said_of_a_threshold() -> None:
 
 
 def test_slips_of_a_page(tmp_path: Path) -> None:
-    contrast = 'levels = { contrast.values = [0, 0.1] }\ndifference = { parameter = "contrast", levels = [0.1, 0.2] }\n'
+    contrast = (
+        'levels = { contrast.values = [0, 0.1] }\ndifference = { parameter = "contrast", '
+        "levels = [0.1, 0.2] }\n"
+    )
     contrast = contrast.replace("[0.1, 0.2]", "{ values = [0.1, 0.2] }")
-    with pytest.raises(InputError, match=r"score\.anchor is 'contrast', and contrast is what differs"):
-        pp.run(page(tmp_path, GABOR + contrast + 'score = { anchor = "contrast" }\n'), "pixels", progress=False)
-    with pytest.raises(InputError, match=r"score\.anchor is 2; give 'detection', 'contrast', or a contrast up to 1"):
-        pp.run(page(tmp_path, GABOR + contrast + "score = { anchor = 2 }\n"), "pixels", progress=False)
-    same = contrast.replace("] } }", '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }')
+    with pytest.raises(
+        InputError, match=r"score\.anchor is 'contrast', and contrast is what differs"
+    ):
+        pp.run(
+            page(tmp_path, GABOR + contrast + 'score = { anchor = "contrast" }\n'),
+            "pixels",
+            progress=False,
+        )
+    with pytest.raises(
+        InputError, match=r"score\.anchor is 2; give 'detection', 'contrast', or a contrast up to 1"
+    ):
+        pp.run(
+            page(tmp_path, GABOR + contrast + "score = { anchor = 2 }\n"), "pixels", progress=False
+        )
+    same = contrast.replace(
+        "] } }", '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }'
+    )
     with pytest.raises(InputError, match=r"difference\.against\.parameter is 'contrast' too"):
-        pp.run(page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"), "pixels", progress=False)
+        pp.run(
+            page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"), "pixels", progress=False
+        )
 
 
 ASKED = """
@@ -206,15 +256,20 @@ def test_a_simulated_observer_in_words_is_recovered(
         if what == "contrast":
             truth = transduced(observer, point.value)
         else:
-            truth = jnd * D_PRIME if what == "orientation" else float(np.expm1(np.log1p(jnd) * D_PRIME))
+            truth = (
+                jnd * D_PRIME if what == "orientation" else float(np.expm1(np.log1p(jnd) * D_PRIME))
+            )
         assert 1 / point.high < truth < 1 / point.low, (point, truth)
 
 
 def transduced(observer: Any, pedestal: float) -> float:
-    """Increment at which the transducer has risen by d', in units of the observer's own threshold."""
+    """Increment at which the transducer has risen by d', in units of the observer's own
+    threshold."""
     from psyprobe.human.discrimination import increment
     from psyprobe.stimulus import Gabor
 
-    sensitivity = float(observer.true_sensitivity(Gabor(frequency=4, contrast=0.2, radius=0.4, size=129)))
+    sensitivity = float(
+        observer.true_sensitivity(Gabor(frequency=4, contrast=0.2, radius=0.4, size=129))
+    )
     own = sensitivity * 0.0038206
     return float(increment(lambda by: legge_foley_response((pedestal + by) * own), D_PRIME, ()))

@@ -1,4 +1,5 @@
-"""Pairs that differ in one parameter, against values of an independent implementation (``data/discrimination``)."""
+"""Pairs that differ in one parameter, against values of an independent implementation
+(``data/discrimination``)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis import angular_distance
 from psyprobe.analysis.jnd import ideal_dprime, jnd
 from psyprobe.human.acuity import castle_limit, resolution_limit, resolution_limits
-from psyprobe.human.discrimination import foley_response, increment, legge_foley_response, meese_response
+from psyprobe.human.discrimination import (
+    foley_response,
+    increment,
+    legge_foley_response,
+    meese_response,
+)
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Grating, gabor, grating, uniform
 from psyprobe.stimulus.kinds.patches import Ring
@@ -32,8 +38,12 @@ ANCHOR = 0.01
 @pytest.fixture(scope="module")
 def rows(oracle_data: Path) -> Callable[[str], list[Row]]:
     def read(name: str) -> list[Row]:
-        with (oracle_data / "discrimination" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-            return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+        with (oracle_data / "discrimination" / f"{name}.csv").open(
+            newline="", encoding="utf-8"
+        ) as file:
+            return [
+                {key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)
+            ]
 
     return read
 
@@ -51,7 +61,10 @@ def drive(shown: Stimulus, display: Display = SRGB) -> FloatArray:
 
 def compared(test: Stimulus, reference: Stimulus) -> tuple[float, float, float]:
     """S_ac, and the root mean square of the difference of drive, of both displays."""
-    apart = [float(np.sqrt(np.mean((drive(test, one) - drive(reference, one)) ** 2))) for one in (SRGB, LINEAR)]
+    apart = [
+        float(np.sqrt(np.mean((drive(test, one) - drive(reference, one)) ** 2)))
+        for one in (SRGB, LINEAR)
+    ]
     return float(angular_distance(drive(test).ravel(), drive(reference).ravel())), *apart
 
 
@@ -65,30 +78,47 @@ def s_ac(test: Stimulus, reference: Stimulus) -> float:
 
 
 def threshold(
-    test: Callable[[float], Stimulus], reference: Stimulus, criterion: float, low: float, high: float
+    test: Callable[[float], Stimulus],
+    reference: Stimulus,
+    criterion: float,
+    low: float,
+    high: float,
 ) -> float:
     """The difference at which a test is as far from its reference as the criterion says."""
     from scipy.optimize import brentq
 
-    return float(brentq(lambda by: s_ac(test(by), reference) - criterion, low, high, xtol=1e-15, rtol=1e-13))
+    return float(
+        brentq(lambda by: s_ac(test(by), reference) - criterion, low, high, xtol=1e-15, rtol=1e-13)
+    )
 
 
-# -- contrast --------------------------------------------------------------------------------------------------------
+# -- contrast
+# --------------------------------------------------------------------------------------------------------
 
 
 def on_pedestal(row: Row, pedestal: float, increment: float) -> Stimulus:
-    common = {"frequency": row["frequency_cpd"], "luminance": row["luminance_cd_m2"], "dtype": "float64"}
+    common = {
+        "frequency": row["frequency_cpd"],
+        "luminance": row["luminance_cd_m2"],
+        "dtype": "float64",
+    }
     if row["set"] == "grating_on_grating":
         return grating(contrast=pedestal + increment, **common)
     if row["set"] == "gabor_on_grating":
-        both = gabor(contrast=increment, radius=row["radius_deg"], **common) + grating(contrast=pedestal, **common)
+        both = gabor(contrast=increment, radius=row["radius_deg"], **common) + grating(
+            contrast=pedestal, **common
+        )
         return both.spec.draw(dtype="float64")
     return gabor(contrast=pedestal + increment, radius=row["radius_deg"], **common)
 
 
 def test_contrast_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("contrast_pixels"):
-        held(row, on_pedestal(row, row["pedestal"], row["increment"]), on_pedestal(row, row["pedestal"], 0.0))
+        held(
+            row,
+            on_pedestal(row, row["pedestal"], row["increment"]),
+            on_pedestal(row, row["pedestal"], 0.0),
+        )
 
 
 def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
@@ -96,7 +126,9 @@ def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
         criterion = s_ac(on_pedestal(row, 0.0, ANCHOR), on_pedestal(row, 0.0, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = on_pedestal(row, row["pedestal"], 0.0)
-        found = threshold(partial(on_pedestal, row, row["pedestal"]), reference, criterion, 0.005, 0.02)
+        found = threshold(
+            partial(on_pedestal, row, row["pedestal"]), reference, criterion, 0.005, 0.02
+        )
         assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
 
 
@@ -117,22 +149,32 @@ def test_transducers(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("transducer"):
         response, step, more = MODELS[row["model"]]
 
-        def risen(by: Any, c: float = row["pedestal"], r: Any = response, more: Any = more) -> FloatArray:
+        def risen(
+            by: Any, c: float = row["pedestal"], r: Any = response, more: Any = more
+        ) -> FloatArray:
             return np.asarray(r(c + by, *more))
 
         assert least(risen, step) == pytest.approx(row["threshold_increment"], rel=1e-12)
-        assert float(risen(0.01) - risen(0.0)) / step == pytest.approx(row["dprime_of_increment_0.01"], rel=1e-12)
+        assert float(risen(0.01) - risen(0.0)) / step == pytest.approx(
+            row["dprime_of_increment_0.01"], rel=1e-12
+        )
 
 
 def test_foleys_model(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("foley_fit"):
-        at = {"mask_contrast": row["mask_contrast"], "mask_orientation": row["mask_orientation_deg"]}
+        at = {
+            "mask_contrast": row["mask_contrast"],
+            "mask_orientation": row["mask_orientation_deg"],
+        }
         seen = partial(foley_response, **at)
         assert least(seen, 1.0) == pytest.approx(row["threshold_contrast"], rel=1e-12)
-        assert float(seen(0.05) - seen(0.0)) == pytest.approx(row["dprime_of_target_0.05"], rel=1e-12)
+        assert float(seen(0.05) - seen(0.0)) == pytest.approx(
+            row["dprime_of_target_0.05"], rel=1e-12
+        )
 
 
-# -- orientation and frequency ---------------------------------------------------------------------------------------
+# -- orientation and frequency
+# ---------------------------------------------------------------------------------------
 
 
 def patch(row: Row, contrast: float, turn: float = 0.0, weber: float = 0.0) -> Stimulus:
@@ -148,9 +190,17 @@ def patch(row: Row, contrast: float, turn: float = 0.0, weber: float = 0.0) -> S
 
 def test_orientation_and_frequency(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("orientation_pixels"):
-        held(row, patch(row, row["contrast"], turn=row["difference_deg"]), patch(row, row["contrast"]))
+        held(
+            row,
+            patch(row, row["contrast"], turn=row["difference_deg"]),
+            patch(row, row["contrast"]),
+        )
     for row in rows("frequency_pixels"):
-        held(row, patch(row, row["contrast"], weber=row["weber_fraction"]), patch(row, row["contrast"]))
+        held(
+            row,
+            patch(row, row["contrast"], weber=row["weber_fraction"]),
+            patch(row, row["contrast"]),
+        )
 
 
 def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -> None:
@@ -166,20 +216,33 @@ def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -
 
 def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("ideal"):
-        at = {"frequency": row["frequency_cpd"], "radius": row["radius_deg"], "contrast": row["contrast"]}
+        at = {
+            "frequency": row["frequency_cpd"],
+            "radius": row["radius_deg"],
+            "contrast": row["contrast"],
+        }
         found = ideal_dprime(row["task"], row["difference"], **at)
         # Energies of near-equal patterns cancel: rounding of 1e-16 in either leaves this much.
         assert float(found) == pytest.approx(row["dprime"], rel=1e-9)
 
 
-# -- context ---------------------------------------------------------------------------------------------------------
+# -- context
+# ---------------------------------------------------------------------------------------------------------
 
 
 def in_context(row: Row, contrast: float) -> Stimulus:
     common = {"frequency": 4.0, "luminance": 100.0}
     target = Grating(contrast=contrast, window="raised_cosine", radius=0.5, edge=0.125, **common)
-    turned = {"orientation": row["context_orientation_deg"], "contrast": row["context_contrast"], **common}
-    ring = Ring(radius=1.5, inner=0.5625, edge=0.125, **turned) if row["layout"] == "surround" else Grating(**turned)
+    turned = {
+        "orientation": row["context_orientation_deg"],
+        "contrast": row["context_contrast"],
+        **common,
+    }
+    ring = (
+        Ring(radius=1.5, inner=0.5625, edge=0.125, **turned)
+        if row["layout"] == "surround"
+        else Grating(**turned)
+    )
     return (target + ring).draw(dtype="float64")
 
 
@@ -194,7 +257,9 @@ def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
         criterion = s_ac(in_context(none, ANCHOR), in_context(none, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         found = threshold(partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02)
-        assert (found, found / ANCHOR) == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-9)
+        assert (found, found / ANCHOR) == pytest.approx(
+            (row["threshold_contrast"], row["elevation"]), rel=1e-9
+        )
 
 
 def test_thresholds_of_divisive_suppression(rows: Callable[[str], list[Row]]) -> None:
@@ -209,20 +274,31 @@ def test_thresholds_of_divisive_suppression(rows: Callable[[str], list[Row]]) ->
         assert told == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-4)
 
 
-# -- acuity ----------------------------------------------------------------------------------------------------------
+# -- acuity
+# ----------------------------------------------------------------------------------------------------------
 
 
 def fine(row: Row) -> Stimulus:
-    """Sine waves are a Gabor; of square waves only the Gabor's envelope and wave are the package's."""
-    at = {"frequency": row["frequency_cpd"], "radius": row["radius_deg"], "luminance": 100.0, "ppd": row["ppd"]}
+    """Sine waves are a Gabor; of square waves only the Gabor's envelope and wave are the
+    package's."""
+    at = {
+        "frequency": row["frequency_cpd"],
+        "radius": row["radius_deg"],
+        "luminance": 100.0,
+        "ppd": row["ppd"],
+    }
     if row["waveform"] == "sine":
         return gabor(contrast=row["contrast"], dtype="float64", **at)
     whole = gabor(contrast=1.0, dtype="float64", **at)
     envelope = np.exp(
-        -(np.add.outer(*[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape])) / (2 * row["radius_deg"] ** 2)
+        -(np.add.outer(*[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape]))
+        / (2 * row["radius_deg"] ** 2)
     )
     wave = np.where(
-        np.cos(2 * np.pi * row["frequency_cpd"] * pixel_positions(whole.spec.shape[1], row["ppd"])) >= 0, 1, -1
+        np.cos(2 * np.pi * row["frequency_cpd"] * pixel_positions(whole.spec.shape[1], row["ppd"]))
+        >= 0,
+        1,
+        -1,
     )
     return replace(whole, pixels=100.0 * (1 + row["contrast"] * envelope * wave))
 
@@ -234,7 +310,11 @@ def test_fine_stripes_against_uniform(rows: Callable[[str], list[Row]]) -> None:
 
 def test_limits_of_castlecsf(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("acuity_castlecsf"):
-        at = {"luminance": row["luminance_cd_m2"], "area": row["area_deg2"], "eccentricity": row["eccentricity_deg"]}
+        at = {
+            "luminance": row["luminance_cd_m2"],
+            "area": row["area_deg2"],
+            "eccentricity": row["eccentricity_deg"],
+        }
         found = castle_limit(row["sensitivity"], row["direction"], **at)
         assert found is not None and found.frequency == pytest.approx(row["limit_cpd"], rel=1e-11)
         assert found.extrapolated == (row["limit_cpd"] > 64)
@@ -244,6 +324,8 @@ def test_the_fit_of_measured_limits() -> None:
     table = resolution_limits()
     assert len(table) == 9 and len(resolution_limits(observers=True)) == 146
     for row in table.to_dict("records"):
-        found = resolution_limit(row["shown_cone_contrast"], row["direction"], row["eccentricity_deg"])
+        found = resolution_limit(
+            row["shown_cone_contrast"], row["direction"], row["eccentricity_deg"]
+        )
         assert float(found) == pytest.approx(row["watson2018_fit_cpd"], rel=1e-5)
         assert abs(found / row["limit_cpd"] - 1) < 0.23

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-#: Frees blocks of 2 MB, 24 MB in all, as images do, or one of 40 MB, as a layer of a network does, and does it again;
-#: says how many pages the system handed out the second time.
+#: Frees blocks of 2 MB, 24 MB in all, as images do, or one of 40 MB, as a layer of a network does,
+#: and does it again; says how many pages the system handed out the second time.
 _BATCHES = """
 import resource
 from psyprobe.probes.asking import keep_freed_memory
@@ -25,12 +25,16 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory by rules of their own")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory by rules of their own"
+)
 @pytest.mark.parametrize(("size", "blocks"), [(2 << 20, 12), (40 << 20, 1)])
 def test_freed_memory_is_kept_for_the_next_batch(size: int, blocks: int) -> None:
     def pages(kept: str) -> int:
         code = _BATCHES.format(kept=kept, size=size, blocks=blocks)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        )
         return int(done.stdout)
 
     assert pages("") > 1000

@@ -42,8 +42,12 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
     value = page.levels[level][place]
     at = {**page.asking.hold, level: value}
     # It sees the contrast of the whole image, so that masks as large as the field hide much.
-    observer = pp.load_observer("simulated:castlecsf", deg=DEG, luminance=page.spec().value("luminance"), scale=8.0)
-    run = pp.run(page.with_settings({f"levels.{level}": {"values": [value]}}), observer, progress=False)
+    observer = pp.load_observer(
+        "simulated:castlecsf", deg=DEG, luminance=page.spec().value("luminance"), scale=8.0
+    )
+    run = pp.run(
+        page.with_settings({f"levels.{level}": {"values": [value]}}), observer, progress=False
+    )
     # Who sees nothing is right half of the time, and no rate is fitted.
     np.testing.assert_allclose(chat_csf(run, resamples=2)["guess"], 0.5, rtol=1e-12)
     (point,) = pp.score(run).curve
@@ -60,9 +64,14 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
 def test_levels_are_held_where_questions_are_in_words() -> None:
     page = read_experiment("surround")
     assert page.asking is not None and page.asking.told()["hold"] == {"mask_contrast": 0.2}
-    with pytest.raises(InputError, match=r"over one level besides contrast: give the others a value, such as asking"):
+    with pytest.raises(
+        InputError,
+        match=r"over one level besides contrast: give the others a value, such as asking",
+    ):
         pp.plan(page.with_settings({"asking.hold": {}}), "simulated:flat")
-    with pytest.raises(InputError, match=r"level in asking.hold 'mask_contrasts'; did you mean 'mask_contrast'"):
+    with pytest.raises(
+        InputError, match=r"level in asking.hold 'mask_contrasts'; did you mean 'mask_contrast'"
+    ):
         pp.plan(page.with_settings({"asking.hold": {"mask_contrasts": 0.2}}), "simulated:flat")
 
 

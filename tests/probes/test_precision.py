@@ -1,4 +1,5 @@
-"""A network in a short number format: what that costs is measured on the experiment's own pairs, and said."""
+"""A network in a short number format: what that costs is measured on the experiment's own pairs,
+and said."""
 
 from __future__ import annotations
 
@@ -23,10 +24,13 @@ NETWORK = {"random_weights": True, "input_size": 64, "device": "cpu"}
 LARGER = (("size = 16", "size = 64"), ("ppd = 16", "ppd = 64"))
 
 
-def test_a_result_says_what_its_short_format_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_says_what_its_short_format_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page, store = write_experiment(tmp_path, stimulus=LARGER), tmp_path / "runs.sqlite"
     exact, short = (
-        pp.load_observer("timm:test_efficientnet", dtype=dtype, **NETWORK) for dtype in ("float32", "bfloat16")
+        pp.load_observer("timm:test_efficientnet", dtype=dtype, **NETWORK)
+        for dtype in ("float32", "bfloat16")
     )
     assert short.card.digest != exact.card.digest
     whole, result = (pp.run(page, who, store=store, batch_size=4) for who in (exact, short))

@@ -48,7 +48,8 @@ def test_own_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
         'suffix = "Ja of nee?"\nyes = ["ja"]\nno = ["nee"]\nlanguage = "nl"\n'
-        'prompts = [{ id = "a", text = "Zie je een patroon?" }, { id = "b", text = "Leeg?", polarity=-1, suffix=""}]\n',
+        'prompts = [{ id = "a", text = "Zie je een patroon?" }, { id = "b", text = "Leeg?", '
+        'polarity=-1, suffix=""}]\n',
         encoding="utf-8",
     )
     a, b = load_prompts(str(path))

@@ -32,7 +32,11 @@ class Witness:
 
     def __init__(self, **options: Any) -> None:
         self._inner = load_observer(MODEL, **options)
-        self.card, self.bits, self.images_at_once = self._inner.card, self._inner.bits, self._inner.images_at_once
+        self.card, self.bits, self.images_at_once = (
+            self._inner.card,
+            self._inner.bits,
+            self._inner.images_at_once,
+        )
         self.seen: list[Seen] = []
         self._lock = threading.Lock()
 
@@ -73,14 +77,22 @@ def answered(store: Path) -> dict[str, int]:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if "answer" not in tables:
             return {}
-        rows = connection.execute("SELECT shown, name, answered FROM answer JOIN way ON way.id = way").fetchall()
+        rows = connection.execute(
+            "SELECT shown, name, answered FROM answer JOIN way ON way.id = way"
+        ).fetchall()
     return {shown.hex() + name.hex(): when for shown, name, when in rows}
 
 
 def run_and_kill(
-    experiment: Path, folder: Path, base_url: str, witness: Witness, moments: Sequence[int], *options: str
+    experiment: Path,
+    folder: Path,
+    base_url: str,
+    witness: Witness,
+    moments: Sequence[int],
+    *options: str,
 ) -> Course:
-    """Run an experiment from the command line, killing it each time when so many answers are stored.
+    """Run an experiment from the command line, killing it each time when so many answers are
+    stored.
 
     Parameters
     ----------
@@ -96,13 +108,26 @@ def run_and_kill(
         Of the observer.
     """
     course, store = Course(), folder / "runs.sqlite"
-    command = [sys.executable, "-m", "psyprobe", "run", str(experiment), "--observer", f"openai:{MODEL}"]
+    command = [
+        sys.executable,
+        "-m",
+        "psyprobe",
+        "run",
+        str(experiment),
+        "--observer",
+        f"openai:{MODEL}",
+    ]
     command += ["--output", str(folder), "--observer-option", *options]
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": KEY}
     for moment in [*moments, None]:
         course.asked.append(len(witness.seen))
         with child(
-            command, seconds=600, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            seconds=600,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process:
             while moment is not None and process.poll() is None and len(answered(store)) < moment:
                 time.sleep(0.02)
@@ -122,7 +147,8 @@ def run_and_kill(
 
 
 def asked_again(course: Course, store: Path, local: Witness, witness: Witness) -> set[Seen]:
-    """What a server was asked although its answer was stored; one in this process was asked the same run in order."""
+    """What a server was asked although its answer was stored; one in this process was asked the
+    same run in order."""
     with Store(store) as opened:
         (record,) = opened.runs()
     number = {trial["key"]: i for i, trial in enumerate(record.outcome["trials"])}

@@ -1,4 +1,5 @@
-"""Observers for workers: each writes what it was shown, and by which process, into a file that a variable names."""
+"""Observers for workers: each writes what it was shown, and by which process, into a file that a
+variable names."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ VARIABLE = "PSYPROBE_TEST_NOTES"
 
 
 def note(images: FloatArray) -> None:
-    """Write a line, whole however many processes do; references, uniform fields, are shown to every worker."""
+    """Write a line, whole however many processes do; references, uniform fields, are shown to every
+    worker."""
     if np.ptp(images, axis=(1, 2)).max() < 1e-5:
         return
     told = f"{os.getpid()} {hashlib.sha256(np.ascontiguousarray(images).tobytes()).hexdigest()}\n"
@@ -43,7 +45,8 @@ def shown_twice(path: Path) -> list[set[int]]:
 
 
 def kill_one(path: Path, when: int, pids: list[int], killed: list[int]) -> threading.Thread:
-    """Kill one of some processes, any if none are named, when so many batches were shown; it is put into a list."""
+    """Kill one of some processes, any if none are named, when so many batches were shown; it is put
+    into a list."""
 
     def kill() -> None:
         end = time.monotonic() + 200
@@ -72,7 +75,9 @@ def rows(images: FloatArray) -> FloatArray:
 def in_company(images: FloatArray) -> FloatArray:
     """The same, once another process has been shown something, too."""
     told, end = rows(images), time.monotonic() + 200
-    while {pid for pid, _ in notes(Path(os.environ[VARIABLE]))} == {os.getpid()} and time.monotonic() < end:
+    while {pid for pid, _ in notes(Path(os.environ[VARIABLE]))} == {
+        os.getpid()
+    } and time.monotonic() < end:
         time.sleep(0.01)
     return told
 

@@ -1,4 +1,5 @@
-"""An experiment that asks in words and runs in a moment, and an observer that answers it from the pixels."""
+"""An experiment that asks in words and runs in a moment, and an observer that answers it from the
+pixels."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ GREEDY = Decoding()
 
 
 class Seeing:
-    """Says yes to a contrast above 0.1, with the log odds of a steep function; keeps what it was asked."""
+    """Says yes to a contrast above 0.1, with the log odds of a steep function; keeps what it was
+    asked."""
 
     bits: int | None = 8
     images_at_once: int | None = 2
@@ -73,7 +75,9 @@ class Seeing:
         reply: str = "",
         name: str = "seeing",
     ) -> None:
-        self.card = Card(name, "answer", input_size=input_size, options={"mass": mass, "logprobs": logprobs})
+        self.card = Card(
+            name, "answer", input_size=input_size, options={"mass": mass, "logprobs": logprobs}
+        )
         self.asked: list[Inquiry] = []
         self.logprobs, self.mass, self.reply = logprobs, mass, reply
 
@@ -104,7 +108,13 @@ class Seeing:
             ]
             tokens = tuple(sorted(pairs, key=lambda pair: -pair[1]))
         return Answer(
-            text, tokens, complete=True, tokens_in=100, tokens_out=decoding.max_tokens, latency=0.01, cost=1e-4
+            text,
+            tokens,
+            complete=True,
+            tokens_in=100,
+            tokens_out=decoding.max_tokens,
+            latency=0.01,
+            cost=1e-4,
         )
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
@@ -112,7 +122,13 @@ class Seeing:
             self.asked.append(each)
             yield (
                 each,
-                self.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words),
+                self.answer(
+                    each.images,
+                    each.prompt,
+                    system=each.system,
+                    decoding=each.decoding,
+                    words=each.words,
+                ),
             )
 
     @staticmethod
@@ -123,7 +139,8 @@ class Seeing:
 
 
 class Backwards(Seeing):
-    """The same, but answers come in another order, as from a server with many questions under way."""
+    """The same, but answers come in another order, as from a server with many questions under
+    way."""
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         waiting: list[tuple[Inquiry, Answer]] = []
@@ -137,4 +154,6 @@ class Backwards(Seeing):
 
 def digests(asked: Iterable[Inquiry]) -> list[tuple[Any, ...]]:
     """What each question consisted of."""
-    return [(*map(image_digest, each.images), each.prompt, each.system, each.decoding) for each in asked]
+    return [
+        (*map(image_digest, each.images), each.prompt, each.system, each.decoding) for each in asked
+    ]

@@ -1,4 +1,5 @@
-"""Questions in files for Batch APIs: written once, read when they are there, over days; nothing lost, nothing twice."""
+"""Questions in files for Batch APIs: written once, read when they are there, over days; nothing
+lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ KEY = "sk-batch-secret-0123456789"
 
 def post(server: SimulatedServer, body: Any) -> tuple[int, Any]:
     """What the server answers to the body of a request."""
-    request = urllib.request.Request(f"{server.base_url}/chat/completions", json.dumps(body).encode(), method="POST")
+    request = urllib.request.Request(
+        f"{server.base_url}/chat/completions", json.dumps(body).encode(), method="POST"
+    )
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return 200, json.load(response)
@@ -55,13 +58,21 @@ def answered(server: SimulatedServer, requests: bytes, number: str) -> list[dict
         assert asked["method"] == "POST" and asked["url"] == "/v1/chat/completions"
         status, body = post(server, asked["body"])
         response = {"status_code": status, "request_id": f"r{i}", "body": body}
-        told = {"id": f"batch_req_{number}_{i}", "custom_id": asked["custom_id"], "response": response, "error": None}
+        told = {
+            "id": f"batch_req_{number}_{i}",
+            "custom_id": asked["custom_id"],
+            "response": response,
+            "error": None,
+        }
         lines.append(told)
     return lines
 
 
 def failed(line: dict[str, Any], code: str = "batch_expired") -> dict[str, Any]:
-    error = {"code": code, "message": "This request could not be executed before the completion window expired."}
+    error = {
+        "code": code,
+        "message": "This request could not be executed before the completion window expired.",
+    }
     return {**line, "response": None, "error": error}
 
 
@@ -92,14 +103,20 @@ def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def directly(server: SimulatedServer, path: Path) -> xr.Dataset:
     """The result of the same questions, asked one by one."""
-    with pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer, warnings.catch_warnings():
+    with (
+        pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", ConditionWarning)
         return pp.run(path, observer, progress=False)
 
 
 def same(first: xr.Dataset, second: xr.Dataset) -> None:
     """Alike but for what the server lists, which nobody asks where questions go by file."""
-    attributes = [{name: value for name, value in each.attrs.items() if name != "served"} for each in (first, second)]
+    attributes = [
+        {name: value for name, value in each.attrs.items() if name != "served"}
+        for each in (first, second)
+    ]
     assert attributes[0] == attributes[1]
     xr.testing.assert_identical(first.drop_attrs(), second.drop_attrs())
 
@@ -109,27 +126,42 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     path, folder, store = write_questions(tmp_path), tmp_path / "batch", tmp_path / "runs.sqlite"
 
     def go_on() -> xr.Dataset:
-        return pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), store=store, progress=False)
+        return pp.run(
+            path,
+            BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder),
+            store=store,
+            progress=False,
+        )
 
     # Monday: the first round, whose words tell which reading counts.
-    with pytest.raises(UnfinishedError, match=r"questions wait for an answer; submit requests-0001.jsonl in .* as a b"):
+    with pytest.raises(
+        UnfinishedError,
+        match=r"questions wait for an answer; submit requests-0001.jsonl in .* as a b",
+    ):
         go_on()
     (pilot,) = requests_in(folder)
     kept = pilot.read_bytes()
     keys = [json.loads(line)["custom_id"] for line in kept.splitlines()]
     assert len(set(keys)) == len(keys) and all(len(key) <= 64 for key in keys)
     # Nothing came back: nothing is asked a second time.
-    with pytest.raises(UnfinishedError, match=f"{len(keys)} questions wait for an answer; put the results into"):
+    with pytest.raises(
+        UnfinishedError, match=f"{len(keys)} questions wait for an answer; put the results into"
+    ):
         go_on()
     assert requests_in(folder) == [pilot] and pilot.read_bytes() == kept
     # Tuesday: all but two, one of which expired and one of which is not there.
     lines = answered(served, kept, "1")
     write(folder / "batch_1_output.jsonl", lines[2:])
     write(folder / "batch_1_error.jsonl", [failed(lines[0])])
-    with pytest.raises(UnfinishedError, match=r"2 questions wait .*; 1 came back without one \(This request could not"):
+    with pytest.raises(
+        UnfinishedError,
+        match=r"2 questions wait .*; 1 came back without one \(This request could not",
+    ):
         go_on()
     again = requests_in(folder)[1]
-    assert [json.loads(line)["custom_id"] for line in again.read_bytes().splitlines()] == [lines[0]["custom_id"]]
+    assert [json.loads(line)["custom_id"] for line in again.read_bytes().splitlines()] == [
+        lines[0]["custom_id"]
+    ]
     with Store(store) as opened:
         assert sum(1 for _ in opened.kept_answers()) == len(keys) - 2
     # Wednesday: the rest of the round; the next one is written. The same error line twice is one.
@@ -139,7 +171,9 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     with pytest.raises(UnfinishedError):
         go_on()
     rest = requests_in(folder)[2]
-    asked = Counter(json.loads(line)["custom_id"] for each in requests_in(folder) for line in lines_of(each))
+    asked = Counter(
+        json.loads(line)["custom_id"] for each in requests_in(folder) for line in lines_of(each)
+    )
     assert {key for key, count in asked.items() if count > 1} == {lines[0]["custom_id"]}
     # Thursday: all of it, some lines twice.
     last = answered(served, rest.read_bytes(), "3")
@@ -152,15 +186,28 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
         stored = [each for each, _ in opened.kept_answers()]
     assert len(stored) == len({each.question.key for each in stored}) == int(result["shown"].sum())
     # Friday: all of it is in the store, and the folder is not needed.
-    same(pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "none"), store=store), result)
+    same(
+        pp.run(
+            path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "none"), store=store
+        ),
+        result,
+    )
 
 
 @pytest.mark.usefixtures("unreachable")
 @pytest.mark.parametrize("design", ["ladder", "quest_plus"])
-def test_an_adaptive_design_is_one_batch_a_round(tmp_path: Path, served: SimulatedServer, design: str) -> None:
+def test_an_adaptive_design_is_one_batch_a_round(
+    tmp_path: Path, served: SimulatedServer, design: str
+) -> None:
     options = ", n_max = 3" if design == "quest_plus" else ""
-    changed = f'seed = 3\ndesign = "{design}"' + (f"\noptions = {{ {options[2:]} }}" if options else "")
-    path, folder, store = write_questions(tmp_path, ("seed = 3", changed)), tmp_path / "batch", tmp_path / "s.sqlite"
+    changed = f'seed = 3\ndesign = "{design}"' + (
+        f"\noptions = {{ {options[2:]} }}" if options else ""
+    )
+    path, folder, store = (
+        write_questions(tmp_path, ("seed = 3", changed)),
+        tmp_path / "batch",
+        tmp_path / "s.sqlite",
+    )
     result = None
     for rounds in range(40):
         observer = BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder)
@@ -182,13 +229,20 @@ def test_files_are_no_larger_than_they_may_be(
 
     def sizes(folder: str) -> list[tuple[int, int]]:
         with pytest.raises(UnfinishedError) as told:
-            pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / folder), progress=False)
+            pp.run(
+                path,
+                BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / folder),
+                progress=False,
+            )
         assert len(str(told.value)) <= 360
         files = requests_in(tmp_path / folder)
         assert f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
         return [(each.read_bytes().count(b"\n"), each.stat().st_size) for each in files]
 
-    assert (openai_batch_folder.MOST_REQUESTS, openai_batch_folder.MOST_BYTES) == (50_000, 200_000_000)
+    assert (openai_batch_folder.MOST_REQUESTS, openai_batch_folder.MOST_BYTES) == (
+        50_000,
+        200_000_000,
+    )
     ((count, size),) = sizes("one")
     monkeypatch.setattr(openai_batch_folder, "MOST_REQUESTS", 10)
     found = sizes("ten")
@@ -199,19 +253,31 @@ def test_files_are_no_larger_than_they_may_be(
     assert max(each for _, each in found) <= size // 3 and sum(lines for lines, _ in found) == count
     monkeypatch.setattr(openai_batch_folder, "MOST_BYTES", 100)
     with pytest.raises(InputError, match="show a smaller image"):
-        pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "small"), progress=False)
+        pp.run(
+            path,
+            BatchObserver(pp.load_observer(f"openai:{MODEL}"), tmp_path / "small"),
+            progress=False,
+        )
     assert requests_in(tmp_path / "small") == []
 
 
 def test_a_refusal_is_an_answer_and_an_error_is_none() -> None:
     message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     body = {"model": "m", "choices": [{"message": message, "finish_reason": "stop"}]}
-    line = {"id": "a", "custom_id": "ab", "response": {"status_code": 200, "body": body}, "error": None}
+    line = {
+        "id": "a",
+        "custom_id": "ab",
+        "response": {"status_code": 200, "body": body},
+        "error": None,
+    }
     key, mark, answer = openai_batch_folder._result(json.dumps(line).encode())
     assert (key, mark, getattr(answer, "text", None)) == ("ab", "a", "I cannot help with that.")
     for status in (400, 429, 500):
         line["response"] = {"status_code": status, "body": {"error": {"message": "Too many."}}}
-        assert str(openai_batch_folder._result(json.dumps(line).encode())[2]) == f"HTTP {status}: Too many"
+        assert (
+            str(openai_batch_folder._result(json.dumps(line).encode())[2])
+            == f"HTTP {status}: Too many"
+        )
 
 
 TEXT = ("seed = 3", 'seed = 3\nreadout = "text"')
@@ -231,17 +297,27 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> Non
     # As vLLM's earlier run-batch has it: the completion in place of the response.
     good[0] = json.dumps({**lines[0], "response": lines[0]["response"]["body"]}).encode()
     evil = [
-        *(b"", b"\x00\xff", b"null", b"[1]", b'{"custom_id": 5}', b'{"custom_id": null, "response": {}}', b"{" * 9000),
+        *(
+            b"",
+            b"\x00\xff",
+            b"null",
+            b"[1]",
+            b'{"custom_id": 5}',
+            b'{"custom_id": null, "response": {}}',
+            b"{" * 9000,
+        ),
         *(b'{"id": "x"}', b'{"custom_id": "feed", "response": null, "error": null}'),
         b'{"custom_id": "' + b"a" * (9 * 2**20) + b'"}',
         good[1][: len(good[1]) // 2],
-        b'{"custom_id": "%s", "response": {"status_code": [], "body": []}}' % lines[2]["custom_id"].encode(),
+        b'{"custom_id": "%s", "response": {"status_code": [], "body": []}}'
+        % lines[2]["custom_id"].encode(),
         b'{"custom_id": "%s", "response": "text", "error": {"message": ["\\u001b[2J"]}}'
         % lines[3]["custom_id"].encode(),
     ]
     (folder / "a.jsonl").write_bytes(b"\n".join([*evil, *good[:1], *good[4:]]))
     with pytest.raises(
-        UnfinishedError, match=r"3 questions wait .* 2 came back without one .* lines .* cannot be read"
+        UnfinishedError,
+        match=r"3 questions wait .* 2 came back without one .* lines .* cannot be read",
     ):
         one_round(path, folder)
     assert len(requests_in(folder)) == 2
@@ -252,8 +328,11 @@ def test_lines_that_nobody_meant(tmp_path: Path, served: SimulatedServer) -> Non
 @pytest.mark.usefixtures("unreachable")
 def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "batch"
-    with serve(pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")) as server:
-        # Three refusals one after the other, the answers to the first round, and those to the second.
+    with serve(
+        pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")
+    ) as server:
+        # Three refusals one after the other, the answers to the first round, and those to the
+        # second.
         for number in range(5):
             with pytest.raises(UnfinishedError):
                 one_round(path, folder)
@@ -261,26 +340,46 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
             write(folder / f"out-{number}.jsonl", answered(server, new.read_bytes(), str(number)))
         result = one_round(path, folder)
         expected = directly(server, path)
-    assert {each["name"] for each in json.loads(result.attrs["asked_instead"])} >= {"temperature", "logprobs"}
+    assert {each["name"] for each in json.loads(result.attrs["asked_instead"])} >= {
+        "temperature",
+        "logprobs",
+    }
     same(result, expected)
 
 
 def test_one_question_put_directly_saves_those_rounds(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
-    with serve(pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")) as server:
+    with serve(
+        pp.load_observer(MODEL), behaviour=Behaviour(temperature="one", logprobs="refused")
+    ) as server:
         with pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer:
             with pytest.warns(ConditionWarning, match="temperature left out"):
                 planned = pp.plan(path, BatchObserver(observer, folder), timed=True)
             assert (
-                server.counts["answered"] == 1 and "one question that was put" in str(planned) and not folder.exists()
+                server.counts["answered"] == 1
+                and "one question that was put" in str(planned)
+                and not folder.exists()
             )
             observer.close()
-            with pytest.raises(UnfinishedError), pytest.warns(UserWarning, match="temperature left out"):
-                pp.run(path, BatchObserver(observer, folder, probe=True), store=tmp_path / "s.sqlite", progress=False)
+            with (
+                pytest.raises(UnfinishedError),
+                pytest.warns(UserWarning, match="temperature left out"),
+            ):
+                pp.run(
+                    path,
+                    BatchObserver(observer, folder, probe=True),
+                    store=tmp_path / "s.sqlite",
+                    progress=False,
+                )
             (new,) = requests_in(folder)
-            assert not any({"temperature", "logprobs"} & set(json.loads(line)["body"]) for line in lines_of(new))
+            assert not any(
+                {"temperature", "logprobs"} & set(json.loads(line)["body"])
+                for line in lines_of(new)
+            )
             write(folder / "out.jsonl", answered(server, new.read_bytes(), "1"))
-            result = pp.run(path, BatchObserver(observer, folder), store=tmp_path / "s.sqlite", progress=False)
+            result = pp.run(
+                path, BatchObserver(observer, folder), store=tmp_path / "s.sqlite", progress=False
+            )
         same(result, directly(server, path))
 
 
@@ -315,7 +414,10 @@ def test_what_is_half_written_is_not_there(tmp_path: Path, monkeypatch: pytest.M
     assert list(folder.iterdir()) == []
     monkeypatch.undo()
     (folder / "requests-0001.jsonl").write_text("{}\n")
-    with pytest.raises(InputError, match=r"is not in batches.json beside it; take another folder, or remove the file"):
+    with pytest.raises(
+        InputError,
+        match=r"is not in batches.json beside it; take another folder, or remove the file",
+    ):
         one_round(path, folder)
     (folder / "batches.json").write_text('{"requests-0001.jsonl": {"model": 5}}')
     with pytest.raises(InputError, match="is not what psyprobe wrote"):
@@ -327,13 +429,20 @@ def test_a_batch_has_its_own_price(tmp_path: Path, served: SimulatedServer) -> N
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     prices = Prices({MODEL: Price(1000.0, 5000.0, batch=0.5)})
     plain = pp.plan(path, pp.load_observer(f"openai:{MODEL}"), prices=prices)
-    batched = pp.plan(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), prices=prices)
+    batched = pp.plan(
+        path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), prices=prices
+    )
     assert plain.left.cost and batched.left.cost == plain.left.cost / 2
     assert not folder.exists()
     with pytest.raises(UnfinishedError):
         one_round(path, folder)
     write(folder / "out.jsonl", answered(served, requests_in(folder)[0].read_bytes(), "1"))
-    result = pp.run(path, BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder), prices=prices, progress=False)
+    result = pp.run(
+        path,
+        BatchObserver(pp.load_observer(f"openai:{MODEL}"), folder),
+        prices=prices,
+        progress=False,
+    )
     tokens = 1000 * result["tokens_in"].sum() + 5000 * result["tokens_out"].sum()
     assert json.loads(result.attrs["spent"])["cost"]["USD"] == pytest.approx(float(tokens) / 2e6)
 
@@ -352,11 +461,13 @@ def test_who_is_not_asked_in_batches(tmp_path: Path, capsys: Output) -> None:
     assert "leave one of them out" in capsys.readouterr().err
 
 
-# -- a server that takes batches --------------------------------------------------------------------------------------
+# -- a server that takes batches
+# --------------------------------------------------------------------------------------
 
 
 class BatchServer(ThreadingHTTPServer):
-    """Files and batches as OpenAI has them; a simulated server answers a batch when it is looked at again."""
+    """Files and batches as OpenAI has them; a simulated server answers a batch when it is looked at
+    again."""
 
     daemon_threads = True
 
@@ -367,7 +478,8 @@ class BatchServer(ThreadingHTTPServer):
         self.batches: dict[str, dict[str, Any]] = {}
         self.looked: Counter[str] = Counter()
         self.uploads = 0
-        #: What becomes of each batch: it fails as a whole; it expires with two questions left; it is completed.
+        #: What becomes of each batch: it fails as a whole; it expires with two questions left; it
+        #: is completed.
         self.fates = ["failed", "expired", "completed", "completed"]
 
     @property
@@ -387,7 +499,11 @@ class BatchServer(ThreadingHTTPServer):
             return batch
         fate = batch["status"] = self.fates.pop(0)
         if fate == "failed":
-            batch["errors"] = {"data": [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}]}
+            batch["errors"] = {
+                "data": [
+                    {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+                ]
+            }
             return batch
         lines = answered(self.behind, self.files[batch["input_file_id"]], name)
         left = 2 if fate == "expired" else 0
@@ -423,7 +539,11 @@ class BatchHandler(BaseHTTPRequestHandler):
         asked = json.loads(sent)
         assert asked["endpoint"] == "/v1/chat/completions" and asked["completion_window"] == "24h"
         name = f"batch_{len(self.server.batches)}"
-        self.server.batches[name] = {"id": name, "status": "in_progress", "input_file_id": asked["input_file_id"]}
+        self.server.batches[name] = {
+            "id": name,
+            "status": "in_progress",
+            "input_file_id": asked["input_file_id"],
+        }
         return self._send(200, self.server.batches[name])
 
     def do_GET(self) -> None:
@@ -480,7 +600,9 @@ def test_submitted_fetched_and_asked_again(
         with pytest.raises(UnfinishedError, match="run the same command later"):
             go_on()
         assert server.uploads == 1
-        with pytest.raises(PsyprobeError, match=r"refused batch_0 as a whole \(Enqueued token limit reached\)"):
+        with pytest.raises(
+            PsyprobeError, match=r"refused batch_0 as a whole \(Enqueued token limit reached\)"
+        ):
             go_on()
         for _ in range(4):
             with pytest.raises(UnfinishedError):

@@ -1,4 +1,5 @@
-"""Asking in words from the command line: a question, a plan, a run, its score and plot; one line an error."""
+"""Asking in words from the command line: a question, a plan, a run, its score and plot; one line an
+error."""
 
 from __future__ import annotations
 
@@ -37,12 +38,23 @@ def fail(capsys: Output, *arguments: object) -> str:
 def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
     ask = ["ask", "Is there a pattern visible in the image?", "--observer", SIMULATED]
     assert succeed(capsys, *ask, "--stimulus", "noise_hernandez2025") == "Yes.\n"
-    faint = ["--stimulus", "noise_hernandez2025", "--set", "contrast=0.001", "--display", "hernandez2025", "--json"]
+    faint = [
+        "--stimulus",
+        "noise_hernandez2025",
+        "--set",
+        "contrast=0.001",
+        "--display",
+        "hernandez2025",
+        "--json",
+    ]
     answer = json.loads(succeed(capsys, *ask, *faint))
     assert answer["read"] == "no" and answer["p_yes"] < 0.1 and answer["text"].startswith("No")
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(60, 190, (64, 64), np.uint8)).save(tmp_path / "noise.png")
-    assert json.loads(succeed(capsys, *ask, "--image", tmp_path / "noise.png", "--json"))["p_yes"] is not None
+    assert (
+        json.loads(succeed(capsys, *ask, "--image", tmp_path / "noise.png", "--json"))["p_yes"]
+        is not None
+    )
     main([*ask, "--stimulus", "noise_hernandez2025"])
     assert "read as yes; P(yes) = " in capsys.readouterr().err
 
@@ -53,21 +65,40 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
         (["ask", "?", "--observer", "pixels"], "does not answer in words"),
         (["ask", " ", "--observer", SIMULATED], "the question is empty"),
         (["ask", "?", "--observer", SIMULATED, "--set", "contrast=1"], "add --stimulus"),
-        (["ask", "?", "--observer", SIMULATED, "--image", "no.png"], "no.png cannot be read: No such file"),
+        (
+            ["ask", "?", "--observer", SIMULATED, "--image", "no.png"],
+            "no.png cannot be read: No such file",
+        ),
         (["ask", "?", "--observer", SIMULATED, "--image", "text.png"], "text.png is no image"),
         (["ask", "?", "--observer", SIMULATED, "--temperature", "3"], "temperature is 3"),
         (["ask", "?", "--observer", SIMULATED, "--observer-option", "gess=0.1"], "gess"),
         (["ask", "?", "--observer", SIMULATED, "--observer-option", "guess"], "NAME=VALUE"),
         (["run", "hernandez2025"], "name an observer that answers"),
-        (["run", "hernandez2025", "--observer", "pixels"], "needs an observer with the ability 'answer'"),
-        (["run", "hernandez2025", "--observer", "simulated:watson-mallo"], "did you mean 'watson-malo'?"),
-        (["run", "hernandez2025", "--observer", SIMULATED, "--variants", "seed=1,2"], "takes no --variants"),
+        (
+            ["run", "hernandez2025", "--observer", "pixels"],
+            "needs an observer with the ability 'answer'",
+        ),
+        (
+            ["run", "hernandez2025", "--observer", "simulated:watson-mallo"],
+            "did you mean 'watson-malo'?",
+        ),
+        (
+            ["run", "hernandez2025", "--observer", SIMULATED, "--variants", "seed=1,2"],
+            "takes no --variants",
+        ),
         (["run", "hernandez2025", "--observer", SIMULATED, "--score-only"], "takes no score_only"),
-        (["run", "gabor_achromatic", "--observer", SIMULATED], "needs an observer with the ability 'features'"),
+        (
+            ["run", "gabor_achromatic", "--observer", SIMULATED],
+            "needs an observer with the ability 'features'",
+        ),
     ],
 )
 def test_bad_input_is_one_line(
-    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+    capsys: Output,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.png").write_text("no image")
@@ -76,7 +107,17 @@ def test_bad_input_is_one_line(
 
 def test_plan_run_score_plot(capsys: Output, tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, ("[2, 4]", "[1, 2, 4]")), tmp_path / "results"
-    run = ["run", path, "--observer", SIMULATED, "--observer-option", "deg=2", "logit_sd=0.3", "--output", folder]
+    run = [
+        "run",
+        path,
+        "--observer",
+        SIMULATED,
+        "--observer-option",
+        "deg=2",
+        "logit_sd=0.3",
+        "--output",
+        folder,
+    ]
     (planned,) = json.loads(succeed(capsys, *run, "--plan", "--json"))
     assert not folder.exists() and planned["answered"] == 0
     out = succeed(capsys, *run)

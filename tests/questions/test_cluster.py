@@ -1,4 +1,5 @@
-"""A Dask cluster of processes of this machine: one result, though a worker is killed and another comes (issue 13)."""
+"""A Dask cluster of processes of this machine: one result, though a worker is killed and another
+comes (issue 13)."""
 
 from __future__ import annotations
 
@@ -34,8 +35,15 @@ class Machines:
 
     def __init__(self, folder: Path, shown: Path) -> None:
         self._stack, self._file = ExitStack(), folder / "scheduler.json"
-        paths = os.pathsep.join([str(TESTS.parent), str(TESTS / "questions"), *filter(None, sys.path)])
-        self._environment = {**os.environ, "PYTHONPATH": paths, noting.VARIABLE: str(shown), "OPENAI_API_KEY": "none"}
+        paths = os.pathsep.join(
+            [str(TESTS.parent), str(TESTS / "questions"), *filter(None, sys.path)]
+        )
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": paths,
+            noting.VARIABLE: str(shown),
+            "OPENAI_API_KEY": "none",
+        }
         self._start("scheduler", "--port", "0", "--no-dashboard")
         end = time.monotonic() + 60
         while not self._file.exists() and time.monotonic() < end:
@@ -43,9 +51,20 @@ class Machines:
 
     def _start(self, what: str, *options: str) -> subprocess.Popen[Any]:
         module = f"distributed.cli.dask_{what}"
-        command = [sys.executable, "-W", "ignore", "-m", module, "--scheduler-file", str(self._file), *options]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            module,
+            "--scheduler-file",
+            str(self._file),
+            *options,
+        ]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return self._stack.enter_context(child(command, seconds=400, env=self._environment, **quiet))
+        return self._stack.enter_context(
+            child(command, seconds=400, env=self._environment, **quiet)
+        )
 
     def worker(self) -> int:
         """Start a worker; its process number."""
@@ -73,7 +92,8 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
 ) -> None:
     here, there, machines = place
     monkeypatch.setenv(noting.VARIABLE, str(here))
-    # On a busy machine a unit may be late, and is given to a second worker; here only a dead worker's are.
+    # On a busy machine a unit may be late, and is given to a second worker; here only a dead
+    # worker's are.
     monkeypatch.setattr(cluster, "_LATE", 1e6)
     who, pages = noting.observer(), [small(name) for name in DETECTION]
     alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
@@ -89,7 +109,9 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
             assert same_bytes(alone[place_in_line], result, tmp_path), page.name
         assert killed
         assert all(killed[0] in shown_by for shown_by in noting.shown_twice(there))
-        assert {digest for _, digest in noting.notes(there)} == {digest for _, digest in noting.notes(here)}
+        assert {digest for _, digest in noting.notes(there)} == {
+            digest for _, digest in noting.notes(here)
+        }
         client.wait_for_workers(4, timeout=100)
         chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=client))
 
@@ -121,7 +143,9 @@ def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
         machines.worker()
         client.wait_for_workers(1, timeout=100)
         failing = noting.observer(noting.failing)
-        with pytest.raises(PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright"):
+        with pytest.raises(
+            PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright"
+        ):
             pp.run(write_experiment(tmp_path), failing, executor=client)
         page = write_experiment(tmp_path)
         assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=client), tmp_path)
@@ -134,13 +158,18 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     page = (TESTS.parent / "docs" / "workers.md").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL)
     # Its scheduler runs in this process; nothing is submitted before workers are asked for.
-    make = functools.partial(getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard_address": ":0"})
+    make = functools.partial(
+        getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard_address": ":0"}
+    )
     made = eval(f"make{recipe}", {"make": make})
     with made:
         script = made.job_script()
     assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=60).returncode == 0
     lines = script.splitlines()
-    head = {"SLURM": ["#SBATCH -n 1", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"], "PBS": ["#PBS -q normal"]}
+    head = {
+        "SLURM": ["#SBATCH -n 1", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"],
+        "PBS": ["#PBS -q normal"],
+    }
     assert set(head[queue]) <= set(lines)
     assert lines.index("export OMP_NUM_THREADS=1") < len(lines) - 1
     assert "distributed.cli.dask_worker tcp://" in lines[-1]

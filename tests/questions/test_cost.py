@@ -1,4 +1,5 @@
-"""What questions cost: before they are asked, while they are, and after; a budget holds, and no answer is lost."""
+"""What questions cost: before they are asked, while they are, and after; a budget holds, and no
+answer is lost."""
 
 from __future__ import annotations
 
@@ -40,14 +41,22 @@ def paid(answer: dict[str, Any]) -> float:
 
 def test_prices_of_tokens_images_and_what_is_cached() -> None:
     assert Price(2, 8).of(1e6, 5e5) == 6
-    assert Price(2, 8, cached_input=0.5).of(1e6, 0, cached=4e5) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
+    assert Price(2, 8, cached_input=0.5).of(1e6, 0, cached=4e5) == pytest.approx(
+        0.6 * 2 + 0.4 * 0.5
+    )
     assert Price(0, 0, image=0.5).of(100, 1, [(64, 64), (800, 600)]) == 1
     # 800 x 600 px are two rows of two patches of 512 px.
     assert Price(0, 0, image=0.5, patch=512).of(100, 1, [(64, 64), (800, 600)]) == 2.5
     unknown = Answer("Yes", tokens_in=None, tokens_out=3)
-    assert Price(2, 8).of_answer(unknown, []) is None and Price(0, 8).of_answer(unknown, []) == 2.4e-5
+    assert (
+        Price(2, 8).of_answer(unknown, []) is None and Price(0, 8).of_answer(unknown, []) == 2.4e-5
+    )
     # As OpenAI's protocol tells what was cached.
-    usage = {"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 60}}
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 1,
+        "prompt_tokens_details": {"cached_tokens": 60},
+    }
     body = json.dumps({"choices": [{"message": {"content": "Yes"}}], "usage": usage}).encode()
     assert read_completion(body, {}).tokens_cached == 60
     told = Answer("Yes", tokens_cached=60, cost=1.0, currency="EUR")
@@ -58,16 +67,31 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
 @pytest.mark.parametrize(
     ("page", "says"),
     [
-        ("[models.a]\ninput = 1", "models.'a' has no 'output'; give the price of a million tokens, or 0"),
-        ("[models.a]\ninput = -1\noutput = 1", "models.'a'.input is -1; give a price from 0 to 1e+06"),
+        (
+            "[models.a]\ninput = 1",
+            "models.'a' has no 'output'; give the price of a million tokens, or 0",
+        ),
+        (
+            "[models.a]\ninput = -1\noutput = 1",
+            "models.'a'.input is -1; give a price from 0 to 1e+06",
+        ),
         ("[models.a]\ninput = nan\noutput = 1", "models.'a'.input is nan"),
         ('[models.a]\ninput = "2"\noutput = 1', "models.'a'.input is '2'"),
-        ("[models.a]\ninput = 1\noutput = 1\nbatch = 2", "models.'a'.batch is 2; give a share from 0 to 1"),
+        (
+            "[models.a]\ninput = 1\noutput = 1\nbatch = 2",
+            "models.'a'.batch is 2; give a share from 0 to 1",
+        ),
         ("[models.a]\ninput = 1\noutputs = 1", "unknown price in"),
         ("[models.a]\ninput = 1\noutput = 1\nimage = { patch = 0, price = 1 }", "pixels of a side"),
-        ("[models.a]\ninput = 1\noutput = 1\nimage = { patch = 8, price = true }", "models.'a'.image is True"),
+        (
+            "[models.a]\ninput = 1\noutput = 1\nimage = { patch = 8, price = true }",
+            "models.'a'.image is True",
+        ),
         ("[model.a]\ninput = 1", "did you mean 'models'?"),
-        ('["a.b"]\ninput = 1\noutput = 1', "the prices of 'a.b' stand in no [models]; write [models.\"a.b\"]"),
+        (
+            '["a.b"]\ninput = 1\noutput = 1',
+            "the prices of 'a.b' stand in no [models]; write [models.\"a.b\"]",
+        ),
         ("models = 3", "write a table [models.NAME]"),
         ("currency = 3", "currency is 3"),
         ('currency = "\\u001b[2J"', "give up to 8 letters"),
@@ -86,7 +110,9 @@ def test_where_prices_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("PSYPROBE_PRICES", raising=False)
     assert read_prices() == Prices()
     (tmp_path / ".config" / "psyprobe").mkdir(parents=True)
-    (tmp_path / ".config" / "psyprobe" / "prices.toml").write_text("[models.home]\ninput = 1\noutput = 2")
+    (tmp_path / ".config" / "psyprobe" / "prices.toml").write_text(
+        "[models.home]\ninput = 1\noutput = 2"
+    )
     assert read_prices().of("openai:home") == Price(1, 2)
     # A file that was not named for this run need not know every model.
     assert read_prices().of("openai:other") is None
@@ -124,7 +150,10 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
     for result in (resumed, whole):
         assert result["cost"].attrs["units"] == "EUR"
         spent = json.loads(result.attrs["spent"])
-        assert spent["cost"] == {"EUR": pytest.approx(float(result["cost"].sum()))} and spent["unpriced"] == 0
+        assert (
+            spent["cost"] == {"EUR": pytest.approx(float(result["cost"].sum()))}
+            and spent["unpriced"] == 0
+        )
         assert spent["answers"] == int(result["shown"].sum())
         assert spent["tokens_in"] == int(result["tokens_in"].sum())
     del resumed.attrs["served"], whole.attrs["served"]
@@ -149,7 +178,9 @@ def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> No
     with (
         serve(pp.load_observer(MODEL)) as server,
         pp.load_observer(f"openai:{MODEL}", base_url=server.base_url) as observer,
-        pytest.raises(UnfinishedError, match="the server tells no price of its answers; give the prices"),
+        pytest.raises(
+            UnfinishedError, match="the server tells no price of its answers; give the prices"
+        ),
     ):
         pp.run(path, observer, prices=Prices(), budget=1.0, progress=False)
     assert sum(server.asked.values()) <= 8
@@ -161,7 +192,10 @@ def test_a_purse_counts_what_is_under_way() -> None:
     purse.settle(0.3)
     purse.take()
     purse.take()
-    with pytest.raises(UnfinishedError, match=r"0.30 USD, and another question may cost 0.30 USD beside 2 under way"):
+    with pytest.raises(
+        UnfinishedError,
+        match=r"0.30 USD, and another question may cost 0.30 USD beside 2 under way",
+    ):
         purse.take()
     purse.settle(None, answered=False)
     purse.take()
@@ -195,7 +229,11 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
     spent = float(result["cost"].sum())
     # One question tells the price of all to some percent: they differ by their words.
     assert asked.left.cost == pytest.approx(spent, rel=0.1)
-    assert after.left.questions == 0 and after.left.cost == 0 and "answers of this run in the store" in str(after)
+    assert (
+        after.left.questions == 0
+        and after.left.cost == 0
+        and "answers of this run in the store" in str(after)
+    )
     assert after.chosen.cost == pytest.approx(spent, rel=1e-6)
     assert "answers of words in the store" in str(alike)
     assert alike.left.cost == pytest.approx(spent / after.questions * alike.questions, rel=1e-6)
@@ -219,13 +257,27 @@ def test_the_command_line_plans_stops_and_goes_on(
     prices.write_text(PAGE, encoding="utf-8")
     with serve(pp.load_observer(MODEL, **ALIKE), latency=0.01) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        run = ["run", str(path), "--observer", f"openai:{MODEL}", "--output", str(tmp_path), "--prices", str(prices)]
+        run = [
+            "run",
+            str(path),
+            "--observer",
+            f"openai:{MODEL}",
+            "--output",
+            str(tmp_path),
+            "--prices",
+            str(prices),
+        ]
         assert main([*run, "--plan", "--probe", "--budget", "0.4"]) == 0
         told = capsys.readouterr().out
-        assert "a budget of 0.40 EUR lasts for about" in told and "one question that was put" in told
+        assert (
+            "a budget of 0.40 EUR lasts for about" in told and "one question that was put" in told
+        )
         assert main([*run, "--budget", "0.4"]) == 3
         stopped = capsys.readouterr()
-        assert stopped.out == "" and "psyprobe run: not finished: the budget of 0.40 EUR is spent" in stopped.err
+        assert (
+            stopped.out == ""
+            and "psyprobe run: not finished: the budget of 0.40 EUR is spent" in stopped.err
+        )
         assert not list(tmp_path.glob("*.nc"))
         assert main([*run, "--json"]) == 0
         (report,) = json.loads(capsys.readouterr().out)
@@ -233,8 +285,18 @@ def test_the_command_line_plans_stops_and_goes_on(
         assert main(run) == 0
         assert "EUR; this run of the command took" in capsys.readouterr().err
         assert main([*run, "--probe"]) == 2 and "add --plan or --batch" in capsys.readouterr().err
-        ask = ["ask", "Do you see a pattern?", "--observer", f"openai:{MODEL}", "--prices", str(prices)]
-        assert main([*ask, "--stimulus", "noise_hernandez2025"]) == 0 and " EUR; " in capsys.readouterr().err
+        ask = [
+            "ask",
+            "Do you see a pattern?",
+            "--observer",
+            f"openai:{MODEL}",
+            "--prices",
+            str(prices),
+        ]
+        assert (
+            main([*ask, "--stimulus", "noise_hernandez2025"]) == 0
+            and " EUR; " in capsys.readouterr().err
+        )
 
 
 def test_the_bar_tells_what_is_spent_of_the_budget(tmp_path: Path, capsys: Output) -> None:

@@ -42,7 +42,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def in_another_process(work: Counted, given: str = "a0", code: Path = Path(kept.__file__).parent) -> dict[str, Any]:
+def in_another_process(
+    work: Counted, given: str = "a0", code: Path = Path(kept.__file__).parent
+) -> dict[str, Any]:
     kept._IN_MEMORY.clear()
     kept._made_by.cache_clear()
     return kept.kept(given, code, work)
@@ -56,7 +58,9 @@ def test_a_second_process_scores_without_a_fit(
     assert main(["score", str(store)]) == 0
     first = capsys.readouterr().out
     program = SCORE.format(store=str(store))
-    again = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    again = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert again.returncode == 0, again.stderr
     assert again.stdout == first
     assert len(list(folder.iterdir())) == 1
@@ -87,7 +91,9 @@ def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -
     assert work.times == 3
 
 
-@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-40], lambda data: b"x" + data[1:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: data[:-40], lambda data: b"x" + data[1:]]
+)
 def test_a_damaged_file_is_computed_and_written_again(folder: Path, damage: Any) -> None:
     work = Counted()
     in_another_process(work)
@@ -100,7 +106,9 @@ def test_a_damaged_file_is_computed_and_written_again(folder: Path, damage: Any)
     assert work.times == 2
 
 
-def test_where_nothing_can_be_kept_it_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_kept_it_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for named in ("", str(tmp_path / "file" / "cache"), str(tmp_path / ("n" * 300))):
         monkeypatch.setenv(kept.VARIABLE, named)

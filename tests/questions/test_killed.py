@@ -1,4 +1,5 @@
-"""Issue 4, point 6, in small: faults, three kills, nothing stored lost or asked again, and the key nowhere."""
+"""Issue 4, point 6, in small: faults, three kills, nothing stored lost or asked again, and the key
+nowhere."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
 
-FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5)
+FAULTS = Faults(
+    overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5
+)
 #: 20 levels x 12 repeats and catch trials in 2 wordings: some 530 questions.
 LARGER = (
     ("[2, 4]", "[1, 2, 3, 4, 6]"),
@@ -45,13 +48,18 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     moments = np.sort(np.random.default_rng(7).integers(20, total - 40, 3))
     witness = Witness(deg=2)
     with serve(witness, faults=FAULTS, latency=0.01) as server:
-        course = run_and_kill(path, folder, server.base_url, witness, moments.tolist(), "concurrency=8", "timeout=1")
+        course = run_and_kill(
+            path, folder, server.base_url, witness, moments.tolist(), "concurrency=8", "timeout=1"
+        )
     # What was stored when it was killed is there at the end as it was.
     for before, after in pairwise(course.stored):
         assert before.items() <= after.items()
     assert [len(stored) for stored in course.stored][-1] == total
-    assert all(len(stored) >= moment for stored, moment in zip(course.stored, moments, strict=False))
-    # Trials have the same numbers in both runs, so that the server's notes can be told from one another.
+    assert all(
+        len(stored) >= moment for stored, moment in zip(course.stored, moments, strict=False)
+    )
+    # Trials have the same numbers in both runs, so that the server's notes can be told from one
+    # another.
     (result,) = pp.load_results(folder / "runs.sqlite")
     np.testing.assert_array_equal(result["prompt_text"], expected["prompt_text"])
     np.testing.assert_array_equal(result["image_seed"], expected["image_seed"])
@@ -83,7 +91,9 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
     command += ["--output", str(folder), "--observer-option", "concurrency=1"]
     with serve(stuck) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY}
-        with child(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with child(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
             while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None:
                 time.sleep(0.05)
         stuck.go.set()
@@ -92,7 +102,10 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
     witness = Witness(deg=2)
     with serve(witness) as server:
         environment["OPENAI_BASE_URL"] = server.base_url
-        assert subprocess.run(command, env=environment, capture_output=True, timeout=300).returncode == 0
+        assert (
+            subprocess.run(command, env=environment, capture_output=True, timeout=300).returncode
+            == 0
+        )
     everything = answered(folder / "runs.sqlite")
     assert kept.items() <= everything.items()
     assert len(witness.seen) == len(everything) - 20
@@ -106,11 +119,34 @@ def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
     with serve(witness, behaviour=Behaviour(key="another")) as server:
         url = server.base_url if trouble == "wrong key" else "http://127.0.0.1:9/v1"
         found = subprocess.run(
-            [sys.executable, "-W", "error", "-m", "psyprobe", "run", str(path), "--observer",
-             f"openai:{MODEL}", "--output", str(tmp_path / "r"), "--observer-option", "retries=1"],
-            env={"OPENAI_BASE_URL": url, "OPENAI_API_KEY": KEY, "PATH": str(Path(shutil.which("env") or "/").parent)},
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
-    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1, found.stderr
+            [
+                sys.executable,
+                "-W",
+                "error",
+                "-m",
+                "psyprobe",
+                "run",
+                str(path),
+                "--observer",
+                f"openai:{MODEL}",
+                "--output",
+                str(tmp_path / "r"),
+                "--observer-option",
+                "retries=1",
+            ],
+            env={
+                "OPENAI_BASE_URL": url,
+                "OPENAI_API_KEY": KEY,
+                "PATH": str(Path(shutil.which("env") or "/").parent),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1, (
+        found.stderr
+    )
     assert KEY not in found.stderr
-    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert all(
+        KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+    )

@@ -13,7 +13,9 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.experiment import read_experiment
 from psyprobe.stimulus.catalogue import catalogue_folder
 
-WORDINGS = '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
+WORDINGS = (
+    '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
+)
 TEN_LEVELS = ("n = 12", "n = 10")
 WORDS = [('readout     = "auto"', 'readout     = "text"'), ("temperature = 0", "temperature = 1")]
 #: The paper's design, as far as it is known: no catch trials, and a logistic function from 0 to 1.
@@ -32,10 +34,14 @@ SMALL = (
 )
 
 
-def deviations(folder: Path, *changes: tuple[str, str], observer: object = None, **mind: object) -> np.ndarray:
+def deviations(
+    folder: Path, *changes: tuple[str, str], observer: object = None, **mind: object
+) -> np.ndarray:
     """Log10 sensitivity that was found over what is true, of all wordings and frequencies."""
     small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(encoding="utf-8")
-    small = small.replace("ppd       = 64", "ppd       = 32").replace("size      = 256", "size      = 128")
+    small = small.replace("ppd       = 64", "ppd       = 32").replace(
+        "size      = 256", "size      = 128"
+    )
     (folder / "small.toml").write_text(small.split("[levels]")[0], encoding="utf-8")
     text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(encoding="utf-8")
     for old, new in (('"hernandez2025"  ', f"{WORDINGS}  "), TEN_LEVELS, *changes):
@@ -112,7 +118,11 @@ DIRECTIONS = {
 
 
 def test_four_directions_give_the_threshold_back() -> None:
-    constant = {"asking.design": "constant", "asking.options": {}, "asking.repeats": {"text": 4, "p_yes": 1}}
+    constant = {
+        "asking.design": "constant",
+        "asking.options": {},
+        "asking.repeats": {"text": 4, "p_yes": 1},
+    }
     levels = {"levels.frequency.values": [4], "levels.contrast.n": 8}
     experiment = read_experiment("orientation_csf").with_settings(DIRECTIONS | constant | levels)
     simulated = pp.load_observer("simulated:watson-malo")
@@ -134,10 +144,14 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     result = pp.run(experiment, simulated, progress=False)
     assert result.sizes["trial"] == 4 * 40
     found = chat_csf(result, resamples=20)
-    true = [float(simulated.true_sensitivity(experiment.spec(frequency=f, contrast=0.1)).item()) for f in (1.0, 4.0)]
+    true = [
+        float(simulated.true_sensitivity(experiment.spec(frequency=f, contrast=0.1)).item())
+        for f in (1.0, 4.0)
+    ]
     low, high = (found[f"mean_sensitivity_{end}"].values for end in ("low", "high"))
     assert ((low < true) & (true < high) & (high < 2 * low)).all()
-    # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same contrast arrives.
+    # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same
+    # contrast arrives.
     posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), "four_alternatives")
     columns = (result[name].values for name in ("frequency", "delivered_contrast", "said"))
     for frequency, contrast, said in zip(*columns, strict=True):

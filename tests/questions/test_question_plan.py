@@ -26,7 +26,12 @@ TWO_IMAGES = (
         (("repeats = { text = 4, p_yes = 2 }", "repeats = 3"),),
         (("seed = 3", 'seed = 3\nreadout = "text"'),),
         (("seed = 3", 'seed = 3\ndesign = "ladder"'),),
-        (("seed = 3", 'seed = 3\ndesign = "ladder"\noptions = { coarse = 3, fine = 2, repeats = 2 }'),),
+        (
+            (
+                "seed = 3",
+                'seed = 3\ndesign = "ladder"\noptions = { coarse = 3, fine = 2, repeats = 2 }',
+            ),
+        ),
         (("[2, 4]", "[4, 7.5]"),),
         TWO_IMAGES,
     ],
@@ -57,7 +62,9 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
     path, silent = write_questions(tmp_path), Seeing(logprobs=False)
     planned = pp.plan(path, silent)
     pp.run(path, silent)
-    (words,) = [cost for cost in planned.others if (cost.design, cost.readout) == ("constant", "text")]
+    (words,) = [
+        cost for cost in planned.others if (cost.design, cost.readout) == ("constant", "text")
+    ]
     assert words.questions == len(silent.asked)
 
 
@@ -69,10 +76,14 @@ def test_time_and_price(tmp_path: Path) -> None:
         rate = 100.0
 
     path, observer = write_questions(tmp_path), Priced()
-    (tmp_path / "prices.toml").write_text("[models.seeing]\ninput = 2\noutput = 8", encoding="utf-8")
+    (tmp_path / "prices.toml").write_text(
+        "[models.seeing]\ninput = 2\noutput = 8", encoding="utf-8"
+    )
     planned = pp.plan(path, observer, prices=tmp_path / "prices.toml")
     chosen = planned.chosen
-    assert chosen.cost == pytest.approx((2 * chosen.tokens_in + 8 * chosen.tokens_out) / 1e6, rel=0.01)
+    assert chosen.cost == pytest.approx(
+        (2 * chosen.tokens_in + 8 * chosen.tokens_out) / 1e6, rel=0.01
+    )
     assert chosen.seconds == pytest.approx(planned.questions / 4)
     assert "USD" in str(planned) and "guesses" in str(planned)
     pp.run(path, observer, store=tmp_path / "s.sqlite")
@@ -96,9 +107,17 @@ def test_better_designs_leave_narrower_intervals_or_ask_less() -> None:
 def test_dither_that_gives_patterns_away_is_noted(tmp_path: Path) -> None:
     path = write_questions(tmp_path, ("peak = 185.3", "peak = 185.30486"))
     (remark,) = pp.plan(path, Seeing()).remarks
-    assert "a uniform field lies on an 8-bit code" in remark and 'set delivery.dither to "tpdf"' in remark
+    assert (
+        "a uniform field lies on an 8-bit code" in remark
+        and 'set delivery.dither to "tpdf"' in remark
+    )
     triangular = write_questions(
-        tmp_path, ("peak = 185.3", "peak = 185.30486"), ("[asking]", '[delivery]\ndither = "tpdf"\n[asking]')
+        tmp_path,
+        ("peak = 185.3", "peak = 185.30486"),
+        ("[asking]", '[delivery]\ndither = "tpdf"\n[asking]'),
     )
     assert pp.plan(triangular, Seeing()).remarks == ()
-    assert pp.plan(write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()).remarks == ()
+    assert (
+        pp.plan(write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()).remarks
+        == ()
+    )

@@ -1,4 +1,5 @@
-"""A run that asks in words: every question once, every answer kept, and a result that depends on nothing else."""
+"""A run that asks in words: every question once, every answer kept, and a result that depends on
+nothing else."""
 
 from __future__ import annotations
 
@@ -50,11 +51,15 @@ def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
         assert (result["said"].values[own & (contrast == 0.03)] < 0.2).all()
         assert (result["said"].values[own & catch] < 0.2).all()
     np.testing.assert_allclose(
-        result["said"], np.where(result["polarity"] == 1, result["p_yes"], 1 - result["p_yes"]), atol=1e-12
+        result["said"],
+        np.where(result["polarity"] == 1, result["p_yes"], 1 - result["p_yes"]),
+        atol=1e-12,
     )
     gain = result["coherent_gain"].values
     assert np.isnan(gain[catch]).all() and (np.abs(gain[~catch] - 1) < 0.25).all()
-    np.testing.assert_allclose(result["delivered_contrast"].values[~catch], gain[~catch] * contrast[~catch])
+    np.testing.assert_allclose(
+        result["delivered_contrast"].values[~catch], gain[~catch] * contrast[~catch]
+    )
     assert (result["delivered_contrast"].values[catch] == 0).all()
     assert (result["cost"] == 1e-4).all() and (result["tokens_in"] == 100).all()
 
@@ -73,7 +78,11 @@ def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
         own = (result["frequency"].values == frequency) & (result["catch"].values == 0)
         assert len(set(result["image_seed"].values[own])) == 2
         for seed in set(result["image_seed"].values[own]):
-            assert set(result["contrast"].values[own & (result["image_seed"].values == seed)]) == {0.03, 0.08, 0.2}
+            assert set(result["contrast"].values[own & (result["image_seed"].values == seed)]) == {
+                0.03,
+                0.08,
+                0.2,
+            }
 
 
 def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(tmp_path: Path) -> None:
@@ -109,8 +118,13 @@ def test_each_prompt_has_its_own_readout(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_excluded_and_counted(tmp_path: Path) -> None:
-    for reply, kind in (("I'm sorry, I cannot view images.", "refusal"), ("Perhaps.", "ambiguous|invalid")):
-        result = pp.run(write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4]))
+    for reply, kind in (
+        ("I'm sorry, I cannot view images.", "refusal"),
+        ("Perhaps.", "ambiguous|invalid"),
+    ):
+        result = pp.run(
+            write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4])
+        )
         assert set(result["read"].values) <= set(kind.split("|"))
         assert np.isnan(result["said"]).all()
         assert set(result["text"].values) == {reply}
@@ -149,13 +163,17 @@ class Slower(Seeing):
 
     def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
         count = len(self.asked)
-        return replace(super().answer(images, prompt, **options), latency=0.1 * count, attempts=count)
+        return replace(
+            super().answer(images, prompt, **options), latency=0.1 * count, attempts=count
+        )
 
 
 def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
     path = write_questions(tmp_path)
     for name, observer in (("quick", Seeing()), ("slow", Slower())):
-        pp.run(path, observer, store=tmp_path / f"{name}.sqlite").to_netcdf(tmp_path / f"{name}.nc", engine="scipy")
+        pp.run(path, observer, store=tmp_path / f"{name}.sqlite").to_netcdf(
+            tmp_path / f"{name}.nc", engine="scipy"
+        )
     assert (tmp_path / "quick.nc").read_bytes() == (tmp_path / "slow.nc").read_bytes()
     with Store(tmp_path / "slow.sqlite") as store:
         took = {answered.answer["reply"]["latency"] for answered, _ in store.kept_answers()}
@@ -212,21 +230,31 @@ def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
     result = pp.run(write_questions(tmp_path, ("[2, 4]", "[4, 7.5, 20]")), observer)
     refused = result["shown"].values == 0
     assert set(result["frequency"].values[refused]) == {7.5, 20}
-    assert all("cpd is above 0.9 of the 8 cpd" in reason for reason in result["refused"].values[refused])
+    assert all(
+        "cpd is above 0.9 of the 8 cpd" in reason for reason in result["refused"].values[refused]
+    )
     assert np.isnan(result["said"].values[refused]).all()
     assert len(observer.asked) == (~refused).sum()
 
 
 def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
-    changes = [("[0.03, 0.08, 0.2]", "[0.001, 0.2]"), ("[display]", '[delivery]\ndither = "none"\n[display]')]
+    changes = [
+        ("[0.03, 0.08, 0.2]", "[0.001, 0.2]"),
+        ("[display]", '[delivery]\ndither = "none"\n[display]'),
+    ]
     result = pp.run(write_questions(tmp_path, *changes), Seeing())
     faint = result["contrast"].values == 0.001
-    assert (result["shown"].values[faint] == 0).all() and (result["shown"].values[~faint] == 1).all()
+    assert (result["shown"].values[faint] == 0).all() and (
+        result["shown"].values[~faint] == 1
+    ).all()
     marked = pp.run(
-        write_questions(tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')), Seeing()
+        write_questions(tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')),
+        Seeing(),
     )
     assert (marked["shown"] == 1).all()
-    np.testing.assert_array_equal(marked["coherent_gain"].values[faint], result["coherent_gain"].values[faint])
+    np.testing.assert_array_equal(
+        marked["coherent_gain"].values[faint], result["coherent_gain"].values[faint]
+    )
 
 
 def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
@@ -235,7 +263,10 @@ def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
         ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
     ]
     observer = Seeing()
-    result = pp.run(write_questions(tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")), observer)
+    result = pp.run(
+        write_questions(tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")),
+        observer,
+    )
     assert result.sizes["trial"] == 3 * 2 * LEVELS and (result["catch"] == 0).all()
     assert all(len(each.images) == 2 for each in observer.asked)
     assert (result["said"].values[result["contrast"].values == 0.2] > 0.8).all()
@@ -286,15 +317,23 @@ def test_the_wrong_observer_is_one_line(tmp_path: Path) -> None:
     path = write_questions(tmp_path)
     with pytest.raises(InputError, match="name an observer that answers"):
         pp.run(path)
-    with pytest.raises(InputError, match="needs an observer with the ability 'answer', and pixels has 'features'"):
+    with pytest.raises(
+        InputError, match="needs an observer with the ability 'answer', and pixels has 'features'"
+    ):
         pp.run(path, "pixels")
     with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
         pp.run("gabor_achromatic", Seeing())
     with pytest.raises(InputError, match="takes no batch_size"):
         pp.run(path, Seeing(), batch_size=4)
     with pytest.raises(InputError, match="delivers unrounded images, and seeing takes 8 bits"):
-        pp.run(write_questions(tmp_path, ("[display]", '[delivery]\nbits = "float"\n[display]')), Seeing())
-    with pytest.raises(InputError, match=r"frequency 2 cpd, contrast 0\.2, drawn at 32 x 32 px for seeing: .*display"):
+        pp.run(
+            write_questions(tmp_path, ("[display]", '[delivery]\nbits = "float"\n[display]')),
+            Seeing(),
+        )
+    with pytest.raises(
+        InputError,
+        match=r"frequency 2 cpd, contrast 0\.2, drawn at 32 x 32 px for seeing: .*display",
+    ):
         pp.run(write_questions(tmp_path, ("peak = 185.3", "peak = 45")), Seeing())
 
 
@@ -314,7 +353,10 @@ def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
         kept = [answered for answered, _ in store.kept_answers()]
         assert len(kept) == TRIALS
         for answered in kept:
-            content, asked = store.content(answered.question.shown), store.content(answered.question.asked)
+            content, asked = (
+                store.content(answered.question.shown),
+                store.content(answered.question.asked),
+            )
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
             assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
             assert "?" in asked["prompt"] and asked["words"] == ["yes", "no"]
@@ -325,10 +367,18 @@ def test_the_catalogue_reads() -> None:
     plain, published = read_experiment("hernandez2025"), read_experiment("hernandez2025_published")
     for experiment in (plain, published):
         assert (
-            len(experiment.asking.prompts) == 25 and experiment.title and experiment.source and experiment.differences
+            len(experiment.asking.prompts) == 25
+            and experiment.title
+            and experiment.source
+            and experiment.differences
         )
     assert published.assumed and not plain.assumed
-    assert published.fit.model_dump() == {"function": "logistic", "axis": "linear", "guess": 0.0, "lapse": 0.0}
+    assert published.fit.model_dump() == {
+        "function": "logistic",
+        "axis": "linear",
+        "guess": 0.0,
+        "lapse": 0.0,
+    }
     assert plain.fit.guess == (0.0, 0.5) and plain.asking.repeats.p_yes == 3
 
 
@@ -338,7 +388,10 @@ _PROMPTS = '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]'
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([('"yes_no"', '"two_interval"')], "shows 2 images; give prompts whose answers are first and second"),
+        (
+            [('"yes_no"', '"two_interval"')],
+            "shows 2 images; give prompts whose answers are first and second",
+        ),
         ([(_PROMPTS, '"two_image"')], "shows 1 image; give prompts whose answers are yes and no"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Control over the request: keys of a page set anew, options of observers, and servers that refuse what is asked."""
+"""Control over the request: keys of a page set anew, options of observers, and servers that refuse
+what is asked."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ SERVERS: list[tuple[Behaviour, dict[str, Any]]] = [
         Behaviour(thinking="apart", temperature="one", logprobs="refused"),
         {"max_tokens": [16, 4112], "temperature": [0.0, None]},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("behaviour", "changed"), SERVERS)
@@ -53,10 +54,17 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
         serve(truth, behaviour=behaviour) as server,
         load_observer(f"openai:{SEEING}", base_url=server.base_url) as observer,
     ):
-        with pytest.warns(ConditionWarning) if behaviour.logprobs != "absent" else contextlib.nullcontext():
+        with (
+            pytest.warns(ConditionWarning)
+            if behaviour.logprobs != "absent"
+            else contextlib.nullcontext()
+        ):
             result = pp.run(few, observer, progress=False)
         refused = server.counts["refused"]
-    told = {each["name"]: [each["asked"], each["sent"]] for each in json.loads(result.attrs["asked_instead"])}
+    told = {
+        each["name"]: [each["asked"], each["sent"]]
+        for each in json.loads(result.attrs["asked_instead"])
+    }
     assert {name: told[name] for name in changed} == changed
     assert set(np.unique(result["read"].values[result["text_asked"].values > 0])) <= {"yes", "no"}
     assert np.isfinite(result["said"].values).all()
@@ -71,7 +79,9 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
         )
     (score,) = score_layers(result)
     assert any(
-        "server" in note or "in place of" in note or "came back" in note for row in score.rows() for note in row.notes
+        "server" in note or "in place of" in note or "came back" in note
+        for row in score.rows()
+        for note in row.notes
     )
 
 
@@ -83,7 +93,10 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
             "asking.response_format": "words",
             "asking.extra_body": {"guided_choice": ["yes", "no"]},
             "asking.system": "Be brief.",
-            "asking.examples": [{"contrast": 0.2, "level": 4, "answer": "yes"}, {"contrast": 0.0, "answer": "no"}],
+            "asking.examples": [
+                {"contrast": 0.2, "level": 4, "answer": "yes"},
+                {"contrast": 0.0, "answer": "no"},
+            ],
         }
     )
     bodies: list[dict[str, Any]] = []
@@ -94,14 +107,23 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
             result = pp.run(page, observer, progress=False)
     assert "asked_instead" not in result.attrs
     for body in bodies:
-        assert (body["top_p"], body["reasoning_effort"], body["guided_choice"]) == (0.9, "low", ["yes", "no"])
-        assert body["response_format"]["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["yes", "no"]
+        assert (body["top_p"], body["reasoning_effort"], body["guided_choice"]) == (
+            0.9,
+            "low",
+            ["yes", "no"],
+        )
+        assert body["response_format"]["json_schema"]["schema"]["properties"]["answer"]["enum"] == [
+            "yes",
+            "no",
+        ]
         roles = [message["role"] for message in body["messages"]]
         assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
         assert [body["messages"][i]["content"] for i in (2, 4)] == ["yes", "no"]
         urls = [body["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3, 5)]
         # Examples are images of their own, the same for each question.
-        assert urls[:2] == [bodies[0]["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3)]
+        assert urls[:2] == [
+            bodies[0]["messages"][i]["content"][0]["image_url"]["url"] for i in (1, 3)
+        ]
         assert len(set(urls)) == 3
 
 
@@ -122,9 +144,18 @@ def test_system_text_goes_before_the_question_where_it_is_refused() -> None:
     assert answer.instead == {"system": ["system text", "before the question"]}
 
 
-def test_keys_of_a_page_are_set_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_of_a_page_are_set_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = write_questions(tmp_path)
-    command = ["run", str(page), "--observer", f"{SEEING}?guess=0.2&seed=3", "--output", str(tmp_path / "out")]
+    command = [
+        "run",
+        str(page),
+        "--observer",
+        f"{SEEING}?guess=0.2&seed=3",
+        "--output",
+        str(tmp_path / "out"),
+    ]
     assert main([*command, "--set", "asking.temperature=1", "asking.max_tokens=4"]) == 0
     (result,) = pp.load_results(tmp_path / "out" / "runs.sqlite")
     asked = json.loads(result.attrs["asking"])
@@ -152,7 +183,9 @@ def test_keys_of_a_page_are_set_from_the_command_line(tmp_path: Path, capsys: py
         ({"nonsense": 1}, "unknown key 'nonsense'", UnknownNameError),
     ],
 )
-def test_wrong_settings_are_one_line(settings: dict[str, Any], says: str, kind: type[Exception]) -> None:
+def test_wrong_settings_are_one_line(
+    settings: dict[str, Any], says: str, kind: type[Exception]
+) -> None:
     with pytest.raises(kind, match=says):
         read_experiment("hernandez2025").with_settings(settings)
 
@@ -166,7 +199,9 @@ def test_observers_come_from_a_page(tmp_path: Path) -> None:
     )
     served, flat = (load_observer(name) for name in read_observers(page))
     assert (
-        served.card.name == "openai:a/b" and served.card.input_size == (336, 336) and flat.card.name == "simulated:flat"
+        served.card.name == "openai:a/b"
+        and served.card.input_size == (336, 336)
+        and flat.card.name == "simulated:flat"
     )
     page.write_text("[[observers]]\nbase_url = 'x'\n", encoding="utf-8")
     with pytest.raises(InputError, match="has no name"):
@@ -179,7 +214,9 @@ def test_stimuli_are_drawn_at_the_size_that_is_told(tmp_path: Path) -> None:
     page = write_questions(tmp_path)
     with (
         serve(load_observer("simulated:flat")) as server,
-        load_observer(f"openai:simulated:flat?base_url={server.base_url}&input_size=64") as observer,
+        load_observer(
+            f"openai:simulated:flat?base_url={server.base_url}&input_size=64"
+        ) as observer,
     ):
         result = pp.run(page, observer, progress=False)
     assert json.loads(result.attrs["size"]) == [64, 64] and math.isclose(result.attrs["ppd"], 32)

@@ -1,4 +1,5 @@
-"""Thresholds of a run by QUEST+ in text: those of the design, whose intervals do not depend on why it ended."""
+"""Thresholds of a run by QUEST+ in text: those of the design, whose intervals do not depend on why
+it ended."""
 
 from __future__ import annotations
 
@@ -15,22 +16,34 @@ from psyprobe.experiment import Experiment, read_experiment
 
 def page(**settings: Any) -> Experiment:
     """`hernandez2025` in two intervals, one wording and two frequencies, at 64 px."""
-    stimulus = {"kind": "grating", "parameters": {"frequency": 4, "contrast": 0.1, "luminance": 40, "size": 64}}
+    stimulus = {
+        "kind": "grating",
+        "parameters": {"frequency": 4, "contrast": 0.1, "luminance": 40, "size": 64},
+    }
     changed = {
         "probe": "two_interval",
         "stimulus": stimulus,
-        "levels": {"frequency": {"values": [2, 8]}, "contrast": {"from": 0.001, "to": 1, "n": 10, "scale": "log"}},
+        "levels": {
+            "frequency": {"values": [2, 8]},
+            "contrast": {"from": 0.001, "to": 1, "n": 10, "scale": "log"},
+        },
         "asking": {"readout": "text", "temperature": 1, "design": "quest_plus"},
         "fit": {},
     }
-    wording = {"id": "which", "text": "Which image shows a pattern?", "suffix": "Answer with first or second."}
+    wording = {
+        "id": "which",
+        "text": "Which image shows a pattern?",
+        "suffix": "Answer with first or second.",
+    }
     changed["asking"]["prompts"] = [{**wording, "yes": ["first"], "no": ["second"]}]
     return read_experiment("hernandez2025").with_settings(changed | settings)
 
 
 @pytest.mark.parametrize("function", ["logistic", "weibull"])
 def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
-    run = pp.run(page(**{"asking.options": {"function": function}}), "simulated:watson-malo", progress=False)
+    run = pp.run(
+        page(**{"asking.options": {"function": function}}), "simulated:watson-malo", progress=False
+    )
     csf = chat_csf(run)
     assert (csf["method"] == "posterior").all() and (csf["status"] == "ok").all()
     (own,) = json.loads(run.attrs["design_estimates"]).values()
@@ -39,7 +52,9 @@ def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
     np.testing.assert_allclose(csf["threshold_low"][0], -np.array(own["high"]), atol=0.01)
     np.testing.assert_allclose(csf["threshold_high"][0], -np.array(own["low"]), atol=0.01)
     again = chat_csf(run)
-    assert all(np.array_equal(csf[name], again[name]) for name in ("threshold", "threshold_low", "width"))
+    assert all(
+        np.array_equal(csf[name], again[name]) for name in ("threshold", "threshold_low", "width")
+    )
 
 
 def test_who_sees_nothing_has_no_threshold() -> None:

@@ -1,4 +1,5 @@
-"""Answers belong to whoever gave them: a server is asked what it serves before stored answers are used again."""
+"""Answers belong to whoever gave them: a server is asked what it serves before stored answers are
+used again."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ class Local(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, says: str, models: list[dict[str, Any]] | None, model: str = "", fingerprint: str = "") -> None:
+    def __init__(
+        self, says: str, models: list[dict[str, Any]] | None, model: str = "", fingerprint: str = ""
+    ) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.says, self.models, self.model, self.fingerprint = says, models, model, fingerprint
         self.asked: list[str] = []
@@ -59,8 +62,17 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(question["messages"][-1]["content"][-1]["text"])
-        told = {"model": self.server.model or question["model"], "system_fingerprint": self.server.fingerprint}
-        self._send(200, {**told, "choices": [{"message": {"content": self.server.says}, "finish_reason": "stop"}]})
+        told = {
+            "model": self.server.model or question["model"],
+            "system_fingerprint": self.server.fingerprint,
+        }
+        self._send(
+            200,
+            {
+                **told,
+                "choices": [{"message": {"content": self.server.says}, "finish_reason": "stop"}],
+            },
+        )
 
     def _send(self, status: int, value: Any) -> None:
         body = json.dumps(value).encode()
@@ -74,7 +86,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def local(says: str = "Yes", models: list[dict[str, Any]] | None = None, **told: str) -> Iterator[Local]:
+def local(
+    says: str = "Yes", models: list[dict[str, Any]] | None = None, **told: str
+) -> Iterator[Local]:
     with Local(says, models, **told) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
@@ -90,15 +104,28 @@ def listed(name: str, **more: Any) -> list[dict[str, Any]]:
 
 
 def ask(server: Local, store: Path, count: int = 3, **options: Any) -> list[str]:
-    questions = [ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False)) for i in range(count)]
-    with load_observer("openai:local", base_url=server.url, retries=1, timeout=5, **options) as observer:
+    questions = [
+        ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False)) for i in range(count)
+    ]
+    with load_observer(
+        "openai:local", base_url=server.url, retries=1, timeout=5, **options
+    ) as observer:
         found = ask_items(questions, observer, version="1", store=store, progress=False)
     return [answer.text for answer in found.values()]
 
 
 def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) -> None:
     path, folder = write_questions(tmp_path), tmp_path / "results"
-    run = ["run", str(path), "--observer", "openai:local", "--output", str(folder), "--observer-option", "retries=1"]
+    run = [
+        "run",
+        str(path),
+        "--observer",
+        "openai:local",
+        "--output",
+        str(folder),
+        "--observer-option",
+        "retries=1",
+    ]
     with local("Yes", listed("llama")) as first, local("No", listed("qwen")) as second:
         assert main([*run, f"base_url={first.url}"]) == 0
         capsys.readouterr()
@@ -113,7 +140,9 @@ def test_two_servers_of_one_name_are_told_apart(tmp_path: Path, capsys: Output) 
         assert main([*run, f"base_url={second.url}", "server=second"]) == 0
         assert len(second.asked) > 3
     assert len(list(folder.glob("*.nc"))) == 2
-    assert all((folder / name).read_bytes() == kept[name] for name in kept if not name.endswith(".sqlite"))
+    assert all(
+        (folder / name).read_bytes() == kept[name] for name in kept if not name.endswith(".sqlite")
+    )
 
 
 def test_in_a_new_store_the_second_overwrites_no_result(tmp_path: Path) -> None:
@@ -141,7 +170,9 @@ def test_a_server_that_changes_its_model_on_the_way_is_refused(tmp_path: Path) -
 def test_a_server_that_is_down_lends_its_answers_to_nobody(tmp_path: Path) -> None:
     with local("Yes", listed("llama")) as server:
         assert ask(server, tmp_path / "s.sqlite") == ["Yes"] * 3
-    with pytest.raises(StoreError, match="cannot be asked whether it still serves the same") as caught:
+    with pytest.raises(
+        StoreError, match="cannot be asked whether it still serves the same"
+    ) as caught:
         ask(server, tmp_path / "s.sqlite")
     assert "openai:local" in str(caught.value) and "psyprobe score" in str(caught.value)
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
@@ -151,14 +182,25 @@ def test_a_server_that_is_down_lends_its_answers_to_nobody(tmp_path: Path) -> No
     ("first", "second"),
     [
         ({"models": listed("llama")}, {"models": listed("qwen")}),
-        ({"models": listed("local", root="/models/llama")}, {"models": listed("local", root="/models/qwen")}),
-        ({"models": listed("a.gguf", meta={"n_params": 7})}, {"models": listed("a.gguf", meta={"n_params": 8})}),
+        (
+            {"models": listed("local", root="/models/llama")},
+            {"models": listed("local", root="/models/qwen")},
+        ),
+        (
+            {"models": listed("a.gguf", meta={"n_params": 7})},
+            {"models": listed("a.gguf", meta={"n_params": 8})},
+        ),
         ({"model": "llama"}, {"model": "qwen"}),
         ({"fingerprint": "fp_1"}, {"fingerprint": "fp_2"}),
-        ({"models": [{"id": "a"}, {"id": "b"}], "model": "a"}, {"models": [{"id": "a"}, {"id": "b"}], "model": "b"}),
+        (
+            {"models": [{"id": "a"}, {"id": "b"}], "model": "a"},
+            {"models": [{"id": "a"}, {"id": "b"}], "model": "b"},
+        ),
     ],
 )
-def test_whatever_a_server_tells_is_compared(tmp_path: Path, first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_whatever_a_server_tells_is_compared(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+) -> None:
     with local("Yes", **first) as one, local("No", **second) as other:
         assert ask(one, tmp_path / "s.sqlite") == ["Yes"] * 3
         with pytest.raises(StoreError, match="the server now serves"):
@@ -172,7 +214,9 @@ def test_another_model_in_the_midst_of_a_run_ends_it(tmp_path: Path) -> None:
     with local("Yes", listed("local"), model="llama") as server:
         ask(server, tmp_path / "s.sqlite")
         server.model, server.says = "qwen", "No"
-        with pytest.raises(StoreError, match=r"now serves 'qwen', and store .* holds answers of 'llama'"):
+        with pytest.raises(
+            StoreError, match=r"now serves 'qwen', and store .* holds answers of 'llama'"
+        ):
             ask(server, tmp_path / "s.sqlite", count=5)
         server.model, server.says = "llama", "Yes"
         assert ask(server, tmp_path / "s.sqlite", count=5) == ["Yes"] * 5
@@ -189,7 +233,9 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
     with Store(tmp_path / "s.sqlite") as store:
         (about,) = summary(store)["observers"]
     served = [origin["served"] for origin in about["origins"]]
-    assert served == [{"listed": "local", "model": "local", "fingerprint": f"fp_{i}"} for i in (1, 2)]
+    assert served == [
+        {"listed": "local", "model": "local", "fingerprint": f"fp_{i}"} for i in (1, 2)
+    ]
 
 
 def test_a_first_run_is_asked_no_more_than_its_questions(tmp_path: Path) -> None:

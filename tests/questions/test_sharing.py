@@ -30,7 +30,10 @@ TESTS = Path(__file__).resolve().parents[1]
 
 #: 12 x 12 levels, and what is scored: some 34 batches of 5.
 LARGER = (("to = 4, n = 3", "to = 4, n = 12"), ("to = 1, n = 3", "to = 1, n = 12"))
-ADAPTIVE = (("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'), ("catch = 0.1", "catch = 0.0"))
+ADAPTIVE = (
+    ("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'),
+    ("catch = 0.1", "catch = 0.0"),
+)
 
 #: Runs an experiment in a store; tells that it is ready, and waits until it is told to begin.
 RUN = """
@@ -52,11 +55,17 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def started(stack: ExitStack, page: Path, store: Path, who: str) -> Any:
     paths = [str(TESTS.parent), str(TESTS / "questions")]
     code = RUN.format(paths=paths, page=str(page), store=str(store), who=who)
-    return stack.enter_context(child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True))
+    return stack.enter_context(
+        child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True)
+    )
 
 
 def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) -> None:
-    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer(noting.in_company)
+    page, store, who = (
+        write_experiment(tmp_path, *LARGER),
+        tmp_path / "runs.sqlite",
+        noting.observer(noting.in_company),
+    )
     with ExitStack() as stack:
         two = [started(stack, page, store, "in_company") for _ in range(2)]
         for process in two:
@@ -71,10 +80,14 @@ def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) 
     assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
 
 
-BATCHES = [Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)]
+BATCHES = [
+    Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)
+]
 
 
-@pytest.mark.parametrize(("seconds", "most", "times"), [(10.0, 1, 200), (0.3, 3, 68), (0.01, 100, 5)])
+@pytest.mark.parametrize(
+    ("seconds", "most", "times"), [(10.0, 1, 200), (0.3, 3, 68), (0.01, 100, 5)]
+)
 def test_what_is_taken_lasts_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, times: int
 ) -> None:
@@ -82,10 +95,14 @@ def test_what_is_taken_lasts_a_second(
     monkeypatch.setattr(loop, "monotonic", lambda: now)
     with Store(tmp_path / "runs.sqlite") as store, Writer(store) as writer:
         lease = store.lease
-        monkeypatch.setattr(store, "lease", lambda *told: (names := lease(*told), taken.append(len(names)))[0])
+        monkeypatch.setattr(
+            store, "lease", lambda *told: (names := lease(*told), taken.append(len(names)))[0]
+        )
         for _ in Agenda(store, BATCHES, writer):
             now += seconds
-    assert sum(taken) == len(BATCHES) and taken[0] == 1 and max(taken) == most and len(taken) <= times
+    assert (
+        sum(taken) == len(BATCHES) and taken[0] == 1 and max(taken) == most and len(taken) <= times
+    )
 
 
 @pytest.mark.parametrize("pace", [1, 3])
@@ -93,7 +110,10 @@ def test_two_that_share_end_together(tmp_path: Path, pace: int) -> None:
     with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as two:
         with Writer(one) as first, Writer(two) as second:
             writers = [first, second]
-            agendas = [Agenda(store, BATCHES, writer) for store, writer in zip((one, two), writers, strict=True)]
+            agendas = [
+                Agenda(store, BATCHES, writer)
+                for store, writer in zip((one, two), writers, strict=True)
+            ]
             done: list[list[int]] = [[], []]
             # One is faster than the other, which it finds at work.
             for who in [0] * pace + [0, *[1] * pace] * len(BATCHES):
@@ -106,7 +126,11 @@ def test_two_that_share_end_together(tmp_path: Path, pace: int) -> None:
 
 
 def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, shown: Path) -> None:
-    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    page, store, who = (
+        write_experiment(tmp_path, *LARGER),
+        tmp_path / "runs.sqlite",
+        noting.observer(),
+    )
     with ExitStack() as stack:
         process = started(stack, page, store, "rows")
         process.stdin.write("\n")
@@ -123,7 +147,11 @@ def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, s
 
 
 def test_shares_of_pairs_ask_each_batch_once(tmp_path: Path, shown: Path) -> None:
-    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    page, store, who = (
+        write_experiment(tmp_path, *LARGER),
+        tmp_path / "runs.sqlite",
+        noting.observer(),
+    )
     alone = pp.run(page, who, batch_size=5)
     batches = sorted(noting.notes(shown))
     shown.unlink()
@@ -152,7 +180,10 @@ def test_shares_of_a_chat_take_whole_prompts(tmp_path: Path, changes: Any) -> No
 def test_a_store_that_began_in_other_batches_is_refused(tmp_path: Path) -> None:
     page, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
     run_shard(page, "pixels", shard="1/2", store=store, batch_size=2)
-    with pytest.raises(StoreError, match="give each shard a store of its own, and all of them the same --batch-size"):
+    with pytest.raises(
+        StoreError,
+        match="give each shard a store of its own, and all of them the same --batch-size",
+    ):
         run_shard(page, "pixels", shard="2/2", store=store, batch_size=3)
 
 
@@ -162,9 +193,14 @@ def test_what_is_no_share_is_refused(tmp_path: Path, share: str) -> None:
         run_shard(write_experiment(tmp_path), "pixels", shard=share, store=tmp_path / "runs.sqlite")
 
 
-def test_the_command_asks_a_share_and_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_asks_a_share_and_says_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page, folder = write_experiment(tmp_path), tmp_path / "results"
-    assert main(["run", str(page), "--observer", "pixels", "--shard", "1/2", "--output", str(folder)]) == 0
+    assert (
+        main(["run", str(page), "--observer", "pixels", "--shard", "1/2", "--output", str(folder)])
+        == 0
+    )
     assert "merge the stores of all shares with psyprobe store merge" in capsys.readouterr().out
     assert [path.name for path in folder.iterdir()] == ["runs.sqlite"]
     both = ["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"]
@@ -181,12 +217,16 @@ def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
     for i, store in enumerate(stores):
         run_shard(page, who, shard=f"{i + 1}/3", store=store, batch_size=5)
     assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
-    assert same_bytes(alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path)
+    assert same_bytes(
+        alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path
+    )
     assert sorted(digest for _, digest in noting.notes(shown)) == batches
 
 
 @pytest.mark.slow
-def test_six_experiments_and_a_chat_in_three_shares_are_the_runs(tmp_path: Path, shown: Path) -> None:
+def test_six_experiments_and_a_chat_in_three_shares_are_the_runs(
+    tmp_path: Path, shown: Path
+) -> None:
     who, pages = noting.observer(), [small(name) for name in DETECTION]
     alone = [pp.run(page, who, batch_size=5) for page in pages]
     batches = sorted(digest for _, digest in noting.notes(shown))

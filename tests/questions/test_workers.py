@@ -47,14 +47,21 @@ def test_pixels_and_metrics_give_the_same_bytes(tmp_path: Path, pool: WorkerPool
 
 
 @pytest.mark.parametrize("design", ["constant", "quest_plus"])
-def test_a_simulated_observer_gives_the_same_bytes(tmp_path: Path, pool: WorkerPool, design: str) -> None:
-    adaptive = (("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'), ("catch = 0.1", "catch = 0.0"))
+def test_a_simulated_observer_gives_the_same_bytes(
+    tmp_path: Path, pool: WorkerPool, design: str
+) -> None:
+    adaptive = (
+        ("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'),
+        ("catch = 0.1", "catch = 0.0"),
+    )
     page = write_questions(tmp_path, *(adaptive if design == "quest_plus" else ()))
     who = pp.load_observer("simulated:watson-malo")
     assert same_bytes(pp.run(page, who), pp.run(page, who, executor=pool), tmp_path)
 
 
-def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(tmp_path: Path, shown: Path) -> None:
+def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(
+    tmp_path: Path, shown: Path
+) -> None:
     page, who = write_experiment(tmp_path, *LARGER), noting.observer()
     alone = pp.run(page, who, batch_size=5)
     batches = len(noting.notes(shown))
@@ -72,7 +79,9 @@ def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(tmp_path: P
 
 
 @pytest.mark.slow
-def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(tmp_path: Path, shown: Path) -> None:
+def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
+    tmp_path: Path, shown: Path
+) -> None:
     who, pages = noting.observer(), [small(name) for name in DETECTION]
     alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
     told = [digest for _, digest in noting.notes(shown)]
@@ -91,19 +100,33 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(tmp
     assert {digest for _, digest in noting.notes(shown)} == set(told)
 
 
-def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(tmp_path: Path, shown: Path, pool: WorkerPool) -> None:
-    page, who, store = write_experiment(tmp_path), noting.observer(noting.deadly), tmp_path / "runs.sqlite"
-    with WorkerPool(2) as own, pytest.raises(PsyprobeError, match=r"a worker died 2 times \(exit code -9\)"):
+def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(
+    tmp_path: Path, shown: Path, pool: WorkerPool
+) -> None:
+    page, who, store = (
+        write_experiment(tmp_path),
+        noting.observer(noting.deadly),
+        tmp_path / "runs.sqlite",
+    )
+    with (
+        WorkerPool(2) as own,
+        pytest.raises(PsyprobeError, match=r"a worker died 2 times \(exit code -9\)"),
+    ):
         pp.run(page, who, batch_size=1, executor=own, store=store)
     # What else was answered is kept.
-    with pytest.raises(PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright for me"):
+    with pytest.raises(
+        PsyprobeError,
+        match=r"a worker failed at noting\.py, line .*: ValueError: too bright for me",
+    ):
         pp.run(page, noting.observer(noting.failing), batch_size=1, executor=pool, store=store)
     assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=pool), tmp_path)
 
 
 def test_an_observer_that_cannot_be_sent_is_one_sentence(tmp_path: Path, pool: WorkerPool) -> None:
     who = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mine")
-    with pytest.raises(InputError, match=r"mine cannot be sent to workers .*; load it by name, such as torch:"):
+    with pytest.raises(
+        InputError, match=r"mine cannot be sent to workers .*; load it by name, such as torch:"
+    ):
         pp.run(write_experiment(tmp_path), who, executor=pool)
 
 
@@ -112,7 +135,9 @@ def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
     packed = packed_job(print, {who.card.digest: who})
     assert Desk(packed)
     other = packed.replace(b"\x8c\x05guess", b"\x8c\x05lapse", 1)
-    with pytest.raises(InputError, match="a worker's simulated:watson-malo is another one: its options"):
+    with pytest.raises(
+        InputError, match="a worker's simulated:watson-malo is another one: its options"
+    ):
         Desk(other)
 
 
@@ -122,7 +147,9 @@ def test_references_are_shown_once_however_batches_come(
 ) -> None:
     drawn: list[int] = []
     draw = answering.tests_of
-    monkeypatch.setattr(answering, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1])
+    monkeypatch.setattr(
+        answering, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
+    )
     page, who = read_experiment(write_experiment(tmp_path)), Counting()
     who.card = replace(who.card, device=device)
     session = load_probe(page.probe).plan(page, who, batch_size=1)
@@ -130,7 +157,9 @@ def test_references_are_shown_once_however_batches_come(
         session.begin(session.record(store))
     batches = session.next()
     desk = Desk(packed_job(answering.answer, session.observers))
-    alone = {each.question.key: each.answer for each in answering.answer(session.observers, batches)}
+    alone = {
+        each.question.key: each.answer for each in answering.answer(session.observers, batches)
+    }
     drawn.clear()
     units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]
     found = {each.question.key: each.answer for unit in units for each in desk.put(unit)}
@@ -149,7 +178,9 @@ def test_what_is_no_executor_is_refused(tmp_path: Path, executor: Any) -> None:
 @pytest.mark.slow
 def test_a_network_gives_the_same_bytes(tmp_path: Path, pool: WorkerPool) -> None:
     pytest.importorskip("timm")
-    page = write_experiment(tmp_path, stimulus=(("size = 16", "size = 64"), ("ppd = 16", "ppd = 64")))
+    page = write_experiment(
+        tmp_path, stimulus=(("size = 16", "size = 64"), ("ppd = 16", "ppd = 64"))
+    )
     who = pp.load_observer("timm:test_efficientnet", random_weights=True, input_size=64)
     alone = pp.run(page, who, batch_size=3)
     assert np.isfinite(alone["response"]).all()

@@ -1,4 +1,5 @@
-"""Answers are written by the clock, together with what else there is to write, and none is lost on the way."""
+"""Answers are written by the clock, together with what else there is to write, and none is lost on
+the way."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ def question(name: str) -> Question:
     return Question(digest(name), digest("asked"), digest("observer"), "1")
 
 
-def test_a_run_commits_a_few_times_and_not_once_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A commit waits for the disk: 26 ms where that is busy. However long the run takes, none is due by the clock.
+def test_a_run_commits_a_few_times_and_not_once_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A commit waits for the disk: 26 ms where that is busy. However long the run takes, none is due
+    # by the clock.
     monkeypatch.setattr(loop, "_WRITTEN_EVERY", 3600.0)
     monkeypatch.setattr(loop, "_LEASED_FOR", 3600.0)
     with Store(tmp_path / "runs.sqlite") as store:
@@ -28,7 +32,8 @@ def test_a_run_commits_a_few_times_and_not_once_a_batch(tmp_path: Path, monkeypa
         store.database._connection.set_trace_callback(statements.append)
         result = pp.run("gabor_achromatic", "pixels", store=store, progress=False)
         assert result.attrs["batch_size"] == "8"
-        # Its beginning, three times what is taken on lease (1, 16 and 256 of 76 batches), and its end.
+        # Its beginning, three times what is taken on lease (1, 16 and 256 of 76 batches), and its
+        # end.
         assert statements.count("COMMIT") == 5
         assert store.database.leases() == []
 

@@ -1,4 +1,5 @@
-"""The six detection experiments, small, and a chat experiment against a local server: the same whoever asks."""
+"""The six detection experiments, small, and a chat experiment against a local server: the same
+whoever asks."""
 
 from __future__ import annotations
 
@@ -15,8 +16,13 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.observers.simulated.serving import serve
 
 DETECTION = (
-    "gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "luminance", "area",
-)  # fmt: skip
+    "gabor_achromatic",
+    "gabor_red_green",
+    "gabor_yellow_violet",
+    "noise_achromatic",
+    "luminance",
+    "area",
+)
 
 
 def small(name: str) -> Experiment:
@@ -28,7 +34,8 @@ def small(name: str) -> Experiment:
 
 
 def chat_is_the_same(folder: Path, run: Callable[[Path, Any], Any]) -> None:
-    """Whether what runs a page with an observer gives what one process gives, and asks the server as much."""
+    """Whether what runs a page with an observer gives what one process gives, and asks the server
+    as much."""
     page = write_questions(folder)
     local, witness = Witness(deg=2), Witness(deg=2)
     with serve(local) as server:

@@ -1,4 +1,5 @@
-"""Does contrast sensitivity predict robustness: observers for whom it does, and for whom it does not; octave bands."""
+"""Does contrast sensitivity predict robustness: observers for whom it does, and for whom it does
+not; octave bands."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ BANDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 def measured(rho: float, models: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Log sensitivities, and shares of right answers to 2,000 items a band whose logits correlate with them by rho."""
+    """Log sensitivities, and shares of right answers to 2,000 items a band whose logits correlate
+    with them by rho."""
     rng = np.random.default_rng(seed)
     own, other = rng.normal(size=(2, models, len(BANDS)))
     logit = 0.5 * (rho * own + np.sqrt(1 - rho**2) * other)
@@ -52,7 +54,10 @@ def test_what_bands_share_is_not_taken_for_the_models_own() -> None:
     shape = np.array([2.0, 2.3, 2.2, 1.9, 1.4])
     log_s = shape + rng.normal(0, 0.1, (10, 5))
     accuracy = 0.3 + 0.2 * shape + rng.normal(0, 0.02, (10, 5))
-    found = {link.over: link for link in csf_robustness([*map(str, range(10))], BANDS, log_s, accuracy).links}
+    found = {
+        link.over: link
+        for link in csf_robustness([*map(str, range(10))], BANDS, log_s, accuracy).links
+    }
     assert found["all"].r > 0.9 and abs(found["models"].r) < 0.35
     assert found["models"].low < 0 < found["models"].high and found["models"].p > 0.05
     assert found["bands"].p < 0.03
@@ -62,11 +67,15 @@ def test_bands_add_up_to_the_image() -> None:
     rng = np.random.default_rng(1)
     image = (128 + rng.normal(0, 12, (64, 64, 3))).clip(0, 255).round().astype(np.uint8)
     mean = image.mean(axis=(0, 1))
-    parts = [octave_band(image, centre, 32).astype(float) - mean for centre in 2.0 ** np.arange(-2, 6)]
+    parts = [
+        octave_band(image, centre, 32).astype(float) - mean for centre in 2.0 ** np.arange(-2, 6)
+    ]
     assert np.abs(sum(parts) + mean - image).max() <= 0.5 * len(parts)
     x = np.arange(64) / 32
     for frequency, gain in ((4, 1.0), (8, 0.0), (2, 0.0)):
-        grating = np.broadcast_to((128 + 100 * np.sin(2 * np.pi * frequency * x))[None, :, None], (64, 64, 3))
+        grating = np.broadcast_to(
+            (128 + 100 * np.sin(2 * np.pi * frequency * x))[None, :, None], (64, 64, 3)
+        )
         kept = octave_band(grating.round().astype(np.uint8), 4, 32)
         assert np.abs(kept - (128 + gain * (grating - 128))).max() <= 1.5
 
@@ -80,13 +89,23 @@ def write_small_set(folder: Path, count: int) -> None:
         image = np.random.default_rng(i).integers(0, 256, (24, 24, 3)).astype(np.uint8)
         for part in ("ref", "dis"):
             write_png(image, folder / part / f"{i}.png")
-        row = {"name": f"{i}.png", "question": "Which?", "choice": "A. one; B. two", "answer": "A", "type": "MCQ"}
-        rows.append(row | {"score": "", "distortion": 1, "strength": 1, "reference": f"{i}.png", "simulated": 0})
+        row = {
+            "name": f"{i}.png",
+            "question": "Which?",
+            "choice": "A. one; B. two",
+            "answer": "A",
+            "type": "MCQ",
+        }
+        rows.append(
+            row
+            | {"score": "", "distortion": 1, "strength": 1, "reference": f"{i}.png", "simulated": 0}
+        )
     write_items(folder, rows)
 
 
 class Seeing(Answering):
-    """Answers A, which is the key, about a share of the images that its sight of their band sets; B otherwise."""
+    """Answers A, which is the key, about a share of the images that its sight of their band sets; B
+    otherwise."""
 
     images_at_once = None
 
@@ -115,7 +134,10 @@ def test_one_command_from_results_to_correlation_and_figure(
         files.append(tmp_path / f"csf_{i}.nc")
         curve.to_netcdf(files[-1], engine="scipy")
         own = shift if true else rng.normal(0, 0.25, len(FREQUENCIES))
-        sight = {band: float(np.clip(0.5 + own[FREQUENCIES.index(band)], 0.02, 0.98)) for band in (2.0, 4.0, 8.0)}
+        sight = {
+            band: float(np.clip(0.5 + own[FREQUENCIES.index(band)], 0.02, 0.98))
+            for band in (2.0, 4.0, 8.0)
+        }
         observer = Seeing(f"model-{i}", sight)
         for page, band in zip(pages, (2.0, 4.0, 8.0), strict=True):
             observer.band = band

@@ -35,7 +35,9 @@ def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
 
 def test_a_paired_interval_is_narrower_than_two() -> None:
     one, rng = table(1), np.random.default_rng(2)
-    other = one.assign(absolute=np.clip(one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1))
+    other = one.assign(
+        absolute=np.clip(one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1)
+    )
     found = paired_difference(one, other.sample(frac=1, random_state=0))
     overall = found[(found["measure"] == "absolute") & (found["breakdown"] == "overall")].iloc[0]
     assert overall["difference"] == pytest.approx(one["absolute"].mean() - other["absolute"].mean())
@@ -70,7 +72,10 @@ def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
     metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i)) for i in range(5)}
     found = correlations(metrics, "step")
     values = {
-        name: [float(m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0]) for m in metrics.values()]
+        name: [
+            float(m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0])
+            for m in metrics.values()
+        ]
         for name in found.columns
     }
     assert found.loc["EI", "EP"] == pytest.approx(spearmanr(values["EI"], values["EP"]).statistic)
@@ -102,7 +107,9 @@ def test_attributes_move_as_corruptions_do(name: str, attribute: str, sign: int)
     data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     photograph = data.chelsea()
     values = [attributes(photograph)[attribute]]
-    values += [attributes(corrupt(photograph, name, strength))[attribute] for strength in ("low", "high")]
+    values += [
+        attributes(corrupt(photograph, name, strength))[attribute] for strength in ("low", "high")
+    ]
     assert (np.diff(values) * sign > 0).all()
 
 
@@ -122,7 +129,9 @@ def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
         for by in ("step", "group"):
             ax = draw(metrics, by)
             labels = [label.get_text() for label in ax.get_xticklabels()]
-            assert {label for label in labels if "*" in label} == ({"EI *", "CI *"} if by == "step" else {"Wild *"})
+            assert {label for label in labels if "*" in label} == (
+                {"EI *", "CI *"} if by == "step" else {"Wild *"}
+            )
             ax.figure.savefig(tmp_path / "drawn.png")
             plt.close(ax.figure)
     figure = plt.figure()
@@ -135,8 +144,18 @@ def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
         bars(metrics, "stepp")
     measured = pd.DataFrame(
         [
-            {"kind": "ref", "strength": "", "simulated": 0, **attributes(np.full((16, 16, 3), 9, np.uint8))},
-            {"kind": "dis", "strength": "low", "simulated": 1, **attributes(np.full((16, 16, 3), 99, np.uint8))},
+            {
+                "kind": "ref",
+                "strength": "",
+                "simulated": 0,
+                **attributes(np.full((16, 16, 3), 9, np.uint8)),
+            },
+            {
+                "kind": "dis",
+                "strength": "low",
+                "simulated": 1,
+                **attributes(np.full((16, 16, 3), 99, np.uint8)),
+            },
         ]
     )
     plt.close(plot_attributes(measured))

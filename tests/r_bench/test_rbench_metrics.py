@@ -1,4 +1,5 @@
-"""R-Bench from raw files to the printed table: all 18 cells, every other split, and what must not matter."""
+"""R-Bench from raw files to the printed table: all 18 cells, every other split, and what must not
+matter."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def folder(beside_checkout: Callable[[str], Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def released(folder: Path) -> dict[str, pd.DataFrame]:
-    """The released answers and judgements of LLaVA-1.5, scored by both rules that the oracle has."""
+    """The released answers and judgements of LLaVA-1.5, scored by both rules that the oracle
+    has."""
     items = read_items(folder / "Ref_Release.csv")
     answers = {which: read_answers(folder / f"llava15_{which}.csv") for which in ("dis", "ref")}
     judged = {which: read_judgements(folder / f"Result_{which}_llava15.csv") for which in KINDS}
@@ -47,7 +49,9 @@ def released(folder: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def test_every_expected_value_of_the_released_answers(oracle_data: Path, released: dict[str, pd.DataFrame]) -> None:
+def test_every_expected_value_of_the_released_answers(
+    oracle_data: Path, released: dict[str, pd.DataFrame]
+) -> None:
     rules = {"judge_only": "judge", "letter_or_judge": "published"}
     found = {rule: rbench_metrics(table) for rule, table in released.items()}
     with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(encoding="utf-8") as file:
@@ -55,12 +59,16 @@ def test_every_expected_value_of_the_released_answers(oracle_data: Path, release
     for row in expected:
         metrics = found[rules[row["mcq_rule"]]]
         name = {"cell": f"{row['task']}-{row['strength']}"}.get(row["breakdown"], row["name"])
-        one = metrics[(metrics["measure"] == row["measure"]) & (metrics["breakdown"] == row["breakdown"])]
+        one = metrics[
+            (metrics["measure"] == row["measure"]) & (metrics["breakdown"] == row["breakdown"])
+        ]
         one = one[one["name"] == name]
         assert len(one) == 1, row
         assert one["value"].iloc[0] == pytest.approx(float(row["value"]), abs=5.1e-7), row
         assert one["n"].iloc[0] == int(row["n"]), row
-        assert one["half_width"].iloc[0] == pytest.approx(float(row["ci90_half_width_normal"]), abs=1e-5), row
+        assert one["half_width"].iloc[0] == pytest.approx(
+            float(row["ci90_half_width_normal"]), abs=1e-5
+        ), row
     assert len(expected) == 52
 
 
@@ -79,7 +87,9 @@ def test_first_character_counts_and_not_the_letter(released: dict[str, pd.DataFr
     assert round(mid["absolute"].mean(), 4) == 0.4596
 
 
-def test_from_raw_files_to_the_table_in_one_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_raw_files_to_the_table_in_one_command(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = [f"{which}={folder}/llava15_{which}.csv" for which in ("dis", "ref")]
     files += [f"judged_{which}={folder}/Result_{which}_llava15.csv" for which in KINDS]
     command = [
@@ -105,10 +115,16 @@ def test_the_release_as_it_is(folder: Path) -> None:
     report = check_items(items)
     assert report.encoding == "GBK"
     assert report.cells == (15, 15)
-    assert [report.counts["MCQ", strength] for strength in ("low", "mid", "high")] == [170, 161, 164]
+    assert [report.counts["MCQ", strength] for strength in ("low", "mid", "high")] == [
+        170,
+        161,
+        164,
+    ]
     assert report.keys_without_option == ("RealWorldQA_74.jpg",)
     captured = {dimension.id for dimension in dimensions().values() if dimension.captured}
-    assert set(items["dimension"][items["name"].str.startswith("Wild")]) == captured == {2, 3, 4, 7, 8}
+    assert (
+        set(items["dimension"][items["name"].str.startswith("Wild")]) == captured == {2, 3, 4, 7, 8}
+    )
 
 
 def test_dimensions_are_those_of_the_reference_page(oracle_data: Path) -> None:
@@ -133,7 +149,8 @@ def test_options_as_the_release_writes_them(text: str, options: tuple[str, ...])
     assert split_options(text) == options
 
 
-# -- a made-up set ---------------------------------------------------------------------------------------------------
+# -- a made-up set
+# ---------------------------------------------------------------------------------------------------
 
 
 def items_of(keys: str) -> pd.DataFrame:
@@ -158,7 +175,10 @@ def series(items: pd.DataFrame, values: list[object]) -> pd.Series:
 def test_each_rule_reads_choices_as_it_says() -> None:
     items = items_of("ABCA")
     dis, ref = series(items, ["A", "Black", "dog", "B"]), series(items, ["A", "B", "C.", "(A)"])
-    judged = {"dis": series(items, [0.0, 0.0, 1.0, 1.0]), "ref": series(items, [1.0, 1.0, 1.0, 1.0])}
+    judged = {
+        "dis": series(items, [0.0, 0.0, 1.0, 1.0]),
+        "ref": series(items, [1.0, 1.0, 1.0, 1.0]),
+    }
     judged["com"] = series(items, [1.0, 0.0, 1.0, 1.0])
     found = {
         rule: score_items(items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule=rule)
@@ -189,7 +209,10 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     for text, message in (
         (header + good + good, "a.jpg is there twice"),
         (header + good.replace("MCQ", "Essay"), "type is 'Essay'; give MCQ or VQA or CAP"),
-        (header + good.replace(",1,1", ",34,1"), "distortion is '34'; give a whole number from 1 to 33"),
+        (
+            header + good.replace(",1,1", ",34,1"),
+            "distortion is '34'; give a whole number from 1 to 33",
+        ),
         (header + good.replace(",1,1", ",1,4"), "strength is '4'"),
         (header + good.replace(",A,", ",yes,"), "answer is 'yes'; give a letter"),
         (header + good.replace("MCQ", "CAP"), "give reference captions"),
@@ -212,7 +235,9 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
 def test_missing_or_wrong_answers_are_one_sentence(tmp_path: Path) -> None:
     items = items_of("ABC")
     dis = series(items, ["A", "B", "C"])
-    with pytest.raises(InputError, match=r"answers dis: 1 of 3 items are missing, the first 2\.jpg"):
+    with pytest.raises(
+        InputError, match=r"answers dis: 1 of 3 items are missing, the first 2\.jpg"
+    ):
         score_items(items, answers={"dis": dis.iloc[:2]}, mcq_rule="letter")
     with pytest.raises(InputError, match="judgements of 'dis' are missing"):
         score_items(items, answers={"dis": dis}, mcq_rule="published")

@@ -1,4 +1,5 @@
-"""A set built from photographs, asked of a served observer and of a tiny model, judged, scored and reported."""
+"""A set built from photographs, asked of a served observer and of a tiny model, judged, scored and
+reported."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.judged_replies import judge_replies
-from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
+from psyprobe.tasks.r_bench import (
+    check_items,
+    rbench_metrics,
+    read_answers,
+    read_items,
+    read_set,
+    score_items,
+)
 from psyprobe.tasks.r_bench.build import ReferenceLimits, build_set, write_example
 from psyprobe.tasks.r_bench.items import export_tsv, import_tsv
 from psyprobe.tasks.r_bench.probe import RBenchRun, read_run, remarks, write_run
@@ -50,14 +58,20 @@ def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
         done = build_set(
-            *example, folder, items_per_cell=1, limits=ReferenceLimits(side=48), executor=executor, progress=False
+            *example,
+            folder,
+            items_per_cell=1,
+            limits=ReferenceLimits(side=48),
+            executor=executor,
+            progress=False,
         )
     assert (done.items, done.skipped) == (99, ())
     return folder
 
 
 def model(images: list[Any], prompt: str) -> str:
-    """Sees whether an image is bright, and answers letters, words and, to tease, something like HTML."""
+    """Sees whether an image is bright, and answers letters, words and, to tease, something like
+    HTML."""
     if "letter" in prompt:
         return "B" if images[0].mean() > 0.4 else "the first <script>alert(1)</script>"
     return f"something {'bright' if images[0].mean() > 0.4 else 'dark'}"
@@ -71,7 +85,9 @@ def judge_of(prompt: str) -> str:
 OBSERVER = pp.observer(model, name="bright", bits=8)
 
 
-def run(folder: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any) -> RBenchRun:
+def run(
+    folder: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any
+) -> RBenchRun:
     """Ask about a set by a page beside it, judge and score."""
     page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
     return read_run(run_page(page, observer, store, judge=judge))
@@ -81,7 +97,8 @@ def says(function: Any, name: str = "judge") -> Judge:
     return Judge(pp.observer(lambda images, prompt, system: function(prompt), name=name))
 
 
-# -- building --------------------------------------------------------------------------------------------------------
+# -- building
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
@@ -100,7 +117,9 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
         assert sheet.width > 200
 
 
-def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
+def test_the_same_seed_builds_the_same_set(
+    example: tuple[Path, Path], built: Path, tmp_path: Path
+) -> None:
     limits = ReferenceLimits(side=48)
     build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
     for path in sorted((built / "dis").iterdir()):
@@ -129,7 +148,11 @@ def test_limits_of_references_are_the_users(limits: dict[str, Any], message: str
 def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_path: Path) -> None:
     photographs = shutil.copytree(example[0], tmp_path / "photographs")
     grey = np.full((300, 300, 3), 128, np.uint8)
-    for name, pixels in (("astronaut.png", grey), ("chelsea.png", grey // 64), ("coffee.png", grey[:40])):
+    for name, pixels in (
+        ("astronaut.png", grey),
+        ("chelsea.png", grey // 64),
+        ("coffee.png", grey[:40]),
+    ):
         Image.fromarray(pixels).save(photographs / name)
     (photographs / "rocket.jpg").write_bytes((photographs / "rocket.jpg").read_bytes()[:500])
     (photographs / "camera.png").unlink()
@@ -143,14 +166,17 @@ def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_
         lines = example[1].read_text(encoding="utf-8").splitlines()
         questions = tmp_path / f"{name}.csv"
         questions.write_text(
-            "\n".join([lines[0], *(line for line in lines if line.startswith(name))]), encoding="utf-8"
+            "\n".join([lines[0], *(line for line in lines if line.startswith(name))]),
+            encoding="utf-8",
         )
         with pytest.raises(InputError, match=message):
             build_set(photographs, questions, tmp_path / "bad", progress=False)
     Image.fromarray(np.random.default_rng(0).integers(40, 200, (230, 240, 3), np.uint8)).save(
         photographs / "motorcycle_left.png"
     )
-    done = build_set(photographs, example[1], tmp_path / "few", items_per_cell=1, skip=True, progress=False)
+    done = build_set(
+        photographs, example[1], tmp_path / "few", items_per_cell=1, skip=True, progress=False
+    )
     assert len(done.skipped) == 5
     with pytest.raises(InputError, match="is not empty"):
         build_set(photographs, example[1], tmp_path / "few", skip=True, progress=False)
@@ -169,7 +195,13 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
     ):
         questions.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
-            build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)
+            build_set(
+                example[0],
+                questions,
+                tmp_path / message[:6],
+                limits=ReferenceLimits(side=48),
+                progress=False,
+            )
 
 
 def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
@@ -198,17 +230,28 @@ def test_a_table_and_a_sheet_are_written_whole_or_not_at_all(
     written = export_tsv(read_set(built), tmp_path)
     held = {path: path.read_bytes() for path in written.values()}
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
-    with pytest.raises(PsyprobeError, match=r"R-Bench-Dis\.tsv cannot be written: No space left on device"):
+    with pytest.raises(
+        PsyprobeError, match=r"R-Bench-Dis\.tsv cannot be written: No space left on device"
+    ):
         export_tsv(read_set(built), tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == held
     monkeypatch.undo()
-    monkeypatch.setattr("psyprobe.tasks.r_bench.build.contact_sheet", lambda *_: type("Sheet", (), {"save": full})())
+    monkeypatch.setattr(
+        "psyprobe.tasks.r_bench.build.contact_sheet", lambda *_: type("Sheet", (), {"save": full})()
+    )
     with pytest.raises(PsyprobeError, match=r"contact_sheet\.png cannot be written"):
-        build_set(*example, tmp_path / "set", items_per_cell=1, limits=ReferenceLimits(side=48), progress=False)
+        build_set(
+            *example,
+            tmp_path / "set",
+            items_per_cell=1,
+            limits=ReferenceLimits(side=48),
+            progress=False,
+        )
     assert not list((tmp_path / "set").glob("*contact*"))
 
 
-# -- running ---------------------------------------------------------------------------------------------------------
+# -- running
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
@@ -219,9 +262,9 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
     assert 0 < letters.sum() < 33
     assert choices["absolute"].notna().tolist() == letters.tolist()
     assert (choices["absolute"][letters] == (choices["key"][letters] == "B")).all()
-    overall = found.metrics[(found.metrics["breakdown"] == "overall") & (found.metrics["measure"] == "absolute")].iloc[
-        0
-    ]
+    overall = found.metrics[
+        (found.metrics["breakdown"] == "overall") & (found.metrics["measure"] == "absolute")
+    ].iloc[0]
     assert overall["n"] == letters.sum()
     assert overall["unscored"] == 99 - letters.sum()
     assert any("No judge" in remark for remark in remarks(found.facts))
@@ -229,8 +272,15 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
 
 def test_more_confidence_widens_the_intervals(built: Path) -> None:
     result = run_page(write_page(built.parent / "confidence.toml", "r_bench", built), OBSERVER)
-    likely, surer = (pp.score(result, confidence=confidence).rows()[0].record for confidence in (0.9, 0.99))
-    assert surer["absolute_low"] < likely["absolute_low"] < likely["absolute_high"] < surer["absolute_high"]
+    likely, surer = (
+        pp.score(result, confidence=confidence).rows()[0].record for confidence in (0.9, 0.99)
+    )
+    assert (
+        surer["absolute_low"]
+        < likely["absolute_low"]
+        < likely["absolute_high"]
+        < surer["absolute_high"]
+    )
 
 
 def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
@@ -244,15 +294,22 @@ def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
     assert any("without a verdict" in remark for remark in remarks(found.facts))
 
 
-def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(built: Path, tmp_path: Path) -> None:
+def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
+    built: Path, tmp_path: Path
+) -> None:
     page, store = write_page(tmp_path / "readings.toml", "r_bench", built), tmp_path / "runs.sqlite"
     result = run_page(page, OBSERVER, store, judge=says(lambda prompt: "1"))
     letters, twos = says(lambda prompt: "1" if "option" in prompt else "2", "twos"), []
     judged = judge_replies(result, letters, store=store, progress=False)
-    rows = {row.label: row.cells for row in pp.score(judged).rows() if row.table.endswith("read otherwise")}
+    rows = {
+        row.label: row.cells
+        for row in pp.score(judged).rows()
+        if row.table.endswith("read otherwise")
+    }
     assert list(rows) == ["rule letter", "judge twos"]
     table = read_run(result).table
-    # The first character of "the first ..." is no letter and wrong; the run's judge called it right.
+    # The first character of "the first ..." is no letter and wrong; the run's judge called it
+    # right.
     words = (table["task"] == "MCQ") & (table["answer_dis"] != "B")
     by_letter = table["absolute"].where(~words, 0.0)
     assert rows["rule letter"]["differs"] == percent(words.mean(), 2)
@@ -263,7 +320,9 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(built: 
     told = {each["reader"]: each["score"] for each in pp.score(judged).to_dict()["readings"]}
     assert told["judge twos"]["absolute"] == 1.0
     # Verdicts are in the store: nobody is asked again, and nothing else is changed.
-    nobody = Judge(pp.observer(lambda images, prompt, system: twos.append(prompt) or "0", name="twos"))
+    nobody = Judge(
+        pp.observer(lambda images, prompt, system: twos.append(prompt) or "0", name="twos")
+    )
     again = judge_replies(result, nobody, store=store, progress=False)
     assert not twos and again["judged_absolute"].equals(judged["judged_absolute"])
     assert pp.score(again).rows()[0] == pp.score(result).rows()[0]
@@ -330,7 +389,8 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
     assert "5 items were left out" in " ".join(remarks(found.facts))
 
 
-# -- end to end ------------------------------------------------------------------------------------------------------
+# -- end to end
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_command_against_a_server(
@@ -340,19 +400,37 @@ def test_command_against_a_server(
     with serve(OBSERVER) as server, serve(judge) as judging:
         reader = {"observer": f"openai:{judging.model}", "options": {"base_url": judging.base_url}}
         asking = str(write_page(tmp_path / "r_bench.toml", "r_bench", built, judge=reader))
-        observer = ["--observer", f"openai:{server.model}", "--observer-option", f"base_url={server.base_url}"]
+        observer = [
+            "--observer",
+            f"openai:{server.model}",
+            "--observer-option",
+            f"base_url={server.base_url}",
+        ]
         assert main(["run", asking, *observer, "--plan", "--output", str(tmp_path)]) == 0
         assert "198 questions about " in capsys.readouterr().out
         assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
         assert "always A" in capsys.readouterr().out
-        command = ["r-bench", "report", str(tmp_path / "runs.sqlite"), "--set", str(built), "--output", str(tmp_path)]
+        command = [
+            "r-bench",
+            "report",
+            str(tmp_path / "runs.sqlite"),
+            "--set",
+            str(built),
+            "--output",
+            str(tmp_path),
+        ]
         assert main(command) == 0
         out, err = capsys.readouterr()
         assert "Absolute robustness" in out
         assert "15 items are simulated" in out
         assert "without a verdict" in err
         assert "do not put scores" in err
-        reading = ["--judge", reader["observer"], "--observer-option", f"base_url={judging.base_url}"]
+        reading = [
+            "--judge",
+            reader["observer"],
+            "--observer-option",
+            f"base_url={judging.base_url}",
+        ]
         assert main(["score", str(tmp_path / "runs.sqlite"), *reading]) == 0
         assert re.search(rf"judge {reader['observer']} +99 ", capsys.readouterr().out)
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -367,7 +445,12 @@ def test_command_against_a_server(
     assert "<script" not in page
     assert "simulated" in page
     assert len(re.findall(r'src="data:image', page)) >= 9
-    assert "http" not in re.sub(r"http://www\.w3\.org|127\.0\.0\.1", "", page.split("</style>")[1]).split("base64")[0]
+    assert (
+        "http"
+        not in re.sub(r"http://www\.w3\.org|127\.0\.0\.1", "", page.split("</style>")[1]).split(
+            "base64"
+        )[0]
+    )
     assert len(list(tmp_path.glob("*.pdf"))) >= 5
 
 
@@ -393,17 +476,26 @@ def test_the_gallery_escapes_and_marks(tmp_path: Path) -> None:
     image = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
     page = gallery(image, name="<b>cat</b>")
     assert "<b>cat" not in page
-    assert page.count("<img") == 2 * (1 + 33 * 3)  # each with its middle, enlarged, where a codec's blocks are seen
+    assert page.count("<img") == 2 * (
+        1 + 33 * 3
+    )  # each with its middle, enlarged, where a codec's blocks are seen
     assert page.count(" *</b>") == 5
 
 
-# -- answers made elsewhere ------------------------------------------------------------------------------------------
+# -- answers made elsewhere
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "xlsx", "columns.json"])
 def test_answers_of_every_kind_of_file(ending: str, tmp_path: Path) -> None:
     table = pd.DataFrame(
-        {"index": [0, 1], "question": ["q", "q"], "A": ["x", "y"], "answer": ["A", "B"], "prediction": ["B.", "NA"]}
+        {
+            "index": [0, 1],
+            "question": ["q", "q"],
+            "A": ["x", "y"],
+            "answer": ["A", "B"],
+            "prediction": ["B.", "NA"],
+        }
     )
     path = tmp_path / f"model_R-Bench-Dis.{ending}"
     if ending == "xlsx":
@@ -442,10 +534,22 @@ def test_vlmevalkit_predictions_are_scored_by_name(
     items = read_items(built / "items.csv")
     choices = items[items["task"] == "MCQ"]
     for kind in ("dis", "ref"):
-        table = pd.DataFrame({"index": range(33), "name": choices["name"], "question": "?", "answer": "A"})
-        table.assign(prediction=list(choices["key"])).to_csv(tmp_path / f"{kind}.tsv", sep="\t", index=False)
+        table = pd.DataFrame(
+            {"index": range(33), "name": choices["name"], "question": "?", "answer": "A"}
+        )
+        table.assign(prediction=list(choices["key"])).to_csv(
+            tmp_path / f"{kind}.tsv", sep="\t", index=False
+        )
     files = [f"{kind}={tmp_path}/{kind}.tsv" for kind in ("dis", "ref")]
-    command = ["r-bench", "score", str(built / "items.csv"), "--task", "MCQ", "--mcq-rule", "letter"]
+    command = [
+        "r-bench",
+        "score",
+        str(built / "items.csv"),
+        "--task",
+        "MCQ",
+        "--mcq-rule",
+        "letter",
+    ]
     models = [each for name in ("perfect", "again") for each in ("--model", name, *files)]
     assert main([*command, *models, "--output", str(tmp_path / "out")]) == 0
     # All of 44 right: Wilson's interval of a share has a width.
@@ -455,16 +559,34 @@ def test_vlmevalkit_predictions_are_scored_by_name(
     assert (tmp_path / "out" / "radar_step_absolute.png").stat().st_size > 1000
 
 
-def test_answers_made_elsewhere_are_judged(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_made_elsewhere_are_judged(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     items = read_items(built / "items.csv")
     for kind in ("dis", "ref"):
-        answers = pd.DataFrame({"name": items["name"], "reply": ["A" if t == "MCQ" else "it" for t in items["task"]]})
+        answers = pd.DataFrame(
+            {"name": items["name"], "reply": ["A" if t == "MCQ" else "it" for t in items["task"]]}
+        )
         answers.to_csv(tmp_path / f"{kind}.csv", index=False)
     files = [f"{kind}={tmp_path}/{kind}.csv" for kind in ("dis", "ref")]
     judge = pp.observer(lambda images, prompt, system: "1", name="judge")
     with serve(judge) as server:
-        command = ["r-bench", "score", str(built / "items.csv"), "--model", "mine", *files, "--format", "csv"]
-        options = ["--judge", f"openai:{server.model}", "--judge-option", f"base_url={server.base_url}"]
+        command = [
+            "r-bench",
+            "score",
+            str(built / "items.csv"),
+            "--model",
+            "mine",
+            *files,
+            "--format",
+            "csv",
+        ]
+        options = [
+            "--judge",
+            f"openai:{server.model}",
+            "--judge-option",
+            f"base_url={server.base_url}",
+        ]
         assert main([*command, *options]) == 0
     out, err = capsys.readouterr()
     assert "cases were judged, 0 without a verdict" in err
@@ -474,14 +596,22 @@ def test_answers_made_elsewhere_are_judged(built: Path, tmp_path: Path, capsys: 
 def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
     items = pd.DataFrame(
         {
-            "name": ["a", "b"], "question": "?", "options": [("x", "y")] * 2, "key": ["A", "A"], "task": "MCQ",
-            "quality": None, "dimension": 1, "strength": "low",
+            "name": ["a", "b"],
+            "question": "?",
+            "options": [("x", "y")] * 2,
+            "key": ["A", "A"],
+            "task": "MCQ",
+            "quality": None,
+            "dimension": 1,
+            "strength": "low",
         }
-    )  # fmt: skip
+    )
     dis, ref = pd.Series(["A", "Apple?"], index=["a", "b"]), pd.Series(["B", "A"], index=["a", "b"])
     none = pd.Series([np.nan, np.nan], index=["a", "b"])
     judged = {"dis": none, "ref": none, "com": none}
-    table = score_items(items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule="letter_then_judge")
+    table = score_items(
+        items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule="letter_then_judge"
+    )
     assert table["absolute"].fillna(-1).tolist() == [1, -1]
     assert table["relative"].fillna(-1).tolist() == [0, -1]
     metrics = rbench_metrics(table)

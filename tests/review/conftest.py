@@ -10,18 +10,30 @@ import pytest
 from psyprobe.tasks.mvp_construction.manipulation import Manipulated, write_pair
 from psyprobe.tasks.mvp_construction.steps import json_lines, question_rows
 
-HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e\x1b[31m"
+HOSTILE = (
+    "<img src=x "
+    "onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e\x1b[31m"
+)
 
 
 @pytest.fixture
 def candidates(tmp_path: Path) -> Path:
     rows = []
     for number, light in ((1001, 60), (1002, 180)):
-        choice = {"question": "What is new?", "right": "a lamp", "wrong": ["a cat", "a cup", "a sea", HOSTILE]}
+        choice = {
+            "question": "What is new?",
+            "right": "a lamp",
+            "wrong": ["a cat", "a cup", "a sea", HOSTILE],
+        }
         written = {
             "low": f"Is it light? {HOSTILE}",
             "high": "Is it day?",
-            "single": {"question": "What is it?", "right": "day", "natural": "night", "wrong": ["1", "2", "3"]},
+            "single": {
+                "question": "What is it?",
+                "right": "day",
+                "natural": "night",
+                "wrong": ["1", "2", "3"],
+            },
             "cross_low": choice,
             "cross_high": choice | {"question": "What does it mean?"},
         }

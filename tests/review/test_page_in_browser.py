@@ -13,7 +13,10 @@ from psyprobe.tasks.review.server import ReviewServer
 from psyprobe.tasks.review.worklist import worklist
 
 TASK = "document.body.dataset.task"
-SHOWN = "[...document.images].every(each => each.complete && each.naturalWidth > 0) && document.images.length"
+SHOWN = (
+    "[...document.images].every(each => each.complete && each.naturalWidth > 0) && "
+    "document.images.length"
+)
 
 
 def test_two_annotators_accept_and_reject_with_keys(
@@ -43,7 +46,9 @@ def test_two_annotators_accept_and_reject_with_keys(
         assert browser.run("document.querySelector('.said').dataset.value") == "accept"
         browser.press("r")  # the last word counts
         browser.wait(TASK, names[5])
-    with ReviewServer(worklist(candidates, "review", "ann")) as server:  # the server was stopped: nothing is lost
+    with ReviewServer(
+        worklist(candidates, "review", "ann")
+    ) as server:  # the server was stopped: nothing is lost
         browser.open(server.address)
         browser.wait(TASK, names[5])
         for place, key in enumerate("aaaaa"):
@@ -53,14 +58,20 @@ def test_two_annotators_accept_and_reject_with_keys(
         # Done is told as what it is, and not as an error.
         browser.wait("document.getElementById('done').textContent.slice(0, 14)", "All is decided")
         assert browser.text("error") == ""
-        colours = "['done', 'error'].map(each => getComputedStyle(document.getElementById(each)).color)"
+        colours = (
+            "['done', 'error'].map(each => getComputedStyle(document.getElementById(each)).color)"
+        )
         assert len(set(browser.run(colours))) == 2
     with ReviewServer(worklist(candidates, "review", "bob")) as server:
         browser.open(server.address)
         browser.wait(TASK, names[0])
-        browser.run("document.querySelector('[data-value=accept]').click()")  # the mouse does it too
+        browser.run(
+            "document.querySelector('[data-value=accept]').click()"
+        )  # the mouse does it too
         browser.wait(TASK, names[1])
-        assert "ann and bob: 1 of 1 alike (100.0 %), Cohen's kappa undefined" in browser.text("note")
+        assert "ann and bob: 1 of 1 alike (100.0 %), Cohen's kappa undefined" in browser.text(
+            "note"
+        )
         for place in range(1, 9):
             browser.press("a")
             browser.wait(TASK, names[place + 1])
@@ -71,12 +82,17 @@ def test_two_annotators_accept_and_reject_with_keys(
     assert browser.complaints() == []
     assert main(["review", str(candidates)]) == 0
     assert "ann and bob: 6 of 10 alike" in capsys.readouterr().out
-    kept = {json.loads(line)["question_id"] for line in (candidates / "kept.json").read_text().splitlines()}
+    kept = {
+        json.loads(line)["question_id"]
+        for line in (candidates / "kept.json").read_text().splitlines()
+    }
     accepted = [names[place] for place in (0, 2, 5, 6, 7, 8)]
     assert kept == {int(name) for task in accepted for name in task.split()}
 
 
-def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browser: webdriver.Browser) -> None:
+def test_a_key_is_unlocked_and_edited_within_ten_words(
+    r_bench_set: Path, browser: webdriver.Browser
+) -> None:
     browser.forget()
     labelling = worklist(r_bench_set, "label", "ann")
     place = next(i for i, task in enumerate(labelling.tasks) if task.most_words == 10)
@@ -87,13 +103,18 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browse
         browser.open(server.address)
         browser.wait(TASK, name)
         browser.press("s")
-        browser.wait("document.getElementById('error').textContent", "Unlock the text first: press u.")
+        browser.wait(
+            "document.getElementById('error').textContent", "Unlock the text first: press u."
+        )
         browser.press("u")
         browser.wait("document.getElementById('draft').readOnly", False)
         browser.press(*" and much more than ten words can ever be good for it")
         browser.press(webdriver.CONTROL + webdriver.ENTER)
         browser.wait("document.getElementById('error').textContent.slice(0, 12)", "the text has")
-        browser.run("(document.getElementById('draft').value = 'two cats', document.getElementById('draft').focus())")
+        browser.run(
+            "(document.getElementById('draft').value = 'two cats', "
+            "document.getElementById('draft').focus())"
+        )
         browser.press(webdriver.CONTROL + webdriver.ENTER)
         browser.wait(f"{TASK} === {json.dumps(name)}", False)
     decision = labelling.journal.decision(labelling.tasks[place])
@@ -116,16 +137,22 @@ def test_rejects_have_reasons_images_zoom_and_keys_are_told(
         browser.wait(TASK, names[0])
         assert browser.text("warning") == "The two images are identical, pixel for pixel."
         shortcuts = (
-            "[...document.querySelectorAll('#choices button')].map(each => each.getAttribute('aria-keyshortcuts'))"
+            "[...document.querySelectorAll('#choices button')].map(each => "
+            "each.getAttribute('aria-keyshortcuts'))"
         )
         assert browser.run(shortcuts) == list("aqwibr")
-        assert "w reject: answer" in browser.text("told") and "z enlarges the image" in browser.text("told")
+        assert "w reject: answer" in browser.text(
+            "told"
+        ) and "z enlarges the image" in browser.text("told")
         browser.press("z")
         browser.wait("document.getElementById('zoom').open", True)
         browser.press("+")
         wide = "document.getElementById('large').getBoundingClientRect().width * devicePixelRatio"
         browser.wait(wide, 192)  # twice the 96 pixels, each shown as a square
-        assert browser.run("getComputedStyle(document.getElementById('large')).imageRendering") == "pixelated"
+        assert (
+            browser.run("getComputedStyle(document.getElementById('large')).imageRendering")
+            == "pixelated"
+        )
         browser.press("a")  # decides nothing while an image is looked at
         browser.run("document.getElementById('zoom').close()")
         assert browser.run(TASK) == names[0]
@@ -137,5 +164,8 @@ def test_rejects_have_reasons_images_zoom_and_keys_are_told(
         browser.wait(TASK, names[1])
         assert browser.run("document.querySelector('.said').title") == "another reason"
     assert main(["review", str(candidates), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["reasons"]["ann"] == {"the answer is not right": 1, "another reason": 1}
+    assert json.loads(capsys.readouterr().out)["reasons"]["ann"] == {
+        "the answer is not right": 1,
+        "another reason": 1,
+    }
     assert browser.complaints() == []

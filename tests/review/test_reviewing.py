@@ -30,7 +30,9 @@ def call(address: str, path: str = "", values: Any = None, **headers: str) -> tu
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(str(parts.netloc), timeout=20)
     body = None if values is None else json.dumps(values)
-    sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {"Content-Type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
     connection.request("GET" if values is None else "POST", parts.path + path, body, sent)
     reply = connection.getresponse()
     raw = reply.read()
@@ -58,7 +60,11 @@ def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
     with ReviewServer(worklist(candidates, "review", "ann")) as server:
         call(server.address, "decide", decision | {"task": 1, "value": "reject"})
         assert call(server.address, "state")[1]["decided"][:3] == ["accept", "reject", None]
-    assert worklist(candidates, "review", "ann").state()["decided"][:3] == ["accept", "reject", None]
+    assert worklist(candidates, "review", "ann").state()["decided"][:3] == [
+        "accept",
+        "reject",
+        None,
+    ]
 
 
 def test_a_changed_question_is_another_one(candidates: Path) -> None:
@@ -87,9 +93,21 @@ def test_strangers_get_nothing(candidates: Path) -> None:
         assert call(server.address, "state", Host="evil.example")[0] == 404
         assert call(server.address, "decide", decision, Host="evil.example:80")[0] == 404
         assert call(server.address, "decide", decision, Content_Type="text/plain")[0] == 404
-        for path in ("image/0/9", "image/99/0", "image/0/..%2f..", "../../etc/passwd", "task/" + "9" * 5000):
+        for path in (
+            "image/0/9",
+            "image/99/0",
+            "image/0/..%2f..",
+            "../../etc/passwd",
+            "task/" + "9" * 5000,
+        ):
             assert call(server.address, path)[0] in (400, 404, 414)
-        for wrong in ([], {}, decision | {"task": -1}, decision | {"task": True}, decision | {"value": "maybe"}):
+        for wrong in (
+            [],
+            {},
+            decision | {"task": -1},
+            decision | {"task": True},
+            decision | {"value": "maybe"},
+        ):
             assert call(server.address, "decide", wrong)[0] == 400
         assert call(server.address, "decide", decision | {"text": "x" * 200_000})[0] == 413
         assert call(server.address, "state")[1]["decided"] == [None] * 10
@@ -97,7 +115,9 @@ def test_strangers_get_nothing(candidates: Path) -> None:
             ReviewServer(worklist(candidates, "review", "bob"), urlsplit(server.address).port or 0)
 
 
-def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_are_agreed_edited_and_reported(
+    r_bench_set: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     labelling = worklist(r_bench_set, "label", "ann")
     kinds = [task.heading for task in labelling.tasks]
     assert kinds[:3] != [kinds[0]] * 3
@@ -113,8 +133,13 @@ def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest
             with pytest.raises(InputError, match="'edit' is none of agree, report"):
                 labelling.journal.decide(task, "edit", "B")
             labelling.journal.decide(task, "report")
-    shown = labelling.task(next(i for i, task in enumerate(labelling.tasks) if task.name == "v1.png"))
-    assert (shown["draft"], shown["facts"]) == ("two cats", [["Before it was edited", "the dark side"]])
+    shown = labelling.task(
+        next(i for i, task in enumerate(labelling.tasks) if task.name == "v1.png")
+    )
+    assert (shown["draft"], shown["facts"]) == (
+        "two cats",
+        [["Before it was edited", "the dark side"]],
+    )
     assert main(["review", str(r_bench_set)]) == 0
     assert "ann: 4 edit, 2 report" in capsys.readouterr().out
     assert "ann,v1.png,edit,two cats" in (r_bench_set / "people/labels.csv").read_text()
@@ -130,7 +155,10 @@ def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[st
     both = sorted(set(ones) & set(others))
     assert (found.both, found.equal) == (len(both), sum(ones[n] == others[n] for n in both))
     assert agreement("y", "x", others, ones).kappa == found.kappa
-    shares = [sum(said[n] == "accept" for n in both) / len(both) if both else 1.0 for said in (ones, others)]
+    shares = [
+        sum(said[n] == "accept" for n in both) / len(both) if both else 1.0
+        for said in (ones, others)
+    ]
     chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
     if chance == 1:
         assert found.kappa is None
@@ -142,7 +170,16 @@ def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[st
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal.Signals) -> None:
-    command = [sys.executable, "-u", "-m", "psyprobe", "review", str(candidates), "--annotator", "ann"]
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "psyprobe",
+        "review",
+        str(candidates),
+        "--annotator",
+        "ann",
+    ]
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[1]
@@ -154,7 +191,9 @@ def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal
     assert address.split("/")[3] not in told
 
 
-def test_bad_requests_are_one_sentence(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_requests_are_one_sentence(
+    candidates: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("", "../ann", "a b", "x" * 41):
         with pytest.raises(InputError, match="cannot be a file's"):
             Journal(candidates, "review", name)

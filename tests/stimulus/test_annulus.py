@@ -1,4 +1,5 @@
-"""Noise in an annulus: the components of the laboratory's generator, exact contrast, one pattern at all resolutions."""
+"""Noise in an annulus: the components of the laboratory's generator, exact contrast, one pattern at
+all resolutions."""
 
 from __future__ import annotations
 
@@ -26,12 +27,18 @@ def sinusoid_contrast(light: Any) -> float:
 
 
 def test_components_are_those_of_the_oracle(oracle_data: Path) -> None:
-    with (oracle_data / "chat_csf" / "noise_band_oracle.csv").open(encoding="utf-8", newline="") as file:
+    with (oracle_data / "chat_csf" / "noise_band_oracle.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         octave = {"low": 1 / np.sqrt(2), "high": np.sqrt(2)}
         band = {} if row["band"].startswith("lab") else octave
-        light = AnnulusNoise(frequency=float(row["f0_cpd"]), contrast=0.1, seed=3, **band).draw().luminance
+        light = (
+            AnnulusNoise(frequency=float(row["f0_cpd"]), contrast=0.1, seed=3, **band)
+            .draw()
+            .luminance
+        )
         spectrum = amplitudes(light)
         held = spectrum[spectrum > 1e-9 * spectrum.max()]
         expected = next(int(value) for key, value in row.items() if key.startswith("n_fft"))
@@ -47,7 +54,9 @@ def test_components_are_those_of_the_oracle(oracle_data: Path) -> None:
     st.sampled_from([(64, 64), (63, 64), (64, 63), (33, 33), (48, 96)]),
     st.sampled_from([0.0, 0.3]),
 )
-def test_contrast_and_mean_are_exact(f: float, c: float, seed: int, size: tuple[int, int], window: float) -> None:
+def test_contrast_and_mean_are_exact(
+    f: float, c: float, seed: int, size: tuple[int, int], window: float
+) -> None:
     spec = AnnulusNoise(frequency=f, contrast=c, seed=seed, size=size, window=window)
     try:
         light = spec.draw().luminance
@@ -81,10 +90,12 @@ def test_one_seed_is_one_pattern_at_every_resolution() -> None:
 
 def test_window_multiplies_the_noise() -> None:
     plain, windowed = (
-        AnnulusNoise(frequency=8.0, contrast=0.02, window=w, seed=1).draw().luminance / 40 - 1 for w in (0.0, 1.0)
+        AnnulusNoise(frequency=8.0, contrast=0.02, window=w, seed=1).draw().luminance / 40 - 1
+        for w in (0.0, 1.0)
     )
     centre = (slice(112, 144), slice(112, 144))
-    # The window's own RMS over 4 deg is sqrt(pi/2)/4 = 0.3133: the centre gains what the surround loses.
+    # The window's own RMS over 4 deg is sqrt(pi/2)/4 = 0.3133: the centre gains what the surround
+    # loses.
     assert windowed[centre].std() / plain[centre].std() == pytest.approx(3.192, rel=0.05)
     assert np.abs(windowed[0]).max() < 0.02
 
@@ -102,7 +113,9 @@ def test_batches_seeds_and_backends() -> None:
 
 
 def test_reference_is_the_same_field() -> None:
-    assert AnnulusNoise(frequency=4, contrast=0.1).reference() == Uniform(luminance=40, ppd=64, size=256)
+    assert AnnulusNoise(frequency=4, contrast=0.1).reference() == Uniform(
+        luminance=40, ppd=64, size=256
+    )
     reference = load_stimulus("noise_hernandez2025_atd").spec().reference()
     assert isinstance(reference, Uniform) and reference.chromatic and reference.white == "E"
 

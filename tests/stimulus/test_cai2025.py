@@ -32,7 +32,9 @@ def specification(row: dict[str, str]) -> Any:
         "radius": "radius_deg",
         "mask_contrast": "mask_contrast",
     }
-    values: dict[str, Any] = {name: float(row[column]) for name, column in columns.items() if row[column]}
+    values: dict[str, Any] = {
+        name: float(row[column]) for name, column in columns.items() if row[column]
+    }
     values["kind"] = "cai2025_" + KINDS.get(row["kind"], row["kind"])
     if row["kind"] == "gabor":
         values["axis"] = AXES[row["color_direction"]]
@@ -40,7 +42,8 @@ def specification(row: dict[str, str]) -> Any:
 
 
 def assert_reproduced(spec: Any, published: Any, pixel: Any) -> None:
-    """`published` holds light and drive of the chosen pixels, of the stimulus ("test") and of its reference ("ref")."""
+    """`published` holds light and drive of the chosen pixels, of the stimulus ("test") and of its
+    reference ("ref")."""
     display = Display(peak=400, extended=True)
     for prefix, drawn in (("test", spec.draw()), ("ref", spec.reference().draw())):
         light, drive = published[f"{prefix}_lum"], published[f"{prefix}_srgb"]
@@ -48,28 +51,39 @@ def assert_reproduced(spec: Any, published: Any, pixel: Any) -> None:
         np.testing.assert_allclose(pixels, np.broadcast_to(light, pixels.shape), rtol=1e-6)
         encoded = display.encode(drawn)[pixel]
         encoded = encoded if drawn.space == "rgb" else encoded[..., 0]
-        np.testing.assert_allclose(encoded, np.broadcast_to(drive, encoded.shape), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            encoded, np.broadcast_to(drive, encoded.shape), rtol=1e-6, atol=1e-7
+        )
 
 
-def test_a_sample_of_all_published_stimuli_is_reproduced(manifest: list[dict[str, str]], oracle_data: Path) -> None:
+def test_a_sample_of_all_published_stimuli_is_reproduced(
+    manifest: list[dict[str, str]], oracle_data: Path
+) -> None:
     sample = np.load(oracle_data / "encoder_protocol" / "stimuli_sample.npz")
     pixel = np.unravel_index(sample["pixel"], (224, 224))
     assert len(manifest) == 16
     for row in manifest:
         stem = row["file"].removesuffix(".npz")
-        published = {name: sample[f"{stem} {name}"] for name in ("test_lum", "test_srgb", "ref_lum", "ref_srgb")}
+        published = {
+            name: sample[f"{stem} {name}"]
+            for name in ("test_lum", "test_srgb", "ref_lum", "ref_srgb")
+        }
         assert published["test_lum"].shape[0] == 1000
         assert_reproduced(specification(row), published, pixel)
 
 
-def test_all_published_stimuli_have_the_published_extremes_and_moments(manifest: list[dict[str, str]]) -> None:
+def test_all_published_stimuli_have_the_published_extremes_and_moments(
+    manifest: list[dict[str, str]],
+) -> None:
     for row in manifest:
         drawn = specification(row).draw()
         light = drawn.pixels
         drive = Display(peak=400, extended=True).encode(drawn)
         found = [light.min(), light.max(), light.mean(), light.std(), drive.mean()]
         names = ("test_lum_min", "test_lum_max", "test_lum_mean", "test_lum_std", "test_srgb_mean")
-        np.testing.assert_allclose(found, [float(row[name]) for name in names], rtol=1e-6, err_msg=row["file"])
+        np.testing.assert_allclose(
+            found, [float(row[name]) for name in names], rtol=1e-6, err_msg=row["file"]
+        )
 
 
 def test_all_published_stimuli_are_reproduced(
@@ -81,7 +95,9 @@ def test_all_published_stimuli_are_reproduced(
 
 
 def test_published_kinds_broadcast() -> None:
-    spec = specification_from_dict({"kind": "cai2025_gabor", "frequency": [2.0, 4.0], "contrast": 0.1})
+    spec = specification_from_dict(
+        {"kind": "cai2025_gabor", "frequency": [2.0, 4.0], "contrast": 0.1}
+    )
     one = specification_from_dict({"kind": "cai2025_gabor", "frequency": 4.0, "contrast": 0.1})
     np.testing.assert_array_equal(spec.draw().pixels[1], one.draw().pixels)
 

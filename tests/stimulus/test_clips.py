@@ -1,4 +1,5 @@
-"""Clips: exact in time as in space, drawn frame by frame, and what a frame rate cannot show is refused."""
+"""Clips: exact in time as in space, drawn frame by frame, and what a frame rate cannot show is
+refused."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def clip(kind: str, **values: Any) -> Clip:
-    """As the clips of the oracle: 64 x 64 px, 60 ppd, 4 cpd, radius 0.2 (disc 0.4, edge 0.1), 100 cd/m²."""
+    """As the clips of the oracle: 64 x 64 px, 60 ppd, 4 cpd, radius 0.2 (disc 0.4, edge 0.1), 100
+    cd/m²."""
     shape = {"radius": 0.4, "edge": 0.1} if kind == "flicker" else {"radius": 0.2, "frequency": 4.0}
     return KINDS[kind](**{"contrast": 0.4, "size": 64, "frames": 30, **shape, **values})
 
@@ -37,7 +39,11 @@ def test_clips_equal_the_oracle(oracle_data: Path) -> None:
     assert len(rows) > 40
     drawn = 0
     for row in rows:
-        fps, frames, sigma = float(row["frame_rate_hz"]), int(row["frames"]), float(row["sigma_t_s"] or 0)
+        fps, frames, sigma = (
+            float(row["frame_rate_hz"]),
+            int(row["frames"]),
+            float(row["sigma_t_s"] or 0),
+        )
         given = {"fps": fps, "frames": frames, "temporal_sigma": sigma}
         asked, seen = float(row["temporal_frequency_hz"]), float(row["temporal_frequency_shown_hz"])
         if asked >= fps / 2:
@@ -45,14 +51,25 @@ def test_clips_equal_the_oracle(oracle_data: Path) -> None:
                 clip(row["kind"], temporal_frequency=asked, **given)
             if row["kind"] == "flicker" or asked == fps / 2:
                 continue
-            # The same frames at the frequency that is seen: times -1 of an even number, and moving the other way.
-            given |= {"phase": 180.0 * (frames - 1)} | ({"orientation": 180.0} if row["kind"] == "drift" else {})
+            # The same frames at the frequency that is seen: times -1 of an even number, and moving
+            # the other way.
+            given |= {"phase": 180.0 * (frames - 1)} | (
+                {"orientation": 180.0} if row["kind"] == "drift" else {}
+            )
             asked = seen
         spec = clip(row["kind"], temporal_frequency=asked, **given)
         drawn += 1
-        for display, column in ((Display(), "rms_drive"), (Display(eotf="linear"), "rms_drive_linear")):
-            test, reference = (np.asarray(display.encode(each.draw(), dtype="float64"))[..., 0] for each in pair(spec))
-            assert np.sqrt(np.mean((test - reference) ** 2)) == pytest.approx(float(row[column]), rel=1e-12, abs=1e-15)
+        for display, column in (
+            (Display(), "rms_drive"),
+            (Display(eotf="linear"), "rms_drive_linear"),
+        ):
+            test, reference = (
+                np.asarray(display.encode(each.draw(), dtype="float64"))[..., 0]
+                for each in pair(spec)
+            )
+            assert np.sqrt(np.mean((test - reference) ** 2)) == pytest.approx(
+                float(row[column]), rel=1e-12, abs=1e-15
+            )
             if column == "rms_drive":
                 angle = float(angular_distance(test.ravel(), reference.ravel()))
                 assert angle == pytest.approx(float(row["s_ac"]), rel=1e-12, abs=1e-12)
@@ -65,7 +82,8 @@ def pair(spec: Specification) -> tuple[Specification, Specification]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_spectrum_holds_frequency_and_amplitude(kind: str) -> None:
-    """Of a whole number of cycles: the bin of 7 Hz has half the contrast, and all others nothing."""
+    """Of a whole number of cycles: the bin of 7 Hz has half the contrast, and all others
+    nothing."""
     spec = (
         clip(kind, temporal_frequency=7.0, frames=60, phase=0.0)
         if kind != "flicker"
@@ -75,7 +93,10 @@ def test_the_spectrum_holds_frequency_and_amplitude(kind: str) -> None:
     spectrum = np.fft.fft(modulation, axis=0) / 60
     amplitude = np.abs(spectrum)
     unit = np.abs(Gabor(frequency=4, contrast=1, radius=0.2, size=64).draw().pixels / 100 - 1)
-    expected = {"counterphase": 0.4 * unit / 2, "flicker": 0.4 * (np.asarray(spec.patterns()[0])) / 2}
+    expected = {
+        "counterphase": 0.4 * unit / 2,
+        "flicker": 0.4 * (np.asarray(spec.patterns()[0])) / 2,
+    }
     if kind in expected:
         np.testing.assert_allclose(amplitude[7], expected[kind], atol=1e-14)
         np.testing.assert_allclose(amplitude[60 - 7], expected[kind], atol=1e-14)
@@ -88,10 +109,18 @@ def test_the_spectrum_holds_frequency_and_amplitude(kind: str) -> None:
 
 
 def test_drift_moves_along_its_direction() -> None:
-    """A quarter of a cycle later the wave lies a quarter of a cycle further to the right; at 180 deg to the left."""
+    """A quarter of a cycle later the wave lies a quarter of a cycle further to the right; at 180
+    deg to the left."""
     times, right = 15 / 60, 1 / 4
     for orientation, sign in ((0.0, 1), (180.0, -1)):
-        spec = clip("drift", temporal_frequency=1.0, frames=31, orientation=orientation, radius=5 / 6, size=(8, 240))
+        spec = clip(
+            "drift",
+            temporal_frequency=1.0,
+            frames=31,
+            orientation=orientation,
+            radius=5 / 6,
+            size=(8, 240),
+        )
         frames = spec.draw().pixels[:, 4] / 100 - 1
         x = (np.arange(240) - 119.5) / 60
         envelope = np.exp(-(x**2 + (0.5 / 60) ** 2) / (2 * (5 / 6) ** 2))
@@ -115,7 +144,9 @@ def test_every_clip_passes_its_certificate(
 ) -> None:
     where = {} if kind == "flicker" else {"orientation": turned, "phase": turned / 2}
     low = {"achromatic": contrast, "red_green": contrast / 5}[direction]
-    certificate = clip(kind, contrast=low, direction=direction, size=32, **where, **values).measure()
+    certificate = clip(
+        kind, contrast=low, direction=direction, size=32, **where, **values
+    ).measure()
     assert certificate.passed, certificate
     assert abs(certificate["contrast"].error or 0.0) < 1e-9
     if values["temporal_frequency"] > 1 and values["temporal_frequency"] < 29:
@@ -130,14 +161,20 @@ def test_a_wrong_course_fails_its_certificate(kind: str) -> None:
         ({"contrast": 0.4001}, "contrast"),
         ({"temporal_sigma": 0.2}, "temporal distortion"),
     ):
-        found = type(spec.draw())(spec.changed(**wrong).draw().pixels, "luminance", 60.0, spec).measure()
+        found = type(spec.draw())(
+            spec.changed(**wrong).draw().pixels, "luminance", 60.0, spec
+        ).measure()
         assert failing in [row.quantity for row in found.failures], wrong
-    far = type(spec.draw())(spec.changed(temporal_frequency=14.0).draw().pixels, "luminance", 60.0, spec).measure()
+    far = type(spec.draw())(
+        spec.changed(temporal_frequency=14.0).draw().pixels, "luminance", 60.0, spec
+    ).measure()
     assert far["temporal frequency"].delivered == pytest.approx(14.0, abs=1e-9)
 
 
 @given(st.sampled_from(sorted(KINDS)), st.floats(0.1, 29.0), st.integers(1, 40), st.integers(1, 33))
-def test_frames_do_not_depend_on_the_chunk(kind: str, temporal_frequency: float, together: int, frames: int) -> None:
+def test_frames_do_not_depend_on_the_chunk(
+    kind: str, temporal_frequency: float, together: int, frames: int
+) -> None:
     spec = clip(kind, temporal_frequency=temporal_frequency, frames=frames, size=32)
     whole = spec.draw()
     assert whole.pixels.shape == (frames, 32, 32) == spec.extent
@@ -146,9 +183,13 @@ def test_frames_do_not_depend_on_the_chunk(kind: str, temporal_frequency: float,
 
 
 @given(st.floats(0.1, 29.0), st.floats(0.01, 0.4), st.floats(-180, 180))
-def test_a_reversing_wave_is_two_that_drift(temporal_frequency: float, contrast: float, orientation: float) -> None:
+def test_a_reversing_wave_is_two_that_drift(
+    temporal_frequency: float, contrast: float, orientation: float
+) -> None:
     shape = {"temporal_frequency": temporal_frequency, "size": 32, "frames": 12}
-    reversing = clip("counterphase", contrast=contrast, orientation=orientation, **shape).draw().pixels
+    reversing = (
+        clip("counterphase", contrast=contrast, orientation=orientation, **shape).draw().pixels
+    )
     one, other = (
         clip("drift", contrast=contrast / 2, orientation=turned, **shape).draw().pixels
         for turned in (orientation, orientation + 180)
@@ -163,7 +204,12 @@ def test_flicker_of_the_whole_field_is_measured() -> None:
 
 
 def test_a_batch_of_clips_is_drawn_as_each_alone() -> None:
-    spec = clip("drift", temporal_frequency=[2.0, 8.0], contrast=[[0.1], [0.2], [0.3]], luminance=[50.0, 100.0])
+    spec = clip(
+        "drift",
+        temporal_frequency=[2.0, 8.0],
+        contrast=[[0.1], [0.2], [0.3]],
+        luminance=[50.0, 100.0],
+    )
     assert spec.batch == (3, 2)
     together = spec.draw().pixels
     assert together.shape == (3, 2, 30, 64, 64)
@@ -175,12 +221,22 @@ def test_a_batch_of_clips_is_drawn_as_each_alone() -> None:
 def test_the_reference_is_a_uniform_clip_of_the_same_length() -> None:
     spec = clip("flicker", temporal_frequency=5.0, luminance=[20.0, 30.0], fps=120)
     field = spec.reference()
-    assert isinstance(field, UniformClip) and (field.fps, field.frames, field.batch) == (120.0, 30, (2,))
+    assert isinstance(field, UniformClip) and (field.fps, field.frames, field.batch) == (
+        120.0,
+        30,
+        (2,),
+    )
     assert field.reference() == field
     pixels = field.draw().pixels
-    assert pixels.shape == (2, 30, 64, 64) and (pixels == np.array([20.0, 30.0])[:, None, None, None]).all()
+    assert (
+        pixels.shape == (2, 30, 64, 64)
+        and (pixels == np.array([20.0, 30.0])[:, None, None, None]).all()
+    )
     assert field.measure().passed
-    assert clip("drift", temporal_frequency=5.0, direction="red_green").reference().draw().space == "lms"
+    assert (
+        clip("drift", temporal_frequency=5.0, direction="red_green").reference().draw().space
+        == "lms"
+    )
 
 
 def test_what_makes_a_clip_is_in_its_digest() -> None:
@@ -192,10 +248,19 @@ def test_what_makes_a_clip_is_in_its_digest() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"temporal_frequency": 30.0}, r"temporal_frequency is 30 Hz; 60 frames a second show less than 30 Hz"),
-        ({"temporal_frequency": [5.0, 50.0]}, r"temporal_frequency is 50 Hz; .* would be seen as 10 Hz; lower it"),
+        (
+            {"temporal_frequency": 30.0},
+            r"temporal_frequency is 30 Hz; 60 frames a second show less than 30 Hz",
+        ),
+        (
+            {"temporal_frequency": [5.0, 50.0]},
+            r"temporal_frequency is 50 Hz; .* would be seen as 10 Hz; lower it",
+        ),
         ({"temporal_frequency": -1.0}, r"temporal_frequency is -1 Hz; it must be >= 0 Hz"),
-        ({"temporal_frequency": 1.0, "fps": 0.0}, r"fps is 0\.0 frames a second; give a number above 0"),
+        (
+            {"temporal_frequency": 1.0, "fps": 0.0},
+            r"fps is 0\.0 frames a second; give a number above 0",
+        ),
         ({"temporal_frequency": 1.0, "frames": 2.5}, r"frames is 2\.5 frames; give a whole number"),
         ({"temporal_frequency": 1.0, "contrast": 1.5}, r"contrast is 1\.5; .* not a percentage"),
         ({"temporal_frequency": 1.0, "radius": 0.0}, r"radius is 0 deg; it must be > 0"),
@@ -212,7 +277,10 @@ def test_what_cannot_be_shown_is_one_sentence(given: dict[str, Any], message: st
     ("given", "told"),
     [
         ({"temporal_frequency": 4.0}, ""),
-        ({"temporal_frequency": 3.0}, "3 Hz makes no whole number of cycles in 0.5 s: the spectrum smears by 2 Hz"),
+        (
+            {"temporal_frequency": 3.0},
+            "3 Hz makes no whole number of cycles in 0.5 s: the spectrum smears by 2 Hz",
+        ),
         ({"temporal_frequency": 0.0}, ""),
         ({"temporal_frequency": 3.0, "temporal_sigma": 0.7}, ""),
         (

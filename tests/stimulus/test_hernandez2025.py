@@ -1,4 +1,5 @@
-"""The chat experiment's two greys: neutral code 128, and the laboratory's ATD grey, against its own codes."""
+"""The chat experiment's two greys: neutral code 128, and the laboratory's ATD grey, against its own
+codes."""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.testing import assert_calibrated
 
-#: The laboratory's variant of Jameson and Hurvich's opponent space: A = Y, T = X - Y, D = 0.4 (Y - Z).
+#: The laboratory's variant of Jameson and Hurvich's opponent space: A = Y, T = X - Y, D = 0.4 (Y -
+#: Z).
 XYZ_TO_ATD = np.array([[0.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.4, -0.4]])
 
 
 def test_atd_codes_are_those_of_the_oracle(oracle_data: Path) -> None:
-    with (oracle_data / "chat_csf" / "atd_rgb_oracle.csv").open(encoding="utf-8", newline="") as file:
+    with (oracle_data / "chat_csf" / "atd_rgb_oracle.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = np.array([[float(value) for value in row] for row in list(csv.reader(file))[1:]])
     atd, xyz, linear, square_root, gamma = (rows[:, i : i + 3] for i in range(0, 15, 3))
     display = Display.preset("hernandez2025_atd")
@@ -54,6 +58,7 @@ def test_neutral_page_stands_on_code_128() -> None:
     assert_calibrated(page.spec().draw(), display=display)
     drive = display.encode(page.spec(contrast=0).draw(), dtype="float64")
     np.testing.assert_allclose(255 * drive, 128, atol=1e-9)
-    # Between two codes nothing is left of it by rounding alone: the levels differ by less than half a step.
+    # Between two codes nothing is left of it by rounding alone: the levels differ by less than half
+    # a step.
     faint = np.rint(255 * display.encode(page.spec(contrast=0.002).draw()))
     assert (faint == 128).all()

@@ -28,12 +28,17 @@ def test_target_peaks_at_the_centre_and_with_the_mask() -> None:
 def test_noise_has_exact_rms_and_no_frequency_above_the_highest(size: int) -> None:
     spec = load_stimulus("mask_incoherent").spec(mask_contrast=0.12, size=size, ppd=60 * size / 224)
     mask = spec.reference().draw().luminance
-    assert mask.mean() == pytest.approx(37.0, rel=1e-12) and mask.std() / 37 == pytest.approx(0.12, rel=1e-12)
+    assert mask.mean() == pytest.approx(37.0, rel=1e-12) and mask.std() / 37 == pytest.approx(
+        0.12, rel=1e-12
+    )
     power = np.abs(np.fft.fft2(mask / 37 - 1)) ** 2
     radial = np.hypot(np.fft.fftfreq(size)[:, None], np.fft.fftfreq(size)) * spec.ppd
     assert power[radial > 12 * (1 + 1e-9)].max() < 1e-20 * power.max()
     # White: as much power in each coefficient of the lower half as of the upper one.
-    low, high = power[(radial > 0) & (radial < 6)].mean(), power[(radial >= 6) & (radial <= 12)].mean()
+    low, high = (
+        power[(radial > 0) & (radial < 6)].mean(),
+        power[(radial >= 6) & (radial <= 12)].mean(),
+    )
     assert low == pytest.approx(high, rel=0.15)
 
 

@@ -1,4 +1,5 @@
-"""The estimators reach the rounding of the pixels on images written out here, and the certificate tells the truth."""
+"""The estimators reach the rounding of the pixels on images written out here, and the certificate
+tells the truth."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def grid(size: int = SIZE, ppd: float = PPD) -> tuple[np.ndarray, np.ndarray]:
     return index[None, :] / ppd + np.zeros((size, 1)), -index[:, None] / ppd + np.zeros((1, size))
 
 
-def wave(frequency: float, degrees: float = 0.0, phase: float = 0.0, x0: float = 0.0, y0: float = 0.0) -> np.ndarray:
+def wave(
+    frequency: float, degrees: float = 0.0, phase: float = 0.0, x0: float = 0.0, y0: float = 0.0
+) -> np.ndarray:
     x, y = grid()
     angle = np.radians(degrees)
     across = (x - x0) * np.cos(angle) + (y - y0) * np.sin(angle)
@@ -82,8 +85,14 @@ def test_amplitude_is_exact_where_samples_miss_the_peaks(ratio: float, phase: fl
 def test_all_parameters_of_a_gabor_are_found_from_a_wrong_start(
     frequency: float, degrees: float, phase: float, sigma: float, place: float, off: float
 ) -> None:
-    image = LEVEL * (1 + 0.3 * envelope(sigma, place, -place) * wave(frequency, degrees, phase, place, -place))
-    start: dict[str, Any] = {"frequency": off * frequency, "orientation": degrees + 1, "radius": off * sigma}
+    image = LEVEL * (
+        1 + 0.3 * envelope(sigma, place, -place) * wave(frequency, degrees, phase, place, -place)
+    )
+    start: dict[str, Any] = {
+        "frequency": off * frequency,
+        "orientation": degrees + 1,
+        "radius": off * sigma,
+    }
     fit = Sine(shape=image.shape, ppd=PPD, x=place, y=-place, **start).refine(image)
     assert fit.frequency == pytest.approx(frequency, rel=1e-10)
     assert fit.orientation == pytest.approx(degrees, abs=1e-9)
@@ -137,13 +146,17 @@ def test_centroid_of_an_even_pattern_is_its_centre() -> None:
 def test_parseval() -> None:
     for shape in ((16, 16), (15, 17), (16, 9)):
         image = np.random.default_rng(2).normal(size=shape)
-        assert estimate.fourier_power(image).sum() == pytest.approx(image.var() * image.size**2, rel=1e-12)
+        assert estimate.fourier_power(image).sum() == pytest.approx(
+            image.var() * image.size**2, rel=1e-12
+        )
 
 
 def test_energy_outside_a_band_is_what_was_put_there() -> None:
     x, _ = grid(128, 64.0)
     image = LEVEL + 3 * np.cos(2 * np.pi * 4 * x) + 1 * np.cos(2 * np.pi * 12 * x)
-    assert float(estimate.out_of_band_energy(image, 64.0, 2.0, 8.0)) == pytest.approx(0.1, rel=1e-12)
+    assert float(estimate.out_of_band_energy(image, 64.0, 2.0, 8.0)) == pytest.approx(
+        0.1, rel=1e-12
+    )
     assert [float(edge) for edge in estimate.band_limits(image, 64.0)] == [4.0, 12.0]
 
 
@@ -192,7 +205,12 @@ EXAMPLES: list[Specification] = [
     Disc(contrast=0.05, radius=0.4, direction=(1.0, 0.0, 0.0), size=SIZE),
     Uniform(luminance=20.0, size=SIZE),
     Uniform(luminance=20.0, chromatic=True, size=SIZE),
-    Sum(parts=(Gabor(frequency=2.0, contrast=0.1, size=SIZE), Noise(frequency=6.0, contrast=0.1, size=SIZE))),
+    Sum(
+        parts=(
+            Gabor(frequency=2.0, contrast=0.1, size=SIZE),
+            Noise(frequency=6.0, contrast=0.1, size=SIZE),
+        )
+    ),
 ]
 
 
@@ -210,7 +228,9 @@ def test_certificate_reads_like_a_table() -> None:
     assert "contrast" in result and result["contrast"].delivered == pytest.approx(0.5, rel=1e-12)
     first, head, *rows = repr(result).splitlines()
     assert first.startswith("Certificate of Gabor(") and first.endswith("passed")
-    assert head.split()[:3] == ["quantity", "requested", "delivered"] and len(rows) == len(result.rows)
+    assert head.split()[:3] == ["quantity", "requested", "delivered"] and len(rows) == len(
+        result.rows
+    )
     with pytest.raises(UnknownNameError, match="did you mean 'contrast'"):
         result["contrasst"]
 

@@ -1,4 +1,5 @@
-"""A kind of one's own with parameters of its own, from a file and from a package, is a kind as all others are."""
+"""A kind of one's own with parameters of its own, from a file and from a package, is a kind as all
+others are."""
 
 from __future__ import annotations
 
@@ -26,8 +27,16 @@ from psyprobe.stimulus import (
 from psyprobe.stimulus.catalogue import load_stimulus
 
 DOCS = Path(__file__).parents[2] / "docs" / "stimuli.md"
-SOURCE = next(block for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S) if "# my_kinds.py" in block)
-PAGE = next(block for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S) if "my_kinds.py:Plaid" in block)
+SOURCE = next(
+    block
+    for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.S)
+    if "# my_kinds.py" in block
+)
+PAGE = next(
+    block
+    for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S)
+    if "my_kinds.py:Plaid" in block
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +57,9 @@ class Points(list[Any]):
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
-            importlib.metadata, "entry_points", lambda group: self if group == specification.GROUP else []
+            importlib.metadata,
+            "entry_points",
+            lambda group: self if group == specification.GROUP else [],
         )
 
 
@@ -62,7 +73,10 @@ def whole_life(spec: Specification) -> None:
     assert stimulus.batch == () and stimulus.luminance.mean() == pytest.approx(100, rel=0.01)
     certificate = stimulus.measure()
     assert certificate.passed and certificate["contrast"].delivered == pytest.approx(0.5, rel=1e-12)
-    assert (level_of(spec, "spread").unit, level_of(spec, "spread").label) == ("deg", "Angle between the gratings")
+    assert (level_of(spec, "spread").unit, level_of(spec, "spread").label) == (
+        "deg",
+        "Angle between the gratings",
+    )
     narrow = with_levels(spec, spread=[30.0, 60.0])
     assert narrow.batch == (2,) and narrow.digest != spec.digest and narrow.draw().measure().passed
     assert specification_from_dict(spec.to_dict()) == spec == pickle.loads(pickle.dumps(spec))
@@ -78,7 +92,10 @@ def whole_life(spec: Specification) -> None:
 
 def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
     found = load_stimulus(page)
-    assert found.levels["spread"].tolist() == [30, 60, 90, 120] and level_of(found.spec(), "spread").unit == "deg"
+    assert (
+        found.levels["spread"].tolist() == [30, 60, 90, 120]
+        and level_of(found.spec(), "spread").unit == "deg"
+    )
     whole_life(found.spec())
     batch = found.spec(spread=found.levels["spread"])
     np.testing.assert_allclose(batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12)
@@ -107,11 +124,15 @@ def test_a_sum_with_a_kind_of_ones_own(page: Path) -> None:
     assert "my_kinds.py" in json.dumps(load_stimulus(masked).content())
 
 
-def test_the_digest_is_of_what_the_file_says_not_of_where_it_lies(page: Path, tmp_path: Path) -> None:
+def test_the_digest_is_of_what_the_file_says_not_of_where_it_lies(
+    page: Path, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for name in ("my_kinds.py", "plaids.toml"):
-        (elsewhere / name).write_text((tmp_path / name).read_text(encoding="utf-8"), encoding="utf-8")
+        (elsewhere / name).write_text(
+            (tmp_path / name).read_text(encoding="utf-8"), encoding="utf-8"
+        )
     first = load_stimulus(page)
     assert load_stimulus(elsewhere / "plaids.toml").spec().digest == first.spec().digest
     assert load_stimulus(elsewhere / "plaids.toml").content() == first.content()
@@ -132,8 +153,13 @@ def test_a_broken_package_is_one_line_and_touches_nothing_else(
     reasons = broken_kinds()
     where = f"test_own_kinds.py, line {broken.__code__.co_firstlineno + 1}: "
     assert reasons["broken"] == f"{where}ImportError: no module named 'nothing'"
-    assert set(reasons) == {"broken", "no_class", "gabor"} and not any("\n" in why for why in reasons.values())
-    with pytest.raises(InputError, match=r"'broken' of an installed package does not load: .*ImportError: no module"):
+    assert set(reasons) == {"broken", "no_class", "gabor"} and not any(
+        "\n" in why for why in reasons.values()
+    )
+    with pytest.raises(
+        InputError,
+        match=r"'broken' of an installed package does not load: .*ImportError: no module",
+    ):
         specification_from_dict({"kind": "broken"})
     assert main(["list", "stimuli"]) == 0
     assert f"cannot run here: {reasons['broken']}" in capsys.readouterr().out

@@ -1,4 +1,5 @@
-"""Specifications as values: units guarded, written down, broadcast, and drawn the same everywhere."""
+"""Specifications as values: units guarded, written down, broadcast, and drawn the same
+everywhere."""
 
 from __future__ import annotations
 
@@ -26,16 +27,53 @@ from psyprobe.stimulus import (
 
 SPECS: list[Specification] = [
     Gabor(frequency=4.0, contrast=0.3),
-    Gabor(frequency=[2.0, 4.0], contrast=0.3, orientation=30, phase=45, x=0.2, y=-0.1, radius=0.5, aspect=2.0, size=64),
+    Gabor(
+        frequency=[2.0, 4.0],
+        contrast=0.3,
+        orientation=30,
+        phase=45,
+        x=0.2,
+        y=-0.1,
+        radius=0.5,
+        aspect=2.0,
+        size=64,
+    ),
     Gabor(frequency=3.0, contrast=0.3, phase=20, radius=0.4, balanced=True, size=(64, 96)),
     Gabor(frequency=3.0, contrast=0.02, direction="red_green", size=64),
-    Gabor(frequency=3.0, contrast=0.02, direction=(1.0, 0.0, 0.0), white="E", observer="smith_pokorny", size=64),
+    Gabor(
+        frequency=3.0,
+        contrast=0.02,
+        direction=(1.0, 0.0, 0.0),
+        white="E",
+        observer="smith_pokorny",
+        size=64,
+    ),
     Grating(frequency=5.0, contrast=1.0, luminance=[10.0, 20.0], size=64),
-    Grating(frequency=5.0, contrast=1.0, window="raised_cosine", radius=0.4, edge=[0.1, 0.2, 0.4], size=64),
-    Noise(frequency=6.0, contrast=0.1, seed=[1, 2, 3], bandwidth=1.5, exponent=1, edge=0.2, size=(63, 64)),
+    Grating(
+        frequency=5.0,
+        contrast=1.0,
+        window="raised_cosine",
+        radius=0.4,
+        edge=[0.1, 0.2, 0.4],
+        size=64,
+    ),
+    Noise(
+        frequency=6.0,
+        contrast=0.1,
+        seed=[1, 2, 3],
+        bandwidth=1.5,
+        exponent=1,
+        edge=0.2,
+        size=(63, 64),
+    ),
     Disc(contrast=-0.5, radius=0.3, edge=0.1, size=64),
     Uniform(luminance=30.0, size=64),
-    Sum(parts=(Gabor(frequency=2.0, contrast=[0.1, 0.2], size=96), Noise(frequency=6.0, contrast=0.1, size=96))),
+    Sum(
+        parts=(
+            Gabor(frequency=2.0, contrast=[0.1, 0.2], size=96),
+            Noise(frequency=6.0, contrast=0.1, size=96),
+        )
+    ),
 ]
 
 
@@ -60,7 +98,8 @@ def test_unknown_keys_raise_with_the_nearest(spec: Specification) -> None:
 
 def test_digest_is_the_same_in_another_process() -> None:
     code = (
-        "import psyprobe.stimulus as s; print(s.Gabor(frequency=[2.0, 4.5], contrast=0.1, direction=(1, -1, 0)).digest)"
+        "import psyprobe.stimulus as s; print(s.Gabor(frequency=[2.0, 4.5], contrast=0.1, "
+        "direction=(1, -1, 0)).digest)"
     )
     spec = Gabor(frequency=[2.0, 4.5], contrast=0.1, direction=(1, -1, 0))
     other = subprocess.run(
@@ -73,7 +112,9 @@ def test_batch_is_the_loop_bit_for_bit_in_noise() -> None:
     seeds, contrasts = np.arange(7), np.geomspace(0.01, 0.15, 7)
     batch = pp.noise(frequency=5.0, contrast=contrasts, seed=seeds, size=64, dtype="float32").pixels
     for i in range(7):
-        one = pp.noise(frequency=5.0, contrast=contrasts[i], seed=seeds[i], size=64, dtype="float32").pixels
+        one = pp.noise(
+            frequency=5.0, contrast=contrasts[i], seed=seeds[i], size=64, dtype="float32"
+        ).pixels
         np.testing.assert_array_equal(batch[i], one)
 
 
@@ -110,7 +151,9 @@ def test_chromatic_and_achromatic_parts_add_in_cones() -> None:
 
 def test_parts_with_different_backgrounds_are_refused() -> None:
     with pytest.raises(InputError, match="share one background: luminance"):
-        pp.gabor(frequency=2.0, contrast=0.2, luminance=32) + pp.grating(frequency=2.0, contrast=0.3, luminance=33)
+        pp.gabor(frequency=2.0, contrast=0.2, luminance=32) + pp.grating(
+            frequency=2.0, contrast=0.3, luminance=33
+        )
 
 
 def test_sum_that_needs_negative_light_is_refused() -> None:
@@ -119,21 +162,36 @@ def test_sum_that_needs_negative_light_is_refused() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"kind": "gabor", "frequency": 30.0, "contrast": 0.1}, r"frequency is 30 cpd.*below 30 cpd \(Nyquist\)"),
+    (
+        {"kind": "gabor", "frequency": 30.0, "contrast": 0.1},
+        r"frequency is 30 cpd.*below 30 cpd \(Nyquist\)",
+    ),
     ({"kind": "gabor", "frequency": 0.067, "contrast": 0.1}, "cycles per degree, not per pixel"),
-    ({"kind": "gabor", "frequency": "4 cpd", "contrast": 0.1}, "give a number or an array|give a number"),
+    (
+        {"kind": "gabor", "frequency": "4 cpd", "contrast": 0.1},
+        "give a number or an array|give a number",
+    ),
     ({"kind": "gabor", "frequency": 4.0, "contrast": 50}, "contrast is 50.*not a percentage"),
     ({"kind": "gabor", "frequency": 4.0, "contrast": -0.1}, "contrast is -0.1"),
     ({"kind": "gabor", "frequency": 4.0, "contrast": float("nan")}, "must be finite"),
-    ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "radius": 60}, "radius is 60 deg.*field of 3.733 deg"),
+    (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "radius": 60},
+        "radius is 60 deg.*field of 3.733 deg",
+    ),
     ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "luminance": 0}, "luminance is 0 cd/m²"),
-    ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "direction": "lum"}, "unknown colour direction"),
+    (
+        {"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "direction": "lum"},
+        "unknown colour direction",
+    ),
     ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "size": 10.5}, "size is 10.5"),
     ({"kind": "gabor", "frequency": 4.0, "contrast": 0.1, "ppd": 0}, "ppd is 0"),
     ({"kind": "gabor", "frequency": [1.0, 2.0], "contrast": [0.1, 0.2, 0.3]}, "do not broadcast"),
     ({"kind": "gabor", "contrast": 0.1}, "gabor needs"),
     ({"kind": "grating", "frequency": 4.0, "contrast": 0.1, "window": "hann"}, "unknown window"),
-    ({"kind": "noise", "frequency": 25.0, "contrast": 0.1}, r"upper edge \(35.36 cpd\) must stay below 30 cpd"),
+    (
+        {"kind": "noise", "frequency": 25.0, "contrast": 0.1},
+        r"upper edge \(35.36 cpd\) must stay below 30 cpd",
+    ),
     ({"kind": "noise", "frequency": 0.1, "contrast": 0.1}, "enlarge the field"),
     ({"kind": "noise", "frequency": 4.0, "contrast": 0.1, "seed": 1.5}, "a seed is a whole number"),
     ({"kind": "disc", "contrast": -1.5}, "contrast is -1.5"),

@@ -1,4 +1,5 @@
-"""Parameters with units, levels of any stimulus, sums from a page, and signatures that say what there is."""
+"""Parameters with units, levels of any stimulus, sums from a page, and signatures that say what
+there is."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ FUNCTIONS: list[tuple[Callable[..., Any], type[Specification]]] = [
 
 
 @pytest.mark.parametrize(("function", "kind"), FUNCTIONS, ids=lambda f: f.__name__)
-def test_the_signature_is_that_of_the_kind(function: Callable[..., Any], kind: type[Specification]) -> None:
+def test_the_signature_is_that_of_the_kind(
+    function: Callable[..., Any], kind: type[Specification]
+) -> None:
     words = inspect.signature(function).parameters
     assert all(word.kind is inspect.Parameter.KEYWORD_ONLY for word in words.values())
     assert set(words) - {"dtype", "device"} == set(kind.parameters())
@@ -59,11 +62,22 @@ def test_the_signature_is_that_of_the_kind(function: Callable[..., Any], kind: t
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("sf", "frequency"), ("cpd", "frequency"), ("ori", "orientation"), ("theta", "orientation"), ("sigma", "radius"),
-     ("lum", "luminance"), ("c", "contrast"), ("size_deg", "size"), ("pixels_per_degree", "ppd")],
-)  # fmt: skip
+    [
+        ("sf", "frequency"),
+        ("cpd", "frequency"),
+        ("ori", "orientation"),
+        ("theta", "orientation"),
+        ("sigma", "radius"),
+        ("lum", "luminance"),
+        ("c", "contrast"),
+        ("size_deg", "size"),
+        ("pixels_per_degree", "ppd"),
+    ],
+)
 def test_other_words_are_told_the_right_name(word: str, meant: str) -> None:
-    with pytest.raises(UnknownNameError, match=f"unknown parameter of gabor '{word}'; here it is called '{meant}'"):
+    with pytest.raises(
+        UnknownNameError, match=f"unknown parameter of gabor '{word}'; here it is called '{meant}'"
+    ):
         pp.gabor(**{"frequency": 4, "contrast": 0.1, word: 1})
     with pytest.raises(UnknownNameError, match=f"here it is called '{meant}'"):
         specification_from_dict({"kind": "gabor", "frequency": 4, "contrast": 0.1, word: 1})
@@ -122,15 +136,22 @@ def test_levels_are_numbers_only() -> None:
         with_levels(spec, direction="red_green")
     with pytest.raises(UnknownNameError, match="did you mean 'orientation'"):
         level_of(spec, "orientaton")
-    assert with_levels(spec, frequency=2.0, phase=90.0) == Gabor(frequency=2.0, contrast=0.1, phase=90.0)
+    assert with_levels(spec, frequency=2.0, phase=90.0) == Gabor(
+        frequency=2.0, contrast=0.1, phase=90.0
+    )
 
 
 def test_levels_of_a_sum_have_the_name_of_their_part() -> None:
-    target, mask = Gabor(frequency=4.0, contrast=0.1, radius=0.5), Grating(frequency=4.0, contrast=0.2, orientation=45)
+    target, mask = (
+        Gabor(frequency=4.0, contrast=0.1, radius=0.5),
+        Grating(frequency=4.0, contrast=0.2, orientation=45),
+    )
     both = load_stimulus("gabor_masked").spec()
     assert both == target + mask and both.digest == Sum(parts=(target, mask)).digest
     assert level_of(both, "mask_frequency").label == "Mask spatial frequency"
-    changed = with_levels(both, contrast=0.3, mask_contrast=0.4, mask_orientation=90, luminance=50.0, area=0.2)
+    changed = with_levels(
+        both, contrast=0.3, mask_contrast=0.4, mask_orientation=90, luminance=50.0, area=0.2
+    )
     assert changed == target.changed(contrast=0.3, area=0.2, luminance=50.0) + mask.changed(
         contrast=0.4, orientation=90, luminance=50.0
     )
@@ -145,12 +166,16 @@ def test_a_sum_page_is_drawn_over_its_grid_and_certified() -> None:
     page = load_stimulus("gabor_masked")
     spec = page.spec(**{name: values[:7] for name, values in page.levels.items()})
     certificate = spec.draw().measure()
-    assert certificate.passed and {"part 1 contrast", "part 2 orientation"} <= {row.quantity for row in certificate}
+    assert certificate.passed and {"part 1 contrast", "part 2 orientation"} <= {
+        row.quantity for row in certificate
+    }
     assert page.spec(size=112, ppd=30).reference().shape == (112, 112)
 
 
 def test_parts_may_have_any_names() -> None:
-    parts = tuple(Grating(frequency=4.0, contrast=0.1, orientation=angle) for angle in (0.0, 45.0, 90.0))
+    parts = tuple(
+        Grating(frequency=4.0, contrast=0.1, orientation=angle) for angle in (0.0, 45.0, 90.0)
+    )
     usual, named = Sum(parts=parts), Sum(parts=parts, names=("left", "right"))
     assert usual.value("mask2_orientation") == named.value("right_orientation") == 90.0
     again = specification_from_dict(json.loads(json.dumps(named.to_dict())))
@@ -166,7 +191,10 @@ def test_parts_may_have_any_names() -> None:
     ("text", "message"),
     [
         ("[parts.mask]\ncontrast = 0.1", "lacks its kind"),
-        ('[parts.mask]\nkind = "grating"\ncontrast = 0.1\nfrequency = 2.0\nluminance = 3', "is that of the target"),
+        (
+            '[parts.mask]\nkind = "grating"\ncontrast = 0.1\nfrequency = 2.0\nluminance = 3',
+            "is that of the target",
+        ),
         ('[parts.mask]\nkind = "uniform"', "at least two patterns on a background"),
         ("[levels]\norientaton = { values = [1] }", "did you mean 'orientation'"),
     ],
@@ -174,7 +202,8 @@ def test_parts_may_have_any_names() -> None:
 def test_a_page_that_cannot_be_is_refused(tmp_path: Path, text: str, message: str) -> None:
     page = tmp_path / "page.toml"
     page.write_text(
-        f'title = "T"\nkind = "gabor"\n[parameters]\nfrequency = 4.0\ncontrast = 0.1\n{text}\n', encoding="utf-8"
+        f'title = "T"\nkind = "gabor"\n[parameters]\nfrequency = 4.0\ncontrast = 0.1\n{text}\n',
+        encoding="utf-8",
     )
     with pytest.raises(InputError, match=message) as error:
         load_stimulus(page)

@@ -1,6 +1,7 @@
 """Stimuli drawn in plain numpy, rightly and with one fault, as scripts that people use draw them.
 
-Nothing of psyprobe draws here: what is asked is told in its words, and what is delivered is made without it.
+Nothing of psyprobe draws here: what is asked is told in its words, and what is delivered is made
+without it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,18 @@ class Scene:
     @property
     def asked(self) -> Gabor:
         """The Gabor that is asked for."""
-        names = ("frequency", "contrast", "orientation", "phase", "radius", "x", "y", "luminance", "ppd", "size")
+        names = (
+            "frequency",
+            "contrast",
+            "orientation",
+            "phase",
+            "radius",
+            "x",
+            "y",
+            "luminance",
+            "ppd",
+            "size",
+        )
         return Gabor(**{name: getattr(self, name) for name in names})
 
     @property
@@ -50,7 +62,11 @@ class Scene:
     def noise(self) -> Noise:
         """Noise of this contrast and frequency."""
         return Noise(
-            frequency=self.frequency, contrast=self.contrast, luminance=self.luminance, ppd=self.ppd, size=self.size
+            frequency=self.frequency,
+            contrast=self.contrast,
+            luminance=self.luminance,
+            ppd=self.ppd,
+            size=self.size,
         )
 
     @property
@@ -75,8 +91,13 @@ class Scene:
         x, y = where or self.mesh()
         x, y = x - self.x, y - self.y
         theta = np.deg2rad(self.orientation) if angle is None else angle
-        wave = carrier(2 * np.pi * self.frequency * (x * np.cos(theta) + y * np.sin(theta)) + np.deg2rad(self.phase))
-        return self.luminance * (1 + self.contrast * np.exp(-(x**2 + y**2) / (power * self.radius**2)) * wave)
+        wave = carrier(
+            2 * np.pi * self.frequency * (x * np.cos(theta) + y * np.sin(theta))
+            + np.deg2rad(self.phase)
+        )
+        return self.luminance * (
+            1 + self.contrast * np.exp(-(x**2 + y**2) / (power * self.radius**2)) * wave
+        )
 
     def disc_image(self, inside: float) -> Image:
         """Light of a hard disc of this luminance, cd/m²."""
@@ -92,7 +113,11 @@ class Scene:
 
 def srgb(relative: Image) -> Image:
     """The inverse transfer function of sRGB, by IEC's constants."""
-    return np.where(relative <= 0.0031308, 12.92 * relative, 1.055 * np.maximum(relative, 1e-9) ** (1 / 2.4) - 0.055)
+    return np.where(
+        relative <= 0.0031308,
+        12.92 * relative,
+        1.055 * np.maximum(relative, 1e-9) ** (1 / 2.4) - 0.055,
+    )
 
 
 @dataclass(frozen=True)
@@ -120,7 +145,9 @@ def drive(make: Callable[[Scene], Image]) -> Callable[[Scene], tuple[Image, Spec
 def other(**values: float) -> Callable[[Scene], tuple[Image, Specification, str]]:
     """The Gabor drawn with other parameters, told as factors."""
     return light(
-        lambda scene: replace(scene, **{n: getattr(scene, n) * factor for n, factor in values.items()}).gabor()
+        lambda scene: replace(
+            scene, **{n: getattr(scene, n) * factor for n, factor in values.items()}
+        ).gabor()
     )
 
 
@@ -147,26 +174,54 @@ def _swapped(scene: Scene) -> tuple[Image, Specification, str]:
 
 
 def _other_screen(scene: Scene, encode: Callable[[Image], Image]) -> Image:
-    return np.clip(encode(np.clip((scene.gabor() - scene.black) / (scene.peak - scene.black), 0, None)), 0, 1)
+    return np.clip(
+        encode(np.clip((scene.gabor() - scene.black) / (scene.peak - scene.black), 0, None)), 0, 1
+    )
 
 
 #: The twenty-seven.
 PLANTED = (
-    Planted("drawn for 48 pixels per degree, shown at 60", "wrong_ppd",
-            other(frequency=60 / 48, radius=48 / 60, x=48 / 60, y=48 / 60)),
-    Planted("frequency in cycles per image", "cycles_per_image",
-            light(lambda s: replace(s, frequency=s.frequency * s.ppd / s.size).gabor())),
-    Planted("Michelson contrast given to a disc as Weber", "weber",
-            lambda s: (s.disc_image(s.luminance * (1 + s.contrast) / (1 - s.contrast)), s.disc, "luminance")),
+    Planted(
+        "drawn for 48 pixels per degree, shown at 60",
+        "wrong_ppd",
+        other(frequency=60 / 48, radius=48 / 60, x=48 / 60, y=48 / 60),
+    ),
+    Planted(
+        "frequency in cycles per image",
+        "cycles_per_image",
+        light(lambda s: replace(s, frequency=s.frequency * s.ppd / s.size).gabor()),
+    ),
+    Planted(
+        "Michelson contrast given to a disc as Weber",
+        "weber",
+        lambda s: (
+            s.disc_image(s.luminance * (1 + s.contrast) / (1 - s.contrast)),
+            s.disc,
+            "luminance",
+        ),
+    ),
     Planted("RMS contrast of noise taken for its amplitude", "root_two", _noise_off(np.sqrt(2))),
     Planted("contrast doubled", "doubled", other(contrast=2), {"contrast": 0.3}),
-    Planted("gamma 2.2 for sRGB", "other_gamma", drive(lambda s: _other_screen(s, lambda v: v ** (1 / 2.2)))),
+    Planted(
+        "gamma 2.2 for sRGB",
+        "other_gamma",
+        drive(lambda s: _other_screen(s, lambda v: v ** (1 / 2.2))),
+    ),
     Planted("black level ignored", "black_ignored", drive(lambda s: s.drive(s.gabor(), black=0.0))),
-    Planted("phase off by 180 degrees", "inverted", light(lambda s: replace(s, phase=s.phase + 180).gabor())),
+    Planted(
+        "phase off by 180 degrees",
+        "inverted",
+        light(lambda s: replace(s, phase=s.phase + 180).gabor()),
+    ),
     Planted("square wave", "square", light(lambda s: s.gabor(lambda u: np.sign(np.cos(u))))),
-    Planted("values in [-1, 1] shown as drive", "range", drive(lambda s: 2 * s.drive(s.gabor()) - 1)),
-    Planted("horizontal for vertical", "turned",
-            light(lambda s: replace(s, orientation=s.orientation + 90).gabor())),
+    Planted(
+        "values in [-1, 1] shown as drive", "range", drive(lambda s: 2 * s.drive(s.gabor()) - 1)
+    ),
+    Planted(
+        "horizontal for vertical",
+        "turned",
+        light(lambda s: replace(s, orientation=s.orientation + 90).gabor()),
+    ),
     Planted("orientation counted clockwise", "mirrored", other(orientation=-1)),
     Planted("sine for cosine", "sine_phase", light(lambda s: s.gabor(np.sin))),
     Planted("full width taken for the standard deviation", "full_width", other(radius=1 / 2.35)),
@@ -175,20 +230,37 @@ PLANTED = (
     Planted("rows and columns exchanged", "transposed", light(lambda s: s.gabor().T)),
     Planted("upside down", "flipped", light(lambda s: s.gabor()[::-1])),
     Planted("half a pixel off centre", "half_pixel", light(lambda s: s.gabor(where=s.mesh(0.0)))),
-    Planted("clipped at the peak", "clipped",
-            drive(lambda s: s.drive(s.gabor())), {"luminance": 300.0, "contrast": 0.9}),
-    Planted("rounded to 8 bits", "rounded",
-            drive(lambda s: np.round(255 * s.drive(s.gabor())).astype(np.uint8)), {"contrast": 0.01}),
+    Planted(
+        "clipped at the peak",
+        "clipped",
+        drive(lambda s: s.drive(s.gabor())),
+        {"luminance": 300.0, "contrast": 0.9},
+    ),
+    Planted(
+        "rounded to 8 bits",
+        "rounded",
+        drive(lambda s: np.round(255 * s.drive(s.gabor())).astype(np.uint8)),
+        {"contrast": 0.01},
+    ),
     Planted("no gamma", "not_encoded", drive(lambda s: _other_screen(s, lambda v: v))),
     Planted("contrast of half", "halved", other(contrast=0.5), {"contrast": 0.3}),
     Planted("another mean", "mean", other(luminance=0.83)),
     Planted("red and blue swapped", "swapped", _swapped),
-    Planted("contrast in code values", "codes",
-            drive(lambda s: s.drive(np.full((1, 1), s.luminance)) * s.gabor() / s.luminance), {"contrast": 0.3}),
-    Planted("samples of the sine stretched to their range", "stretched_sine",
-            light(lambda s: s.gabor(lambda u: 2 * (np.cos(u) - np.cos(u).min()) / np.ptp(np.cos(u)) - 1)),
-            {"frequency": 15.0, "orientation": 0.0, "phase": 30.0, "x": 0.0, "y": 0.0}),
-)  # fmt: skip
+    Planted(
+        "contrast in code values",
+        "codes",
+        drive(lambda s: s.drive(np.full((1, 1), s.luminance)) * s.gabor() / s.luminance),
+        {"contrast": 0.3},
+    ),
+    Planted(
+        "samples of the sine stretched to their range",
+        "stretched_sine",
+        light(
+            lambda s: s.gabor(lambda u: 2 * (np.cos(u) - np.cos(u).min()) / np.ptp(np.cos(u)) - 1)
+        ),
+        {"frequency": 15.0, "orientation": 0.0, "phase": 30.0, "x": 0.0, "y": 0.0},
+    ),
+)
 
 
 #: How a right image is handed over: space, and the numbers made of its light.
@@ -206,7 +278,9 @@ def any_scene(rng: np.random.Generator) -> Scene:
     most = min((luminance - black) / luminance, (peak - luminance) / luminance, 1.0)
     radius = field * float(np.exp(rng.uniform(np.log(0.06), np.log(0.3))))
     return Scene(
-        frequency=float(np.exp(rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd)))),
+        frequency=float(
+            np.exp(rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd)))
+        ),
         contrast=most * float(np.exp(rng.uniform(np.log(0.003), 0))),
         orientation=float(rng.uniform(-180, 180)),
         phase=float(rng.uniform(-180, 180)),
@@ -228,7 +302,9 @@ def right(scene: Scene, kind: str) -> tuple[Image, Specification]:
     if kind == "disc":
         return scene.disc_image(scene.luminance * (1 + scene.contrast)), scene.disc
     names = ("frequency", "contrast", "orientation", "phase", "x", "y", "luminance", "ppd", "size")
-    return replace(scene, radius=1e9).gabor(), Grating(**{name: getattr(scene, name) for name in names})
+    return replace(scene, radius=1e9).gabor(), Grating(
+        **{name: getattr(scene, name) for name in names}
+    )
 
 
 def handed_over(light: Image, form: str, scene: Scene) -> tuple[Image, str]:
@@ -238,11 +314,14 @@ def handed_over(light: Image, form: str, scene: Scene) -> tuple[Image, str]:
     if form == "linear":
         return (light - scene.black) / (scene.peak - scene.black), "linear"
     if form.startswith("encoded"):
-        # IEC's constants leave a step at the toe: drive is that of the display model, which has none.
+        # IEC's constants leave a step at the toe: drive is that of the display model, which has
+        # none.
         drive = np.asarray(scene.display.encode(light, dtype="float64"))[..., 0]
         return drive.astype("float32" if form.endswith("32") else "float64"), "encoded"
     most = 255 if form == "8 bits" else 65535
-    return np.rint(most * scene.drive(light)).astype("uint8" if most == 255 else "uint16"), "encoded"
+    return np.rint(most * scene.drive(light)).astype(
+        "uint8" if most == 255 else "uint16"
+    ), "encoded"
 
 
 def with_room(fault: Planted, scene: Scene) -> Scene:

@@ -70,7 +70,9 @@ def test_batches_with_channels_anywhere() -> None:
         assert_calibrated(image, spec, space="encoded", display=DISPLAY)
     wrong = drive[..., 0].copy()
     wrong[1] = drive[2, ..., 0]
-    with pytest.raises(CalibrationError, match=r"contrast: requested 0\.2, delivered 0\.3 \(\+50 %\) in image 1"):
+    with pytest.raises(
+        CalibrationError, match=r"contrast: requested 0\.2, delivered 0\.3 \(\+50 %\) in image 1"
+    ):
         assert_calibrated(wrong, spec, space="encoded", display=DISPLAY)
 
 
@@ -86,7 +88,9 @@ def test_each_assertion_looks_at_its_own_quantity() -> None:
         assert_contrast(100 + 2 * (pixels - 100), GABOR, space="luminance")
     with pytest.raises(CalibrationError, match="frequency"):
         assert_frequency(
-            Gabor(frequency=4.001, contrast=0.5, radius=0.2, size=64).draw().pixels, GABOR, space="luminance"
+            Gabor(frequency=4.001, contrast=0.5, radius=0.2, size=64).draw().pixels,
+            GABOR,
+            space="luminance",
         )
     with pytest.raises(CalibrationError, match="orientation"):
         assert_orientation(
@@ -95,7 +99,9 @@ def test_each_assertion_looks_at_its_own_quantity() -> None:
             space="luminance",
         )
     with pytest.raises(CalibrationError, match="energy outside band"):
-        assert_band(np.asarray(noise.pixels), Noise(frequency=4.0, contrast=0.1, size=64), space="luminance")
+        assert_band(
+            np.asarray(noise.pixels), Noise(frequency=4.0, contrast=0.1, size=64), space="luminance"
+        )
 
 
 def test_mean_luminance_of_any_picture() -> None:
@@ -120,8 +126,13 @@ def test_isoluminance_of_any_picture() -> None:
 def test_gamut_of_light_and_of_drive() -> None:
     assert_in_gamut(GABOR.draw(), DISPLAY)
     assert_in_gamut(np.array([[0.0, 1.0]]), DISPLAY, space="encoded")
-    for image, space in ((np.array([[0.1, 500.0]]), "luminance"), (np.array([[-0.1, 1.1]]), "encoded")):
-        with pytest.raises(CalibrationError, match="values outside gamut: requested 0, delivered 2"):
+    for image, space in (
+        (np.array([[0.1, 500.0]]), "luminance"),
+        (np.array([[-0.1, 1.1]]), "encoded"),
+    ):
+        with pytest.raises(
+            CalibrationError, match="values outside gamut: requested 0, delivered 2"
+        ):
             assert_in_gamut(image, DISPLAY, space=space)
     with pytest.raises(CalibrationError, match="values outside gamut"):
         assert_calibrated(GABOR.draw(), display=Display(peak=120.0))
@@ -162,7 +173,10 @@ def test_random_draws_and_their_place_in_a_batch() -> None:
 
 @pytest.mark.parametrize("wrong", ["target", "mask"])
 def test_sums_are_judged_part_by_part(wrong: str) -> None:
-    target, mask = Gabor(frequency=3.0, contrast=0.1, radius=0.3, size=64), Noise(frequency=9.0, contrast=0.1, size=64)
+    target, mask = (
+        Gabor(frequency=3.0, contrast=0.1, radius=0.3, size=64),
+        Noise(frequency=9.0, contrast=0.1, size=64),
+    )
     spec = Sum(parts=(target, mask))
     assert_calibrated(spec.draw())
     other = (
@@ -170,7 +184,9 @@ def test_sums_are_judged_part_by_part(wrong: str) -> None:
         if wrong == "target"
         else Sum(parts=(target, Noise(frequency=9.0, contrast=0.101, size=64)))
     )
-    with pytest.raises(CalibrationError, match="part 1 contrast" if wrong == "target" else "part 2 rms contrast"):
+    with pytest.raises(
+        CalibrationError, match="part 1 contrast" if wrong == "target" else "part 2 rms contrast"
+    ):
         assert_contrast(other.draw().pixels, spec, space="luminance")
 
 

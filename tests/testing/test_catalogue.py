@@ -1,4 +1,5 @@
-"""The whole catalogue is calibrated: every stimulus set, precision and backend, on every display."""
+"""The whole catalogue is calibrated: every stimulus set, precision and backend, on every
+display."""
 
 from __future__ import annotations
 
@@ -12,17 +13,25 @@ from psyprobe.stimulus import MaskedGabor, Specification, Sum, Uniform
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_names, load_stimulus
 from psyprobe.testing import assert_calibrated
 
-SETS = [name for name in catalogue_names("stimuli") if not load_stimulus(name).kind.startswith("cai2025")]
+SETS = [
+    name
+    for name in catalogue_names("stimuli")
+    if not load_stimulus(name).kind.startswith("cai2025")
+]
 BACKENDS = [None, "cpu"]
 
 
 def levels(page: StimulusSet, count: int) -> dict[str, Any]:
     """Levels from end to end, each parameter's first with the others' first and so on."""
-    return {name: values[np.linspace(0, len(values) - 1, count).astype(int)] for name, values in page.levels.items()}
+    return {
+        name: values[np.linspace(0, len(values) - 1, count).astype(int)]
+        for name, values in page.levels.items()
+    }
 
 
 def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
-    """Two thirds of the field at a quarter of the display's range, contrasts lowered where the gamut ends earlier."""
+    """Two thirds of the field at a quarter of the display's range, contrasts lowered where the
+    gamut ends earlier."""
     varied = levels(page, count) | {"size": 144}
     luminance = display.floor + 0.25 * (display.peak - display.black)
     spec = page.spec(**(varied | {"luminance": luminance}))
@@ -41,7 +50,9 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     most = display.max_contrast(luminance, spec.direction) * (
         1 / 6 if page.kind in ("noise", "annulus_noise") else 1 - 1e-6
     )
-    return page.spec(**(varied | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)}))
+    return page.spec(
+        **(varied | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)})
+    )
 
 
 def device_of(backend: str | None) -> str | None:
@@ -59,10 +70,14 @@ def test_every_level_of_the_catalogue(name: str, dtype: str, backend: str | None
     assert_calibrated(spec.draw(dtype=dtype, device=device_of(backend)))
 
 
-@pytest.mark.parametrize(("dtype", "backend"), [("float64", None), ("float32", None), ("float32", "cpu")])
+@pytest.mark.parametrize(
+    ("dtype", "backend"), [("float64", None), ("float32", None), ("float32", "cpu")]
+)
 @pytest.mark.parametrize("display", sorted(display_presets()))
 @pytest.mark.parametrize("name", SETS)
-def test_every_set_on_every_display(name: str, display: str, dtype: str, backend: str | None) -> None:
+def test_every_set_on_every_display(
+    name: str, display: str, dtype: str, backend: str | None
+) -> None:
     shown = Display.preset(display)
     spec = fitting(load_stimulus(name), shown, 2)
     assert_calibrated(spec.draw(dtype=dtype, device=device_of(backend)), display=shown)

@@ -1,6 +1,8 @@
-"""Errors that other toolkits deliver: each is flagged and its cause named; what they draw rightly passes.
+"""Errors that other toolkits deliver: each is flagged and its cause named; what they draw rightly
+passes.
 
-Short re-creations of what `calibration.md` (section 2) measured in peers, and the peer itself where it is installed.
+Short re-creations of what `calibration.md` (section 2) measured in peers, and the peer itself where
+it is installed.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def encode(light: np.ndarray) -> np.ndarray:
 
 def causes_of(image: Any, spec: Specification, space: str = "luminance") -> list[str]:
     with pytest.raises(CalibrationError) as failure:
-        assert_calibrated(image, spec, space=space, display=None if space == "luminance" else DISPLAY)
+        assert_calibrated(
+            image, spec, space=space, display=None if space == "luminance" else DISPLAY
+        )
     for cause in failure.value.causes:
         assert str(cause) in str(failure.value)
     return [cause.name for cause in failure.value.causes]
@@ -70,10 +74,13 @@ def test_what_is_drawn_rightly_passes() -> None:
     assert_calibrated(gabor().astype(np.float32), asked(), space="luminance")
     assert_calibrated(encode(gabor()), asked(), space="encoded", display=DISPLAY)
     assert_calibrated(gabor() / 400, asked(), space="linear", display=DISPLAY)
-    assert_calibrated(np.round(encode(gabor()) * 255).astype(np.uint8), asked(), space="encoded", display=DISPLAY)
+    assert_calibrated(
+        np.round(encode(gabor()) * 255).astype(np.uint8), asked(), space="encoded", display=DISPLAY
+    )
 
 
-# -- where the wave lies -----------------------------------------------------------------------------------------------
+# -- where the wave lies
+# -----------------------------------------------------------------------------------------------
 
 
 def test_half_a_pixel_off_centre() -> None:
@@ -96,7 +103,9 @@ def test_linspace_with_both_ends() -> None:
 
 def test_rows_counted_downwards() -> None:
     x, y = CENTRES
-    assert causes_of(gabor(degrees=30.0, where=(x, -y)), asked(orientation=30)) == [known.CAUSES["mirrored"].name]
+    assert causes_of(gabor(degrees=30.0, where=(x, -y)), asked(orientation=30)) == [
+        known.CAUSES["mirrored"].name
+    ]
 
 
 def test_full_width_for_standard_deviation() -> None:
@@ -121,7 +130,8 @@ def test_resize_and_crop(frequency: float, codes: bool) -> None:
     assert causes_of(np.asarray(resized), spec, "encoded") == [known.CAUSES["resized"].name]
 
 
-# -- contrast ----------------------------------------------------------------------------------------------------------
+# -- contrast
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("frequency", [10.0, 15.0, 20.0, 24.0])
@@ -139,11 +149,16 @@ def test_min_max_normalised_sine(frequency: float, phase: float) -> None:
 
 @pytest.mark.parametrize("contrast", [0.05, 0.1, 0.2, 0.9])
 def test_contrast_applied_twice(contrast: float) -> None:
-    assert causes_of(gabor(contrast=contrast**2), asked(contrast=contrast)) == [known.CAUSES["twice"].name]
+    assert causes_of(gabor(contrast=contrast**2), asked(contrast=contrast)) == [
+        known.CAUSES["twice"].name
+    ]
 
 
 def test_the_square_of_a_half_is_also_its_half() -> None:
-    assert causes_of(gabor(contrast=0.25), asked()) == [known.CAUSES["twice"].name, known.CAUSES["halved"].name]
+    assert causes_of(gabor(contrast=0.25), asked()) == [
+        known.CAUSES["twice"].name,
+        known.CAUSES["halved"].name,
+    ]
 
 
 def test_noise_contrast_applied_twice() -> None:
@@ -170,10 +185,13 @@ def test_noise_contrast_in_code_values() -> None:
 def test_min_max_stretched_noise() -> None:
     noise = np.asarray(Noise(frequency=5.0, contrast=0.2, seed=4, size=SIZE).draw().pixels)
     image = 50 + 100 * (noise - noise.min()) / np.ptp(noise)
-    assert causes_of(image, Noise(frequency=5.0, contrast=0.2, size=SIZE)) == [known.CAUSES["stretched_noise"].name]
+    assert causes_of(image, Noise(frequency=5.0, contrast=0.2, size=SIZE)) == [
+        known.CAUSES["stretched_noise"].name
+    ]
 
 
-# -- encoding ----------------------------------------------------------------------------------------------------------
+# -- encoding
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_gamma_not_applied() -> None:
@@ -181,7 +199,9 @@ def test_gamma_not_applied() -> None:
 
 
 def test_gamma_applied_twice() -> None:
-    assert causes_of(encode(400 * encode(gabor())), asked(), "encoded") == [known.CAUSES["encoded_twice"].name]
+    assert causes_of(encode(400 * encode(gabor())), asked(), "encoded") == [
+        known.CAUSES["encoded_twice"].name
+    ]
 
 
 def test_gamma_in_the_wrong_direction() -> None:
@@ -195,23 +215,31 @@ def test_eight_bits_lose_low_contrasts(contrast: float) -> None:
     assert causes_of(np.round(codes).astype(np.uint8), asked(contrast=contrast), "encoded") == [
         known.CAUSES["rounded"].name
     ]
-    assert causes_of(codes.astype(np.uint8), asked(contrast=contrast), "encoded") == [known.CAUSES["truncated"].name]
+    assert causes_of(codes.astype(np.uint8), asked(contrast=contrast), "encoded") == [
+        known.CAUSES["truncated"].name
+    ]
 
 
 def test_truncation_lowers_the_mean_at_any_contrast() -> None:
-    assert causes_of((encode(gabor()) * 255).astype(np.uint8), asked(), "encoded") == [known.CAUSES["truncated"].name]
+    assert causes_of((encode(gabor()) * 255).astype(np.uint8), asked(), "encoded") == [
+        known.CAUSES["truncated"].name
+    ]
 
 
 def test_values_that_wrapped() -> None:
     codes = encode(gabor(contrast=0.9, level=300.0)) * 255
     assert codes.max() > 256
     image = np.mod(np.floor(codes), 256).astype(np.uint8)
-    assert causes_of(image, asked(contrast=0.9, luminance=300.0), "encoded") == [known.CAUSES["wrapped"].name]
+    assert causes_of(image, asked(contrast=0.9, luminance=300.0), "encoded") == [
+        known.CAUSES["wrapped"].name
+    ]
 
 
 def test_light_that_was_cut_off() -> None:
     drive = np.clip(encode(gabor(contrast=0.9, level=300.0)), 0, 1)
-    assert causes_of(drive, asked(contrast=0.9, luminance=300.0), "encoded") == [known.CAUSES["clipped"].name]
+    assert causes_of(drive, asked(contrast=0.9, luminance=300.0), "encoded") == [
+        known.CAUSES["clipped"].name
+    ]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -226,7 +254,8 @@ def test_short_floats_are_fine_after_normalisation_and_not_before(dtype: str) ->
         assert_contrast(drive.to(short), spec, space="encoded", display=DISPLAY)
 
 
-# -- colour ------------------------------------------------------------------------------------------------------------
+# -- colour
+# ------------------------------------------------------------------------------------------------------------
 
 CHROMATIC = [("red_green", 0.05), ("yellow_violet", 0.3)]
 
@@ -245,15 +274,21 @@ def test_isoluminant_for_another_observer(direction: str, contrast: float) -> No
     spec = asked(3.0, contrast, direction=direction)
     other = dataclasses.replace(spec, observer="smith_pokorny")
     drive = np.asarray(DISPLAY.encode(other.draw(), dtype="float64"))
-    with pytest.raises(CalibrationError, match=r"isoluminant for CIE 1931 luminance, not for L \+ M of cie2006_led"):
+    with pytest.raises(
+        CalibrationError, match=r"isoluminant for CIE 1931 luminance, not for L \+ M of cie2006_led"
+    ):
         assert_calibrated(drive, spec, space="encoded", display=DISPLAY)
 
 
-@pytest.mark.parametrize(("direction", "axis"), [("red_green", (1, -1, 0)), ("yellow_violet", (-0.3, -0.3, 1))])
+@pytest.mark.parametrize(
+    ("direction", "axis"), [("red_green", (1, -1, 0)), ("yellow_violet", (-0.3, -0.3, 1))]
+)
 def test_colour_set_in_code_values(direction: str, axis: tuple[float, float, float]) -> None:
     pattern = gabor(3.0, 1.0) / LEVEL - 1
     drive = 0.537 + 0.1 * pattern[..., None] * np.array(axis)
-    assert causes_of(drive, asked(3.0, 0.05, direction=direction), "encoded") == [known.CAUSES["leak"].name]
+    assert causes_of(drive, asked(3.0, 0.05, direction=direction), "encoded") == [
+        known.CAUSES["leak"].name
+    ]
 
 
 def test_matrix_of_another_display() -> None:
@@ -264,7 +299,8 @@ def test_matrix_of_another_display() -> None:
     assert causes_of(LEVEL / 400 * (1 + modulation), spec, "linear") == [known.CAUSES["leak"].name]
 
 
-# -- the peer itself ---------------------------------------------------------------------------------------------------
+# -- the peer itself
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -274,7 +310,9 @@ def stimupy() -> Iterator[Any]:
         yield pytest.importorskip("stimupy")
 
 
-def stimupy_gabor(frequency: float, degrees: float, phase: float, origin: str = "center") -> np.ndarray:
+def stimupy_gabor(
+    frequency: float, degrees: float, phase: float, origin: str = "center"
+) -> np.ndarray:
     from stimupy.stimuli.gabors import gabor as peer
 
     drawn = peer(
@@ -291,7 +329,8 @@ def stimupy_gabor(frequency: float, degrees: float, phase: float, origin: str = 
 
 
 def from_stimupy(frequency: float, degrees: float, phase: float) -> Gabor:
-    """What stimupy draws, in our words: sine phase, about the upper left corner of the pixel right below the centre."""
+    """What stimupy draws, in our words: sine phase, about the upper left corner of the pixel right
+    below the centre."""
     return Gabor(
         frequency=frequency,
         contrast=0.5,
@@ -310,25 +349,37 @@ def from_stimupy(frequency: float, degrees: float, phase: float) -> Gabor:
 def test_oblique_stimupy_gabors_pass(stimupy: Any, frequency: float, degrees: float) -> None:
     """To five digits: stimupy rounds its coordinates to 1e-5 degrees."""
     image = stimupy_gabor(frequency, degrees, 20.0)
-    assert_calibrated(image, from_stimupy(frequency, degrees, 20.0), space="luminance", precision="float16")
+    assert_calibrated(
+        image, from_stimupy(frequency, degrees, 20.0), space="luminance", precision="float16"
+    )
 
 
 @pytest.mark.parametrize(("frequency", "phase"), [(16.0, 45.0), (10.7, 0.0), (21.0, 30.0)])
 def test_upright_stimupy_gabors_are_stretched(stimupy: Any, frequency: float, phase: float) -> None:
     image = stimupy_gabor(frequency, 0.0, phase)
-    found = causes_of(image, Gabor(frequency=frequency, contrast=0.5, phase=phase, radius=SIGMA, ppd=64, size=128))
+    found = causes_of(
+        image, Gabor(frequency=frequency, contrast=0.5, phase=phase, radius=SIGMA, ppd=64, size=128)
+    )
     assert {
         known.CAUSES["half_pixel"].name,
         known.CAUSES["sine_phase"].name,
         known.CAUSES["stretched_sine"].name,
     } == set(found)
-    assert causes_of(image, from_stimupy(frequency, 0.0, phase))[-1] == known.CAUSES["stretched_sine"].name
+    assert (
+        causes_of(image, from_stimupy(frequency, 0.0, phase))[-1]
+        == known.CAUSES["stretched_sine"].name
+    )
 
 
 @pytest.mark.parametrize("degrees", [0.0, 30.0])
-def test_stimupy_with_its_origin_at_the_mean_is_off_in_frequency(stimupy: Any, degrees: float) -> None:
+def test_stimupy_with_its_origin_at_the_mean_is_off_in_frequency(
+    stimupy: Any, degrees: float
+) -> None:
     image = stimupy_gabor(6.0, degrees, 90.0, origin="mean")
-    found = causes_of(image, Gabor(frequency=6.0, contrast=0.5, orientation=degrees, radius=SIGMA, ppd=64, size=128))
+    found = causes_of(
+        image,
+        Gabor(frequency=6.0, contrast=0.5, orientation=degrees, radius=SIGMA, ppd=64, size=128),
+    )
     assert found[0] == known.CAUSES["both_ends"].name
 
 
@@ -336,16 +387,27 @@ def test_stimupy_noise_is_stretched(stimupy: Any) -> None:
     from stimupy.noises.narrowbands import narrowband
 
     np.random.seed(1)  # noqa: NPY002 - stimupy takes no generator here
-    drawn = narrowband(visual_size=2, ppd=64, center_frequency=4, bandwidth=1, intensity_range=(50, 150))
-    found = causes_of(np.asarray(drawn["img"]), Noise(frequency=4.0, contrast=0.132, ppd=64, size=128))
+    drawn = narrowband(
+        visual_size=2, ppd=64, center_frequency=4, bandwidth=1, intensity_range=(50, 150)
+    )
+    found = causes_of(
+        np.asarray(drawn["img"]), Noise(frequency=4.0, contrast=0.132, ppd=64, size=128)
+    )
     assert found == [known.CAUSES["stretched_noise"].name]
 
 
 def test_stimupy_grating_of_less_than_a_cycle_is_stretched(stimupy: Any) -> None:
     from stimupy.components.waves import sine
 
-    drawn = sine(visual_size=2, ppd=64, frequency=0.3, phase_shift=90, intensities=(50, 150), origin="mean",
-                 distance_metric="horizontal")  # fmt: skip
+    drawn = sine(
+        visual_size=2,
+        ppd=64,
+        frequency=0.3,
+        phase_shift=90,
+        intensities=(50, 150),
+        origin="mean",
+        distance_metric="horizontal",
+    )
     spec = Grating(frequency=0.3, contrast=0.5, ppd=64, size=128)
     with pytest.raises(CalibrationError, match=r"contrast: requested 0\.5, delivered"):
         assert_calibrated(np.asarray(drawn["img"]), spec, space="luminance", precision="uint8")

@@ -1,4 +1,5 @@
-"""Calibration properties 37 to 43: neutral greys, silent substitution, cone contrast and the gamut of colours."""
+"""Calibration properties 37 to 43: neutral greys, silent substitution, cone contrast and the gamut
+of colours."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ DTYPES = ["float64", "float32"]
 displays = strategies.displays(primaries=("sRGB",))
 
 
-@given(st.floats(0.01, 1000.0), st.sampled_from(sorted(CONE_OBSERVERS)), st.sampled_from(sorted(PRESETS)))
+@given(
+    st.floats(0.01, 1000.0),
+    st.sampled_from(sorted(CONE_OBSERVERS)),
+    st.sampled_from(sorted(PRESETS)),
+)
 def test_p37_greys_have_no_colour(level: float, observer: str, name: str) -> None:
     background = xyz_to_lms(PRESETS[name].rgb_to_xyz.sum(axis=1), observer)
     lms = xyz_to_lms(level * PRESETS[name].rgb_to_xyz.sum(axis=1), observer)
@@ -52,7 +57,9 @@ def test_p37_a_neutral_field_is_neutral_on_every_display(name: str) -> None:
     display = PRESETS[name]
     xyz = display.rgb_to_xyz.sum(axis=1)
     white = (float(xyz[0] / xyz.sum()), float(xyz[1] / xyz.sum()))
-    field = Uniform(luminance=display.floor + 0.25 * display.peak, chromatic=True, white=white, **FIELD)
+    field = Uniform(
+        luminance=display.floor + 0.25 * display.peak, chromatic=True, white=white, **FIELD
+    )
     drive = np.asarray(display.encode(field.draw(), dtype="float64"))
     assert np.ptp(drive, axis=-1).max() < 1e-14 * 10
     assert_calibrated(drive, field, space="encoded", display=display)
@@ -69,11 +76,13 @@ def test_p38_isoluminant_light_stays_so_through_the_display(
     if dtype == "float32" and isinstance(display.eotf, tuple):
         strain = 40.0  # a steep table rounds light that much more
     drive = np.asarray(display.encode(spec.draw(), dtype=dtype))
-    luminance = xyz_to_lms(np.asarray(display.decode(drive.astype(np.float64))) @ display.rgb_to_xyz.T, spec.observer)
-    luminance = luminance[..., :2].sum(axis=-1)
-    assert np.abs(luminance / spec.luminance / spec.background_lms[:2].sum() - 1).max() < strain * tolerance(
-        "luminance modulation", dtype
+    luminance = xyz_to_lms(
+        np.asarray(display.decode(drive.astype(np.float64))) @ display.rgb_to_xyz.T, spec.observer
     )
+    luminance = luminance[..., :2].sum(axis=-1)
+    assert np.abs(
+        luminance / spec.luminance / spec.background_lms[:2].sum() - 1
+    ).max() < strain * tolerance("luminance modulation", dtype)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -83,7 +92,14 @@ def test_p38_on_every_display_of_the_catalogue(name: str, direction: str, dtype:
     display = PRESETS[name]
     luminance = display.floor + 0.25 * (display.peak - display.black)
     contrast = 0.9 * display.max_contrast(luminance, direction)
-    spec = Gabor(frequency=4.0, contrast=contrast, luminance=luminance, direction=direction, radius=0.2, **FIELD)
+    spec = Gabor(
+        frequency=4.0,
+        contrast=contrast,
+        luminance=luminance,
+        direction=direction,
+        radius=0.2,
+        **FIELD,
+    )
     drive = display.encode(spec.draw(), dtype=dtype)
     assert_isoluminant(drive, observer=spec.observer, space="encoded", display=display)
 
@@ -121,14 +137,23 @@ def test_p40_another_observer_sees_the_leak_that_theory_says(direction: str, lea
 
 @settings(max_examples=60)
 @given(displays, strategies.directions(), st.data())
-def test_p41_the_gamut_is_bounded_on_both_sides(display: Display, direction: Direction, data: st.DataObject) -> None:
+def test_p41_the_gamut_is_bounded_on_both_sides(
+    display: Display, direction: Direction, data: st.DataObject
+) -> None:
     luminance = data.draw(strategies.backgrounds(display))
     most = display.max_contrast(luminance, direction)
     background = cone_observer("cie2006_led_lcd").from_xyz @ white_xyz("D65")
     step = display.lms_to_rgb() @ (background * direction_vector(direction, background)) * luminance
     room = np.minimum(luminance - display.floor, display.ceiling - luminance)
-    assert most == pytest.approx(float((room / np.abs(step[np.abs(step) > 1e-9 * luminance])).min()), rel=1e-9)
-    shared: dict[str, Any] = {"frequency": 15.0, "phase": 45, "luminance": luminance, "direction": direction} | FIELD
+    assert most == pytest.approx(
+        float((room / np.abs(step[np.abs(step) > 1e-9 * luminance])).min()), rel=1e-9
+    )
+    shared: dict[str, Any] = {
+        "frequency": 15.0,
+        "phase": 45,
+        "luminance": luminance,
+        "direction": direction,
+    } | FIELD
     if 0 < most * (1 + 1e-6) <= 0.5:
         assert_in_gamut(Grating(contrast=most * (1 - 1e-9), **shared).draw(), display)
         with pytest.raises(CalibrationError, match="gamut"):
@@ -139,9 +164,16 @@ def test_p41_values_of_the_reference() -> None:
     display, background = Display(peak=400.0), xyz_to_lms(white_xyz("D65"))
     most = display.max_contrast(100.0, "red_green") * direction_vector("red_green", background)
     assert most == pytest.approx([0.064, -0.148, 0.0], abs=6e-4)
-    for direction, cone, limit in (((1, 0, 0), 0, 0.189), ((0, 1, 0), 1, 0.223), ((0, 0, 1), 2, 0.872)):
+    for direction, cone, limit in (
+        ((1, 0, 0), 0, 0.189),
+        ((0, 1, 0), 1, 0.223),
+        ((0, 0, 1), 2, 0.872),
+    ):
         for grey in (100.0, 200.0):
-            reach = display.max_contrast(grey, direction) * direction_vector(direction, background)[cone]
+            reach = (
+                display.max_contrast(grey, direction)
+                * direction_vector(direction, background)[cone]
+            )
             assert reach == pytest.approx(limit, abs=6e-4)
 
 
@@ -155,7 +187,9 @@ def test_p42_cone_contrast_delivered(spec: Gabor, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("contrast", [0.001, 0.05])
-@pytest.mark.parametrize("direction", ["red_green", "yellow_violet", (1.0, 0.0, 0.0), (0.2, 0.1, -0.1)])
+@pytest.mark.parametrize(
+    "direction", ["red_green", "yellow_violet", (1.0, 0.0, 0.0), (0.2, 0.1, -0.1)]
+)
 def test_p42_through_the_display(dtype: str, contrast: float, direction: Direction) -> None:
     display = Display(peak=400.0, black=0.4, ambient=250.0)
     spec = Gabor(frequency=4.0, contrast=contrast, direction=direction, radius=0.2, **FIELD)

@@ -1,4 +1,5 @@
-"""Calibration properties 28 to 36 and 47: batches, the transfer function, limits and geometry of a display."""
+"""Calibration properties 28 to 36 and 47: batches, the transfer function, limits and geometry of a
+display."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class InDoubles:
         return self.display.decode(drive)
 
 
-#: How the second image of a batch differs from the first: every parameter in its own way, and still valid.
+#: How the second image of a batch differs from the first: every parameter in its own way, and still
+#: valid.
 SECOND = {
     "luminance": lambda value: 0.7 * value,
     "contrast": lambda value: 0.5 * value,
@@ -65,7 +67,9 @@ def test_p28_a_batch_is_the_loop(spec: Any) -> None:
     for part in getattr(spec, "parts", (spec,)):
         values = {name: getattr(part, name) for name in part.numeric}
         batches.append(
-            dataclasses.replace(part, **{name: np.array([v, SECOND[name](v)]) for name, v in values.items()})
+            dataclasses.replace(
+                part, **{name: np.array([v, SECOND[name](v)]) for name, v in values.items()}
+            )
         )
     assert_batch_equals_loop(type(spec)(parts=tuple(batches)) if len(batches) > 1 else batches[0])
 
@@ -73,7 +77,10 @@ def test_p28_a_batch_is_the_loop(spec: Any) -> None:
 @given(strategies.stimuli(sampling=FIELD), st.sampled_from(["float64", "float32"]))
 def test_p28_torch_draws_what_numpy_draws(spec: Specification, dtype: str) -> None:
     pytest.importorskip("torch")
-    ours, theirs = np.asarray(spec.draw(dtype=dtype).pixels), spec.draw(dtype=dtype, device="cpu").pixels
+    ours, theirs = (
+        np.asarray(spec.draw(dtype=dtype).pixels),
+        spec.draw(dtype=dtype, device="cpu").pixels,
+    )
     change = np.abs(theirs.numpy() - ours).max() / np.abs(ours).max()
     assert change <= tolerance("batch", dtype)
     assert_calibrated(theirs, spec, space="luminance" if ours.ndim == 2 else "lms")
@@ -85,11 +92,14 @@ def test_p29_decoding_undoes_encoding(display: Display, relative: float, dtype: 
     light = np.clip(light, display.floor, display.ceiling)
     again = np.asarray(display.decode(display.encode(light, dtype=dtype).astype(np.float64)))
     steepest = _steepest(display)
-    assert np.abs(again - light).max() / display.ceiling <= steepest * tolerance("drive round trip", dtype)
+    assert np.abs(again - light).max() / display.ceiling <= steepest * tolerance(
+        "drive round trip", dtype
+    )
 
 
 def _steepest(display: Display) -> float:
-    """Largest slope of the transfer function: rounding of drive becomes so many times more in light."""
+    """Largest slope of the transfer function: rounding of drive becomes so many times more in
+    light."""
     if not isinstance(display.eotf, tuple):
         return 3.0
     steps = np.diff(np.array(display.eotf), axis=0)
@@ -98,14 +108,18 @@ def _steepest(display: Display) -> float:
 
 @pytest.mark.parametrize("display", PRESETS, ids=list(display_presets()))
 def test_p30_light_round_trip_of_the_presets(display: Display) -> None:
-    light = np.geomspace(max(display.floor, 1e-3 * display.peak), display.ceiling, 4001).reshape(1, -1)
+    light = np.geomspace(max(display.floor, 1e-3 * display.peak), display.ceiling, 4001).reshape(
+        1, -1
+    )
     assert_round_trip(light, InDoubles(display))
     assert_round_trip(light.astype(np.float32).clip(display.floor), display)
 
 
 @given(strategies.displays(), st.floats(0.001, 1.0))
 def test_p30_light_round_trip_of_any_display(display: Display, relative: float) -> None:
-    light = np.full((1, 1), min(display.floor + relative * (display.peak - display.black), display.ceiling))
+    light = np.full(
+        (1, 1), min(display.floor + relative * (display.peak - display.black), display.ceiling)
+    )
     assert_round_trip(light, InDoubles(display))
 
 
@@ -117,7 +131,9 @@ def test_p31_light_rises_with_every_step_of_drive(display: Display) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_p32_drive_never_falls_with_light(dtype: str) -> None:
     around = np.concatenate([np.linspace(0, 1, 100_001), np.linspace(0.0031300, 0.0031320, 20_001)])
-    drive = np.asarray(Display(peak=1.0).encode(np.sort(around).reshape(1, -1), dtype=dtype))[0, :, 0]
+    drive = np.asarray(Display(peak=1.0).encode(np.sort(around).reshape(1, -1), dtype=dtype))[
+        0, :, 0
+    ]
     # IEC's rounded constants step back by 2.9e-8 at 0.0031308; ours join.
     assert np.diff(drive).min() >= 0
 
@@ -125,14 +141,20 @@ def test_p32_drive_never_falls_with_light(dtype: str) -> None:
 @given(strategies.displays())
 def test_p33_limits(display: Display) -> None:
     reflected = display.ambient * display.reflectivity / math.pi
-    assert float(display.decode(0.0)) == pytest.approx(display.black + reflected, rel=1e-13, abs=1e-13)
+    assert float(display.decode(0.0)) == pytest.approx(
+        display.black + reflected, rel=1e-13, abs=1e-13
+    )
     assert float(display.decode(1.0)) == pytest.approx(display.peak + reflected, rel=1e-13)
-    assert (display.floor, display.ceiling) == pytest.approx((display.black + reflected, display.peak + reflected))
+    assert (display.floor, display.ceiling) == pytest.approx(
+        (display.black + reflected, display.peak + reflected)
+    )
 
 
 @settings(max_examples=50)
 @given(strategies.displays(primaries=("sRGB",)), st.data())
-def test_p34_the_largest_contrast_fits_and_more_does_not(display: Display, data: st.DataObject) -> None:
+def test_p34_the_largest_contrast_fits_and_more_does_not(
+    display: Display, data: st.DataObject
+) -> None:
     luminance = data.draw(strategies.backgrounds(display))
     most = display.max_contrast(luminance)
     expected = min(1 - display.floor / luminance, display.ceiling / luminance - 1)
@@ -166,7 +188,9 @@ def test_p35_a_refusal_counts_and_says_what_would_fit() -> None:
     stimulus = Gabor(frequency=4.0, contrast=1.0, luminance=300.0, radius=0.2, **FIELD).draw()
     display = Display(peak=400.0)
     outside = int(np.count_nonzero(np.asarray(stimulus.pixels) > 400))
-    with pytest.raises(GamutError, match=r"59\d\.\d+ cd/m² is above .* at most 0\.34\d* of what it is"):
+    with pytest.raises(
+        GamutError, match=r"59\d\.\d+ cd/m² is above .* at most 0\.34\d* of what it is"
+    ):
         display.encode(stimulus)
     assert display.gamut(stimulus).outside == outside > 0
     assert np.asarray(display.encode(stimulus, clip=True)).max() == 1
@@ -177,7 +201,9 @@ def test_p36_noise_leaves_the_range_as_often_as_a_normal_variable(contrast: floa
     floor, level, size, seeds = 30.0, 100.0, 224, 8
     display = Display(peak=400.0, black=floor)
     expected = math.erfc((1 - floor / level) / contrast / math.sqrt(2)) / 2 * size**2 * seeds
-    noise = Noise(frequency=10.0, bandwidth=2.0, contrast=contrast, seed=np.arange(seeds), ppd=60, size=size).draw()
+    noise = Noise(
+        frequency=10.0, bandwidth=2.0, contrast=contrast, seed=np.arange(seeds), ppd=60, size=size
+    ).draw()
     below = display.gamut(noise).below
     # Pixels of band noise are correlated, so counts scatter more than independent ones.
     assert abs(below - expected) < 6 * math.sqrt(expected) + 3

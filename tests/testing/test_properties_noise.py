@@ -51,14 +51,22 @@ def test_p21_no_energy_outside_the_band(spec: Noise, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_p21_tolerance_is_not_stretched_at_ordinary_contrast(dtype: str) -> None:
-    found = assert_band(Noise(frequency=6.0, contrast=0.2, **FIELD).draw(dtype=dtype))["energy outside band"]
-    assert found.tolerance is not None and found.tolerance < (1.1e-26 if dtype == "float64" else 3e-11)
+    found = assert_band(Noise(frequency=6.0, contrast=0.2, **FIELD).draw(dtype=dtype))[
+        "energy outside band"
+    ]
+    assert found.tolerance is not None and found.tolerance < (
+        1.1e-26 if dtype == "float64" else 3e-11
+    )
 
 
 @pytest.mark.parametrize(("frequency", "bandwidth", "edge"), [(6.0, 1.0, 0.5), (8.0, 2.0, 0.8)])
-def test_p22_half_power_lies_at_the_stated_edges(frequency: float, bandwidth: float, edge: float) -> None:
+def test_p22_half_power_lies_at_the_stated_edges(
+    frequency: float, bandwidth: float, edge: float
+) -> None:
     spec = Noise(frequency=frequency, contrast=0.1, bandwidth=bandwidth, edge=edge, **FIELD)
-    power = estimate.fourier_power(ensemble(frequency=frequency, bandwidth=bandwidth, edge=edge)).mean(axis=0)
+    power = estimate.fourier_power(
+        ensemble(frequency=frequency, bandwidth=bandwidth, edge=edge)
+    ).mean(axis=0)
     power[:, 1:] /= 2  # a coefficient beside the first column stands for its conjugate too
     octaves = np.log2(np.maximum(estimate.radial_frequency((SIZE, SIZE), PPD), 1e-9))
     low, high = (float(np.log2(value)) for value in spec.band)
@@ -91,12 +99,16 @@ def test_p23_isotropy() -> None:
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
 def test_p24_slope_of_the_spectrum(exponent: float) -> None:
-    slopes, errors = spectral_slope(ensemble(frequency=8.0, bandwidth=3.0, exponent=exponent), PPD, 3.0, 22.0)
+    slopes, errors = spectral_slope(
+        ensemble(frequency=8.0, bandwidth=3.0, exponent=exponent), PPD, 3.0, 22.0
+    )
     assert abs(slopes.mean() + 2 * exponent) < 3 * errors[0] / np.sqrt(SEEDS)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(32, 32), (31, 32), (32, 31), (15, 15)]))
-def test_p25_phase_scrambling_keeps_the_amplitude_spectrum(seed: int, shape: tuple[int, int]) -> None:
+def test_p25_phase_scrambling_keeps_the_amplitude_spectrum(
+    seed: int, shape: tuple[int, int]
+) -> None:
     image = np.random.default_rng(seed).random(shape)
     scrambled = phase_scrambled(image, seed + 1)
     before, after = np.abs(np.fft.fft2(image)), np.abs(np.fft.fft2(scrambled))

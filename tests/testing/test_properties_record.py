@@ -1,4 +1,5 @@
-"""Calibration properties 44 to 52: codes, the hand-over to a network, and what is written down about a stimulus."""
+"""Calibration properties 44 to 52: codes, the hand-over to a network, and what is written down
+about a stimulus."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_png
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Uniform, specification_from_dict
+from psyprobe.stimulus import (
+    Disc,
+    Gabor,
+    Grating,
+    Noise,
+    Specification,
+    Uniform,
+    specification_from_dict,
+)
 from psyprobe.testing import (
     assert_calibrated,
     assert_contrast,
@@ -43,8 +52,12 @@ def test_p44_codes_are_rounded_and_never_wrap(bits: int, tmp_path: Path) -> None
     assert_contrast(codes, spec, space="encoded", display=Display(peak=400.0))
 
 
-#: At contrast 0.001 a Gabor spans four steps of a normalised float16: short formats are asked from 0.05 on.
-RECEIVED = [("float32", 0.001), *((dtype, c) for dtype in ("float32", "float16", "bfloat16") for c in (0.05, 0.5))]
+#: At contrast 0.001 a Gabor spans four steps of a normalised float16: short formats are asked from
+#: 0.05 on.
+RECEIVED = [
+    ("float32", 0.001),
+    *((dtype, c) for dtype in ("float32", "float16", "bfloat16") for c in (0.05, 0.5)),
+]
 
 
 @pytest.mark.parametrize(("dtype", "contrast"), RECEIVED)
@@ -57,11 +70,15 @@ def test_p45_what_a_network_receives_is_what_was_drawn(dtype: str, contrast: flo
     module, seen = torch.nn.Flatten(), []
     module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
     observer = NetworkObserver(
-        Network("witness", module, module, mean=mean, std=std), NetworkOptions(dtype=dtype, device="cpu")
+        Network("witness", module, module, mean=mean, std=std),
+        NetworkOptions(dtype=dtype, device="cpu"),
     )
     display = Display(peak=400.0)
     observer.features(display.encode(spec.draw())[None])
-    drive = seen[0][0].double().permute(1, 2, 0) * torch.tensor(std).double() + torch.tensor(mean).double()
+    drive = (
+        seen[0][0].double().permute(1, 2, 0) * torch.tensor(std).double()
+        + torch.tensor(mean).double()
+    )
     assert_contrast(drive[..., 1], spec, space="encoded", display=display, precision=dtype)
     assert_mean_luminance(drive[..., 1], spec, space="encoded", display=display, precision=dtype)
 
@@ -73,11 +90,15 @@ def test_p46_nothing_is_resized_on_the_way() -> None:
     module = torch.nn.Flatten()
     network = Network("witness", module, module, input_size=(224, 224))
     with pytest.raises(InputError, match="nothing is resized here"):
-        NetworkObserver(network, NetworkOptions(device="cpu")).features(np.zeros((1, 256, 256, 3), np.float32))
+        NetworkObserver(network, NetworkOptions(device="cpu")).features(
+            np.zeros((1, 256, 256, 3), np.float32)
+        )
 
 
 @given(strategies.stimuli(sampling=FIELD))
-def test_p49_a_specification_written_down_and_read_back_draws_the_same_bits(spec: Specification) -> None:
+def test_p49_a_specification_written_down_and_read_back_draws_the_same_bits(
+    spec: Specification,
+) -> None:
     assert_reproducible(spec)
     assert specification_from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
     with pytest.raises(InputError, match="unknown"):
@@ -86,13 +107,17 @@ def test_p49_a_specification_written_down_and_read_back_draws_the_same_bits(spec
 
 @settings(max_examples=200)
 @given(strategies.stimuli(), DTYPES)
-def test_p50_every_number_of_the_specification_is_in_the_pixels(spec: Specification, dtype: str) -> None:
+def test_p50_every_number_of_the_specification_is_in_the_pixels(
+    spec: Specification, dtype: str
+) -> None:
     assert_calibrated(spec.draw(dtype=dtype))
 
 
 @settings(max_examples=60)
 @given(strategies.shown_stimuli(), DTYPES)
-def test_p50_and_in_the_light_that_a_display_shows(shown: tuple[Specification, Display], dtype: str) -> None:
+def test_p50_and_in_the_light_that_a_display_shows(
+    shown: tuple[Specification, Display], dtype: str
+) -> None:
     spec, display = shown
     assert_calibrated(spec.draw(dtype=dtype), display=display)
 
@@ -124,7 +149,9 @@ def test_p51_everything_is_finite(shown: tuple[Specification, Display], dtype: s
         (Uniform, {"ppd": 0}, "pixels per degree"),
     ],
 )
-def test_p52_wrong_units_are_errors_with_a_hint(kind: Any, values: dict[str, Any], hint: str) -> None:
+def test_p52_wrong_units_are_errors_with_a_hint(
+    kind: Any, values: dict[str, Any], hint: str
+) -> None:
     with pytest.raises(InputError, match=hint):
         kind(**values)
 

@@ -1,6 +1,7 @@
 """Calibration properties 1 to 18: Gabors and gratings, in float64 and float32.
 
-The numbers are those of `calibration.md`, section 8; docs/testing.md tells where each property is asserted.
+The numbers are those of `calibration.md`, section 8; docs/testing.md tells where each property is
+asserted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from psyprobe.testing import (
 SIZE, PPD, LEVEL = 96, 60.0, 100.0
 FIELD = {"ppd": PPD, "size": SIZE}
 DTYPES = st.sampled_from(["float64", "float32"])
-#: Six standard deviations to the edge, where a Gaussian is 1.5e-8 of its peak: the formulas are for endless fields.
+#: Six standard deviations to the edge, where a Gaussian is 1.5e-8 of its peak: the formulas are for
+#: endless fields.
 SIGMA = SIZE / PPD / 12
 
 waves = st.one_of(
@@ -52,7 +54,9 @@ def test_p01_contrast_delivered(spec: Any, dtype: str) -> None:
 @pytest.mark.parametrize("contrast", [0.001, 0.01, 0.1, 1.0])
 @pytest.mark.parametrize("ratio", [2.5, 3.0, 4.0, 6.0, 10.0])
 @pytest.mark.parametrize("phase", [0.0, 45.0, 90.0])
-def test_p01_contrast_where_samples_miss_the_peaks(contrast: float, ratio: float, phase: float) -> None:
+def test_p01_contrast_where_samples_miss_the_peaks(
+    contrast: float, ratio: float, phase: float
+) -> None:
     spec = Grating(frequency=PPD / ratio, contrast=contrast, phase=phase, **FIELD)
     found = assert_contrast(spec.draw())["contrast"]
     assert found.tolerance is not None and found.tolerance < 1.1e-9
@@ -60,7 +64,9 @@ def test_p01_contrast_where_samples_miss_the_peaks(contrast: float, ratio: float
 
 @settings(max_examples=60)
 @given(strategies.displays(), st.data(), DTYPES)
-def test_p02_contrast_after_encoding_and_decoding(display: Display, data: st.DataObject, dtype: str) -> None:
+def test_p02_contrast_after_encoding_and_decoding(
+    display: Display, data: st.DataObject, dtype: str
+) -> None:
     spec = data.draw(strategies.gabors(display, direction="achromatic", sampling=FIELD))
     drive = display.encode(spec.draw(), dtype=dtype)
     assert_contrast(np.array(drive), spec, space="encoded", display=display, precision=dtype)
@@ -82,18 +88,30 @@ def test_p03_background(spec: Any, dtype: str) -> None:
     assert "background" in found
 
 
-@given(st.integers(1, 47), st.floats(-180, 180), st.sampled_from([0.0, 90.0]), st.floats(0.001, 1), DTYPES)
+@given(
+    st.integers(1, 47),
+    st.floats(-180, 180),
+    st.sampled_from([0.0, 90.0]),
+    st.floats(0.001, 1),
+    DTYPES,
+)
 def test_p04_mean_of_whole_cycles_is_the_background(
     cycles: int, phase: float, orientation: float, contrast: float, dtype: str
 ) -> None:
     spec = Grating(
-        frequency=cycles * PPD / SIZE, contrast=contrast, phase=phase, orientation=orientation, luminance=LEVEL, **FIELD
+        frequency=cycles * PPD / SIZE,
+        contrast=contrast,
+        phase=phase,
+        orientation=orientation,
+        luminance=LEVEL,
+        **FIELD,
     )
     assert_mean_luminance(spec.draw(dtype=dtype).pixels, LEVEL, space="luminance")
 
 
 def small_gabors(**fixed: Any) -> st.SearchStrategy[Gabor]:
-    """Gabors that fade out well inside the field, and whose square does not alias: the formulas know no pixels."""
+    """Gabors that fade out well inside the field, and whose square does not alias: the formulas
+    know no pixels."""
     return st.builds(
         Gabor,
         frequency=st.floats(1.0, 15.0),
@@ -126,7 +144,9 @@ def test_p07_rms_of_a_gabor(spec: Gabor, dtype: str) -> None:
     ripple = 1 + np.cos(2 * np.radians(spec.phase)) * np.exp(-((omega * spec.radius) ** 2))
     expected = spec.contrast * np.sqrt(np.pi * spec.radius**2 * ripple / (2 * area))
     found = np.sqrt(np.mean((pixels(spec, dtype) / spec.luminance - 1) ** 2))
-    assert found == pytest.approx(expected, rel=1e-8 if dtype == "float64" else 1e-5 + 1e-7 / spec.contrast)
+    assert found == pytest.approx(
+        expected, rel=1e-8 if dtype == "float64" else 1e-5 + 1e-7 / spec.contrast
+    )
 
 
 @given(st.integers(1, 20), st.floats(0.01, 1.0), DTYPES)
@@ -167,7 +187,14 @@ def test_p11_centroid_lies_at_the_centre_asked_for(
     x: float, y: float, frequency: float, orientation: float, phase: float, dtype: str
 ) -> None:
     spec = Gabor(
-        frequency=frequency, contrast=0.5, radius=0.07, x=x, y=y, orientation=orientation, phase=phase, **FIELD
+        frequency=frequency,
+        contrast=0.5,
+        radius=0.07,
+        x=x,
+        y=y,
+        orientation=orientation,
+        phase=phase,
+        **FIELD,
     )
     found = centroid(pixels(spec, dtype), LEVEL, PPD)
     # The energy of a Gabor has sidelobes at twice its frequency, which fade out with the envelope.
@@ -187,16 +214,27 @@ def test_p12_contrast_reversal(spec: Any, dtype: str) -> None:
 def test_p13_linearity_in_contrast(dtype: str, allowed: float) -> None:
     reference = None
     for contrast in (0.1, 0.01, 0.001):
-        spec = Gabor(frequency=4.3, contrast=contrast, orientation=20, phase=10, radius=0.3, **FIELD)
+        spec = Gabor(
+            frequency=4.3, contrast=contrast, orientation=20, phase=10, radius=0.3, **FIELD
+        )
         change = (pixels(spec, dtype) / LEVEL - 1) / contrast
         reference = change if reference is None else reference
         assert np.abs(change - reference).max() <= allowed / contrast
 
 
-@pytest.mark.parametrize(("dtype", "allowed", "exact"), [("float64", 1e-10, 1e-13), ("float32", 1e-6, 1e-6)])
+@pytest.mark.parametrize(
+    ("dtype", "allowed", "exact"), [("float64", 1e-10, 1e-13), ("float32", 1e-6, 1e-6)]
+)
 def test_p14_rotation_invariance(dtype: str, allowed: float, exact: float) -> None:
-    shared: dict[str, Any] = {"frequency": 5.0, "contrast": 0.5, "radius": SIGMA, "phase": 30} | FIELD
-    rms = [pixels(Gabor(orientation=angle, **shared), dtype).std() for angle in np.linspace(0, 345, 24)]
+    shared: dict[str, Any] = {
+        "frequency": 5.0,
+        "contrast": 0.5,
+        "radius": SIGMA,
+        "phase": 30,
+    } | FIELD
+    rms = [
+        pixels(Gabor(orientation=angle, **shared), dtype).std() for angle in np.linspace(0, 345, 24)
+    ]
     assert max(rms) / min(rms) - 1 < allowed
     upright, turned = pixels(Gabor(**shared), dtype), pixels(Gabor(orientation=90, **shared), dtype)
     # A quarter turn counter-clockwise, as one sees it.
@@ -221,7 +259,13 @@ def test_p15_scale_invariance(factor: float, dtype: str, allowed: float) -> None
 
 @pytest.mark.parametrize(("dtype", "allowed"), [("float64", 1e-12), ("float32", 1e-6)])
 def test_p16_translation_by_whole_pixels(dtype: str, allowed: float) -> None:
-    shared: dict[str, Any] = {"frequency": 7.0, "contrast": 0.5, "radius": 0.06, "orientation": 30, "phase": 15} | FIELD
+    shared: dict[str, Any] = {
+        "frequency": 7.0,
+        "contrast": 0.5,
+        "radius": 0.06,
+        "orientation": 30,
+        "phase": 15,
+    } | FIELD
     here = pixels(Gabor(**shared), dtype)
     there = pixels(Gabor(x=5 / PPD, y=3 / PPD, **shared), dtype)
     # Right is towards higher columns, up towards lower rows.
@@ -244,10 +288,13 @@ def test_p17_nyquist_is_refused(kind: Any, frequency: float) -> None:
 
 @pytest.mark.parametrize("frequency", [1.0, 4.0, 8.0, 15.0, 20.0, 24.0])
 def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(frequency: float) -> None:
-    """Averaged over the pixel's area, a grating would lose contrast as sinc(f/ppd); sampled at points it keeps it."""
+    """Averaged over the pixel's area, a grating would lose contrast as sinc(f/ppd); sampled at
+    points it keeps it."""
     times = 64
     asked = Grating(frequency=frequency, contrast=0.5, ppd=PPD, size=(1, 32))
-    fine = pixels(Grating(frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times)))
+    fine = pixels(
+        Grating(frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times))
+    )
     averaged = fine.reshape(1, times, 32, times).mean(axis=(1, 3))
     fit = Sine(shape=averaged.shape, ppd=PPD, frequency=frequency).fit(averaged)
     assert float(fit.amplitude) / (0.5 * LEVEL) == pytest.approx(np.sinc(frequency / PPD), rel=1e-3)

@@ -1,4 +1,5 @@
-"""What the strategies make is valid, shrinks to the plain, and prints as a line of code that draws it."""
+"""What the strategies make is valid, shrinks to the plain, and prints as a line of code that draws
+it."""
 
 from __future__ import annotations
 
@@ -53,13 +54,23 @@ def test_what_is_fixed_stays(spec: Gabor) -> None:
 
 SAMPLING: dict[str, Any] = {"ppd": 40.0, "size": (32, 48)}
 FIXED = {
-    "gabors": strategies.gabors(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
-    "gratings": strategies.gratings(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
-    "noises": strategies.noises(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
-    "discs": strategies.discs(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
+    "gabors": strategies.gabors(
+        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
+    ),
+    "gratings": strategies.gratings(
+        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
+    ),
+    "noises": strategies.noises(
+        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
+    ),
+    "discs": strategies.discs(
+        display=Display(), direction="red_green", sampling=SAMPLING, share=0.5
+    ),
     "uniforms": strategies.uniforms(display=Display(), sampling=SAMPLING),
     "sums": strategies.sums(display=Display(), direction="red_green", sampling=SAMPLING),
-    "shown": strategies.shown_stimuli(direction="red_green", sampling=SAMPLING).map(lambda pair: pair[0]),
+    "shown": strategies.shown_stimuli(direction="red_green", sampling=SAMPLING).map(
+        lambda pair: pair[0]
+    ),
 }
 
 
@@ -87,7 +98,13 @@ def test_they_shrink_to_the_plain() -> None:
     assert repr(plain) == "Gabor(ppd=32.0, size=24, contrast=0.5, frequency=4.0, radius=0.09375)"
     assert find(strategies.displays(), lambda display: True) == Display()
     oblique = find(strategies.gabors(), lambda spec: spec.orientation != 0 and spec.contrast < 0.5)
-    assert (oblique.orientation, oblique.phase, oblique.x, oblique.y, oblique.aspect) == (1.0, 0, 0, 0, 1)
+    assert (oblique.orientation, oblique.phase, oblique.x, oblique.y, oblique.aspect) == (
+        1.0,
+        0,
+        0,
+        0,
+        1,
+    )
 
 
 def test_a_failing_example_is_shown_as_code() -> None:
@@ -98,7 +115,9 @@ def test_a_failing_example_is_shown_as_code() -> None:
 
     with pytest.raises(AssertionError) as failure:
         fails()
-    assert "spec=Gabor(ppd=32.0, size=24, contrast=0.5, frequency=" in "".join(failure.value.__notes__)
+    assert "spec=Gabor(ppd=32.0, size=24, contrast=0.5, frequency=" in "".join(
+        failure.value.__notes__
+    )
 
 
 @given(strategies.directions())
@@ -112,7 +131,10 @@ def test_every_condition_of_an_experiment_can_be_shown(tmp_path: Path, text: str
     path = tmp_path / "an_experiment.toml"
     path.write_text(text, encoding="utf-8")
     experiment = read_experiment(path)
-    ends = [(values[0], values[-1]) for values in (experiment.levels["frequency"], experiment.levels["contrast"])]
+    ends = [
+        (values[0], values[-1])
+        for values in (experiment.levels["frequency"], experiment.levels["contrast"])
+    ]
     frequency, contrast = np.array(list(itertools.product(*ends))).T
     spec = experiment.shown.spec(frequency=frequency, contrast=contrast)
     assert_in_gamut(spec.draw(), experiment.display)

@@ -1,10 +1,16 @@
-"""Psychometric functions: from counted answers to thresholds with intervals, or to why there is none."""
+"""Psychometric functions: from counted answers to thresholds with intervals, or to why there is
+none.
+"""
 
 from __future__ import annotations
 
 from psyprobe.analysis.psychometric.fit import PsychometricFit, fit_psychometric
 from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
-from psyprobe.analysis.psychometric.sigmoids import psychometric_function, threshold_at, weibull_parameters
+from psyprobe.analysis.psychometric.sigmoids import (
+    psychometric_function,
+    threshold_at,
+    weibull_parameters,
+)
 from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
 from psyprobe.analysis.psychometric.trials import Trials, fit_trials, read_trials
 

@@ -1,7 +1,8 @@
-"""From contrasts and answers as given to groups of curves, which have one guess and one lapse rate in common.
+"""From contrasts and answers as given to groups of curves, which have one guess and one lapse rate
+in common.
 
-Answers are checked, sorted, equal levels merged, axes put in order. Arrays are of P groups of M curves at L levels
-(M = 1: nothing is shared).
+Answers are checked, sorted, equal levels merged, axes put in order. Arrays are of P groups of M
+curves at L levels (M = 1: nothing is shared).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Groups:
 
     def take(self, index: Index) -> Self:
         """Those groups."""
-        return type(self)(**{name: values.take(index, axis=0) for name, values in vars(self).items()})
+        return type(self)(
+            **{name: values.take(index, axis=0) for name, values in vars(self).items()}
+        )
 
     def put(self, index: Index, other: Self) -> None:
         """Overwrite those groups."""
@@ -37,7 +40,8 @@ class Groups:
 class Counts(Groups):
     """What was answered, by group, curve and level."""
 
-    #: log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L).
+    #: log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P,
+    #: M, L).
     x: FloatArray
     #: How many said yes of how many; trials of 0 mark a level that is not there, shape (P, M, L).
     yes: FloatArray
@@ -69,7 +73,9 @@ class Point(Groups):
         """The nearest point between bounds; `eta` has none."""
         names = ("threshold", "slope", "guess", "lapse")
         clipped = {
-            name: np.minimum(np.maximum(getattr(self, name), getattr(lower, name)), getattr(upper, name))
+            name: np.minimum(
+                np.maximum(getattr(self, name), getattr(lower, name)), getattr(upper, name)
+            )
             for name in names
         }
         return Point(**clipped, eta=self.eta)
@@ -81,14 +87,17 @@ class Point(Groups):
 
 def joined(points: Sequence[Point]) -> Point:
     """Groups of several points, one after another."""
-    return Point(**{f.name: np.concatenate([getattr(p, f.name) for p in points]) for f in fields(Point)})
+    return Point(
+        **{f.name: np.concatenate([getattr(p, f.name) for p in points]) for f in fields(Point)}
+    )
 
 
 @dataclass(frozen=True)
 class Curves:
     """Answers of a batch of curves in their physical units, arranged in groups."""
 
-    #: log10 contrast, rising; levels without trials stand last and repeat the highest, shape (G, M, L).
+    #: log10 contrast, rising; levels without trials stand last and repeat the highest, shape (G, M,
+    #: L).
     x: FloatArray
     #: trials of 0 mark a level that is not there, shape (G, M, L).
     yes: FloatArray
@@ -106,7 +115,9 @@ class Curves:
     def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values by group and curve, (G, M), in the shape of the batch."""
         shape = tuple(self.batch[axis] for axis in self.order)
-        return np.transpose(values.reshape(shape), np.argsort(np.asarray(self.order, dtype=int)).tolist())
+        return np.transpose(
+            values.reshape(shape), np.argsort(np.asarray(self.order, dtype=int)).tolist()
+        )
 
     def scaled(self, blanks: bool) -> Counts:
         """In the coordinates of the fit; `blanks` says whether catch trials tell anything."""
@@ -120,7 +131,8 @@ class Curves:
         spacing = np.where(both, gaps, np.inf).min(axis=-1, initial=np.inf)
         spacing = np.where(np.isfinite(spacing), spacing, 0.0)
         told = float(blanks)
-        catch_yes, catch_trials = told * self.catch_yes.sum(axis=-1), told * self.catch_trials.sum(axis=-1)
+        catch_yes = told * self.catch_yes.sum(axis=-1)
+        catch_trials = told * self.catch_trials.sum(axis=-1)
         return Counts(x, self.yes, self.trials, catch_yes, catch_trials, centre, scale, spacing)
 
 
@@ -151,8 +163,8 @@ def read_curves(
     Raises
     ------
     InputError
-        If shapes do not broadcast, a value is not finite, a contrast or a count is negative, more said yes than were
-        asked, or an axis does not exist or comes twice.
+        If shapes do not broadcast, a value is not finite, a contrast or a count is negative, more
+        said yes than were asked, or an axis does not exist or comes twice.
     """
     arrays = [np.asarray(v, dtype=np.float64) for v in (contrast, yes, trials)]
     try:
@@ -160,26 +172,38 @@ def read_curves(
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in arrays)
         raise InputError(
-            f"contrast, yes and trials of shapes {shapes} do not broadcast; the last axis of each is levels"
+            f"contrast, yes and trials of shapes {shapes} do not broadcast; the last axis of "
+            "each is levels"
         ) from None
     if c.ndim == 0:
-        raise InputError("contrast, yes and trials are single numbers; give arrays whose last axis is levels")
+        raise InputError(
+            "contrast, yes and trials are single numbers; give arrays whose last axis is levels"
+        )
     _check(c, k, n)
     if c.shape[-1] == 0:
         c, k, n = (np.full((*c.shape[:-1], 1), fill) for fill in (1.0, 0.0, 0.0))
     batch = c.shape[:-1]
     apart, together = _axes(batch, shared)
     order = (*apart, *together)
-    groups, size = (int(np.prod([batch[axis] for axis in axes], dtype=int)) for axes in (apart, together))
-    c, k, n = (np.transpose(v, (*order, len(batch))).reshape(groups, size, v.shape[-1]) for v in (c, k, n))
+    groups, size = (
+        int(np.prod([batch[axis] for axis in axes], dtype=int)) for axes in (apart, together)
+    )
+    c, k, n = (
+        np.transpose(v, (*order, len(batch))).reshape(groups, size, v.shape[-1]) for v in (c, k, n)
+    )
     blank = c == 0
     used = (n > 0) & ~blank
     with np.errstate(divide="ignore"):
         x = np.where(used, np.log10(c), np.inf)
     place = np.argsort(x, axis=-1, kind="stable")
-    levels = (np.take_along_axis(v, place, axis=-1) for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0)))
+    levels = (
+        np.take_along_axis(v, place, axis=-1)
+        for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0))
+    )
     catch_yes, catch_trials = (np.where(blank, v, 0.0).sum(axis=-1) for v in (k, n))
-    return Curves(*_merged(*levels), catch_yes, catch_trials, ((n == 0) & ~blank).sum(axis=-1), batch, order)
+    return Curves(
+        *_merged(*levels), catch_yes, catch_trials, ((n == 0) & ~blank).sum(axis=-1), batch, order
+    )
 
 
 def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
@@ -187,7 +211,9 @@ def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
         if not np.all(np.isfinite(values)):
             bad = values[~np.isfinite(values)].flat[0]
             remedy = "mark a level that was not tested by trials = 0 and any contrast"
-            raise InputError(f"{name} has the value {bad:g}, which is not a finite number; {remedy}")
+            raise InputError(
+                f"{name} has the value {bad:g}, which is not a finite number; {remedy}"
+            )
         if values.size and values.min() < 0:
             linear = "contrast is linear, above 0, or 0 for a catch trial"
             allowed = linear if name == "contrast" else "counts start at 0"
@@ -195,16 +221,20 @@ def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
     if np.any(yes > trials):
         at = int(np.argmax(yes - trials))
         raise InputError(
-            f"{yes.flat[at]:g} yes of {trials.flat[at]:g} trials: give the number that said yes and the number asked"
+            f"{yes.flat[at]:g} yes of {trials.flat[at]:g} trials: give the number that said yes "
+            "and the number asked"
         )
 
 
-def _axes(batch: tuple[int, ...], shared: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _axes(
+    batch: tuple[int, ...], shared: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     together = []
     for axis in shared:
         if not -len(batch) <= axis < len(batch):
             raise InputError(
-                f"shared axis {axis} is not among the {len(batch)} axes of the batch {batch} (levels left out)"
+                f"shared axis {axis} is not among the {len(batch)} axes of the batch {batch} "
+                "(levels left out)"
             )
         together.append(axis % len(batch))
     if len(set(together)) < len(together):
@@ -212,7 +242,9 @@ def _axes(batch: tuple[int, ...], shared: tuple[int, ...]) -> tuple[tuple[int, .
     return tuple(axis for axis in range(len(batch)) if axis not in together), tuple(together)
 
 
-def _merged(x: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _merged(
+    x: FloatArray, yes: FloatArray, trials: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Add up neighbours of equal x; absent levels go last and repeat the highest x."""
     new = np.ones(x.shape, dtype=bool)
     new[..., 1:] = x[..., 1:] != x[..., :-1]

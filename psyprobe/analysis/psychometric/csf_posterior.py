@@ -1,9 +1,10 @@
-"""What answers tell of a whole contrast sensitivity function, of which every frequency tells something of the others.
+"""What answers tell of a whole contrast sensitivity function, of which every frequency tells
+something of the others.
 
 References
 ----------
-Lesmes, Lu, Baek & Albright (2010), Journal of Vision 10(3):17 (qCSF), with frequencies that may deviate from the
-truncated log-parabola.
+Lesmes, Lu, Baek & Albright (2010), Journal of Vision 10(3):17 (qCSF), with frequencies that may
+deviate from the truncated log-parabola.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import Function, Grid, Posterior, Task, csf_width_and_rates, seen
+from psyprobe.analysis.psychometric.posterior import (
+    Function,
+    Grid,
+    Posterior,
+    Task,
+    csf_width_and_rates,
+    seen,
+)
 from psyprobe.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -26,9 +34,14 @@ Prior: TypeAlias = Literal["any", "people"]
 
 
 def log_parabola(
-    frequency: FloatArray, gain: FloatArray, peak: FloatArray, bandwidth: FloatArray, truncation: FloatArray
+    frequency: FloatArray,
+    gain: FloatArray,
+    peak: FloatArray,
+    bandwidth: FloatArray,
+    truncation: FloatArray,
 ) -> FloatArray:
-    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not floored.
+    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not
+    floored.
 
     Watson & Ahumada 2005, Journal of Vision 5(9):6; in the form of Lesmes et al. (2010), Eq. 1.
 
@@ -41,10 +54,11 @@ def log_parabola(
     peak : ndarray
         log10 of the frequency of the peak in cpd.
     bandwidth : ndarray
-        log10 of beta. The full width at half height is log10(2 beta) in log10 units, that is 1 + log2(beta) octaves:
-        beta itself only where it is 1 or 2.
+        log10 of beta. The full width at half height is log10(2 beta) in log10 units, that is 1 +
+        log2(beta) octaves: beta itself only where it is 1 or 2.
     truncation : ndarray
-        By how many log10 units at most sensitivity falls below its peak at frequencies below that of the peak.
+        By how many log10 units at most sensitivity falls below its peak at frequencies below that
+        of the peak.
 
     Examples
     --------
@@ -62,15 +76,16 @@ def log_parabola(
 
 @dataclass(frozen=True, eq=False)
 class CsfGrid:
-    """Values that the parameters of a truncated log-parabola may take, all equally likely beforehand.
+    """Values that the parameters of a truncated log-parabola may take, all equally likely
+    beforehand.
 
     Parameters
     ----------
     gain, peak, bandwidth, truncation : ndarray
         See `log_parabola`.
     deviation : float
-        Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the parabola itself, as
-        qCSF was published. It also bridges the steps of the grid.
+        Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the
+        parabola itself, as qCSF was published. It also bridges the steps of the grid.
     """
 
     gain: FloatArray = field(default_factory=lambda: np.linspace(0.5, 3.2, 19))
@@ -86,10 +101,11 @@ class CsfGrid:
 
 
 def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
-    """What is likely of people with ordinary eyes at 20 to 200 cd/m²: widths and rates in a grid, and parabolas.
+    """What is likely of people with ordinary eyes at 20 to 200 cd/m²: widths and rates in a grid,
+    and parabolas.
 
-    It is worth about 30 trials in 100, and says something false of low vision and of screens that are not as assumed:
-    there the prior for any curve is the one to take.
+    It is worth about 30 trials in 100, and says something false of low vision and of screens that
+    are not as assumed: there the prior for any curve is the one to take.
 
     Examples
     --------
@@ -97,25 +113,31 @@ def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
     >>> grid.width.tolist(), csf.parameters().shape
     ([0.35, 0.5, 0.7], (5616, 4))
     """
-    widths, lapses = np.array([0.35, 0.5, 0.7]), np.array([0.01, 0.04])
-    of_width, of_lapse = np.array([1.0, 2.0, 1.0]), np.array([0.7, 0.3])
+    widths = np.array([0.35, 0.5, 0.7])
+    lapses = np.array([0.01, 0.04])
+    of_width = np.array([1.0, 2.0, 1.0])
+    of_lapse = np.array([0.7, 0.3])
     csf = CsfGrid(
         gain=np.linspace(1.3, 2.5, 13),
         peak=np.linspace(-0.2, 0.9, 9),
         bandwidth=np.linspace(0.2, 0.9, 8),
         truncation=np.linspace(0.05, 0.9, 6),
     )
-    return replace(grid, width=widths, lapse=lapses, width_prior=of_width, lapse_prior=of_lapse), csf
+    return replace(
+        grid, width=widths, lapse=lapses, width_prior=of_width, lapse_prior=of_lapse
+    ), csf
 
 
 class CsfPosterior(Posterior):
-    """What answers tell of a contrast sensitivity function that may deviate from a truncated log-parabola.
+    """What answers tell of a contrast sensitivity function that may deviate from a truncated
+    log-parabola.
 
-    log10 sensitivity at each tested frequency is that of the parabola plus a deviation of its own, normal with mean 0.
-    So what answers at one frequency tell of the others passes through the parabola, while a curve that is none still
-    comes out as it is where it was asked: intervals hold the truth of observers that the model does not fit. Given the
-    parabola, the width and the rates of guess and lapse, which all frequencies share, frequencies are independent; so
-    the joint posterior is kept exactly as one table of threshold a frequency and one over the parabolas.
+    log10 sensitivity at each tested frequency is that of the parabola plus a deviation of its own,
+    normal with mean 0. So what answers at one frequency tell of the others passes through the
+    parabola, while a curve that is none still comes out as it is where it was asked: intervals hold
+    the truth of observers that the model does not fit. Given the parabola, the width and the rates
+    of guess and lapse, which all frequencies share, frequencies are independent; so the joint
+    posterior is kept exactly as one table of threshold a frequency and one over the parabolas.
 
     Parameters
     ----------
@@ -154,7 +176,8 @@ class CsfPosterior(Posterior):
         self._cell = np.clip(nearest, 0, t - 1)
         count = self._parameters.shape[0]
         self._gather: list[csr_array] = [
-            csr_array((np.ones(count), (cells, np.arange(count))), shape=(t, count)) for cells in self._cell
+            csr_array((np.ones(count), (cells, np.arange(count))), shape=(t, count))
+            for cells in self._cell
         ]
         self._spread = _spread(grid.threshold, csf.deviation)
         self._likelihood = [np.ones((t, w * g * l)) for _ in frequencies]
@@ -166,7 +189,9 @@ class CsfPosterior(Posterior):
         self._share()
 
     def mean_parameters(self) -> dict[str, float]:
-        """Posterior means of gain, peak, bandwidth and truncation of the parabola (see `log_parabola`)."""
+        """Posterior means of gain, peak, bandwidth and truncation of the parabola (see
+        `log_parabola`).
+        """
         means = self._mass.sum(axis=1) @ self._parameters
         return dict(zip(("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True))
 
@@ -195,12 +220,16 @@ class CsfPosterior(Posterior):
         return np.asarray(((height[:, 1:] + height[:, :-1]) / 2 * steps).sum(axis=1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # What all other answers say of the parabola here, the deviation from it, and the answers here.
+        # What all other answers say of the parabola here, the deviation from it, and the answers
+        # here.
         parabola = self._gather[place] @ self._mass / self._smooth[place]
         joint = (self._spread @ parabola) * self._likelihood[place]
         joint = (joint / joint.sum()).reshape(self.grid.shape)
-        g, l = self.grid.guess[:, None], self.grid.lapse
-        mass, guess, rise = ((joint * factor).sum(axis=(2, 3)) for factor in (np.ones((1, 1)), g, 1 - g - l))
+        g = self.grid.guess[:, None]
+        l = self.grid.lapse
+        mass, guess, rise = (
+            (joint * factor).sum(axis=(2, 3)) for factor in (np.ones((1, 1)), g, 1 - g - l)
+        )
         return mass, guess, rise
 
     def _seen(self, place: int, x: float) -> FloatArray:
@@ -215,7 +244,9 @@ class CsfPosterior(Posterior):
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _share(self) -> None:
-        catch = np.broadcast_to(self._catch[0] + self._catch[1] / self.dispersion, self.grid.shape[1:]).reshape(-1)
+        catch = np.broadcast_to(
+            self._catch[0] + self._catch[1] / self.dispersion, self.grid.shape[1:]
+        ).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
     def _common(self) -> FloatArray:
@@ -239,7 +270,8 @@ def csf_posterior(
     grid: Grid | None = None,
     csf: CsfGrid | None = None,
 ) -> CsfPosterior:
-    """What is known of a contrast sensitivity function before anything is answered, as qCSF takes it.
+    """What is known of a contrast sensitivity function before anything is answered, as qCSF takes
+    it.
 
     Parameters
     ----------
@@ -250,7 +282,8 @@ def csf_posterior(
     task, function
         As for `csf_width_and_rates`.
     prior : {"any", "people"}
-        What is held likely where no grid is given: next to any curve, or those of ordinary eyes (`people_prior`).
+        What is held likely where no grid is given: next to any curve, or those of ordinary eyes
+        (`people_prior`).
     grid, csf
         In place of those of the prior.
 
@@ -269,4 +302,6 @@ def csf_posterior(
         raise unknown_name("prior of quick_csf", str(prior), ("any", "people"))
     usual = csf_width_and_rates(contrasts, task, function), CsfGrid()
     likely = usual if prior == "any" else people_prior(usual[0])
-    return CsfPosterior(tuple(frequencies), likely[0] if grid is None else grid, likely[1] if csf is None else csf)
+    return CsfPosterior(
+        tuple(frequencies), likely[0] if grid is None else grid, likely[1] if csf is None else csf
+    )

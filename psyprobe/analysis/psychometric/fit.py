@@ -2,9 +2,10 @@
 
 References
 ----------
-Wichmann & Hill (2001), Perception & Psychophysics 63, 1293-1313 (maximum likelihood, deviance, parametric bootstrap).
-Schütt, Harmeling, Macke, Wichmann (2016), Vision Research 122 (threshold and width, priors, overdispersion).
-Venzon & Moolgavkar (1988), Applied Statistics 37 (profile likelihood).
+Wichmann & Hill (2001), Perception & Psychophysics 63, 1293-1313 (maximum likelihood, deviance,
+parametric bootstrap). Schütt, Harmeling, Macke, Wichmann (2016), Vision Research 122 (threshold and
+width, priors, overdispersion). Venzon & Moolgavkar (1988), Applied Statistics 37 (profile
+likelihood).
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ from psyprobe.errors import InputError, unknown_name
 
 @dataclass(frozen=True)
 class PsychometricFit:
-    """Fitted psychometric functions of a batch of curves; every array has the shape of the batch."""
+    """Fitted psychometric functions of a batch of curves; every array has the shape of the
+    batch.
+    """
 
-    #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
+    #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are
+    #: nan.
     status: statuses.StatusArray
-    #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would end further beyond
-    #: the levels shown than the function is wide (or they are apart). A censored curve has an interval, no threshold.
+    #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would
+    #: end further beyond the levels shown than the function is wide (or they are apart). A censored
+    #: curve has an interval, no threshold.
     threshold: FloatArray
     threshold_low: FloatArray
     threshold_high: FloatArray
@@ -41,7 +46,8 @@ class PsychometricFit:
     width: FloatArray
     width_low: FloatArray
     width_high: FloatArray
-    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise.
+    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not
+    #: rise.
     guess: FloatArray
     lapse: FloatArray
     #: Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
@@ -52,16 +58,19 @@ class PsychometricFit:
     deviance: FloatArray
     #: Levels less free parameters; a rate shared by m curves counts 1/m.
     degrees_of_freedom: FloatArray
-    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked for.
+    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan
+    #: if not asked for.
     p_value: FloatArray
     #: Whether the best climb ended at a maximum.
     converged: npt.NDArray[np.bool_]
     #: Of the test whether the curve rises at all; 1 where none was needed.
     p_rising: FloatArray
-    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their form.
+    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their
+    #: form.
     bracket_low: FloatArray
     bracket_high: FloatArray
-    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1.
+    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
+    #: from 0 to 1.
     spearman_karber: FloatArray
     #: Different contrasts above 0 with trials, and contrasts given without any.
     levels: npt.NDArray[np.int64]
@@ -96,13 +105,26 @@ class PsychometricFit:
 
     @property
     def raw_threshold(self) -> FloatArray:
-        """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan where they never are."""
-        return threshold_at(0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function)
+        """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan
+        where they never are.
+        """
+        return threshold_at(
+            0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function
+        )
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
 
-        names = ("status", "threshold", "threshold_low", "threshold_high", "width", "guess", "lapse", "sensitivity")
+        names = (
+            "status",
+            "threshold",
+            "threshold_low",
+            "threshold_high",
+            "width",
+            "guess",
+            "lapse",
+            "sensitivity",
+        )
         columns = [np.ravel(getattr(self, name)) for name in names]
         rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
         title = f"Psychometric function ({self.function}); threshold and width in log10 contrast"
@@ -114,7 +136,8 @@ class PsychometricFit:
         Parameters
         ----------
         contrast : array_like of float
-            Linear contrast, at least 0; one-dimensional, or of shape (..., L) with the batch's leading axes.
+            Linear contrast, at least 0; one-dimensional, or of shape (..., L) with the batch's
+            leading axes.
 
         Returns
         -------
@@ -123,15 +146,21 @@ class PsychometricFit:
         """
         c = np.asarray(contrast, dtype=np.float64)
         if not np.all(c >= 0):
-            raise InputError(f"contrast {np.min(c):g} is not usable; contrast is linear, at least 0")
+            raise InputError(
+                f"contrast {np.min(c):g} is not usable; contrast is linear, at least 0"
+            )
         with np.errstate(divide="ignore"):
             x = np.log10(c)
-        t, w, g, lam = (np.asarray(v)[..., None] for v in (self.threshold, self.width, self.guess, self.lapse))
+        t, w, g, lam = (
+            np.asarray(v)[..., None] for v in (self.threshold, self.width, self.guess, self.lapse)
+        )
         known = np.isfinite(t)
         # A step is drawn as the narrowest function that numbers hold.
         narrowest = np.where(known & (w > 1e-9), w, 1e-9)
         t, g, lam = (np.where(known, v, 0.0) for v in (t, g, lam))
-        return np.where(known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan)
+        return np.where(
+            known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan
+        )
 
 
 def _rounded(cell: Any) -> str:
@@ -148,7 +177,8 @@ Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]
 
 #: Bounds of a rate that is asked to be fitted without further words.
-FREE_GUESS, FREE_LAPSE = (0.0, 0.5), (0.0, 0.1)
+FREE_GUESS = (0.0, 0.5)
+FREE_LAPSE = (0.0, 0.1)
 
 
 def fit_psychometric(
@@ -169,36 +199,41 @@ def fit_psychometric(
     resamples: int = 999,
     seed: int = 0,
 ) -> PsychometricFit:
-    """Fit psi = guess + (1 - guess - lapse) F(log10 contrast) to counted answers of a batch of curves.
+    """Fit psi = guess + (1 - guess - lapse) F(log10 contrast) to counted answers of a batch of
+    curves.
 
     Parameters
     ----------
     contrast : array_like of float, shape (..., L)
-        Linear contrast, above 0, in any order; 0 marks catch trials, which inform a free guess rate and nothing else.
+        Linear contrast, above 0, in any order; 0 marks catch trials, which inform a free guess rate
+        and nothing else.
     yes : array_like of float, shape (..., L)
         How many said yes (or were right); fractions, such as sums of P(yes), are taken.
     trials : array_like of float, shape (..., L)
-        How many were asked; 0 where a level is missing. The three broadcast, and the last axis is levels.
+        How many were asked; 0 where a level is missing. The three broadcast, and the last axis is
+        levels.
     function : str, optional
-        "logistic", "normal", "weibull" (Gumbel on log contrast), "gumbel_reversed" or "hyperbolic_secant".
+        "logistic", "normal", "weibull" (Gumbel on log contrast), "gumbel_reversed" or
+        "hyperbolic_secant".
     guess, lapse : float, (float, float) or "fit", optional
-        A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1) of lapse. The
-        lapse rate may be "guess": equal to the guess rate, whatever that is.
+        A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1)
+        of lapse. The lapse rate may be "guess": equal to the guess rate, whatever that is.
     shared : tuple of int, optional
-        Axes of the batch (the shape without levels) along which one guess and one lapse rate hold for all curves:
-        (-1,) if frequencies of a prompt are the batch's last axis. Catch trials of such curves are added up, so give
-        those that serve all of them once.
+        Axes of the batch (the shape without levels) along which one guess and one lapse rate hold
+        for all curves: (-1,) if frequencies of a prompt are the batch's last axis. Catch trials of
+        such curves are added up, so give those that serve all of them once.
     method : "mle" or "map", optional
-        Largest likelihood, or largest posterior density under `priors`. Statuses come from the likelihood either way.
+        Largest likelihood, or largest posterior density under `priors`. Statuses come from the
+        likelihood either way.
     priors : mapping of str to callable, optional
-        With "map": log densities by "threshold", "width", "guess", "lapse", "eta" in place of the weak ones that
-        `stated_priors` tells; None makes one flat.
+        With "map": log densities by "threshold", "width", "guess", "lapse", "eta" in place of the
+        weak ones that `stated_priors` tells; None makes one flat.
     overdispersion : bool, optional
-        Whether answers may vary more than a binomial: a beta-binomial with one eta for each group. Intervals then hold
-        eta at its estimate.
+        Whether answers may vary more than a binomial: a beta-binomial with one eta for each group.
+        Intervals then hold eta at its estimate.
     interval : "profile", "bootstrap" or None, optional
-        By profile likelihood with the quantile of chi-square; with that of answers drawn from the fit where it is
-        larger, as with few trials; or none. Censored thresholds have the first.
+        By profile likelihood with the quantile of chi-square; with that of answers drawn from the
+        fit where it is larger, as with few trials; or none. Censored thresholds have the first.
     level : float, optional
         Of the intervals, and of the tests behind a status, in (0, 1).
     goodness : bool, optional
@@ -216,12 +251,13 @@ def fit_psychometric(
     Raises
     ------
     InputError
-        If counts or contrasts are not usable, a rate is out of [0, 1), rates reach 1 together, or an axis, a function,
-        a method or a parameter is unknown.
+        If counts or contrasts are not usable, a rate is out of [0, 1), rates reach 1 together, or
+        an axis, a function, a method or a parameter is unknown.
 
     Notes
     -----
-    A curve that falls with contrast or does neither is not fitted, and left out of what its group shares.
+    A curve that falls with contrast or does neither is not fitted, and left out of what its group
+    shares.
 
     Examples
     --------
@@ -234,13 +270,21 @@ def fit_psychometric(
     """
     _check_options(method, priors, interval, level, resamples)
     equal = lapse == "guess"
-    bounds = _bounds("guess", guess, FREE_GUESS), _bounds("lapse", guess if equal else lapse, FREE_LAPSE)
+    bounds = (
+        _bounds("guess", guess, FREE_GUESS),
+        _bounds("lapse", guess if equal else lapse, FREE_LAPSE),
+    )
     if equal:
         bounds = bounds[0], bounds[0]
     if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
-        raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
+        raise InputError(
+            f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the "
+            "upper bounds"
+        )
     model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal)
-    problem = statuses.state_problem(read_curves(contrast, yes, trials, shared), function, model, bounds, level, seed)
+    problem = statuses.state_problem(
+        read_curves(contrast, yes, trials, shared), function, model, bounds, level, seed
+    )
     best, value, converged = search(problem.task)
     judged = statuses.judge(problem, best, value)
     if method == "map" or overdispersion:
@@ -252,11 +296,18 @@ def fit_psychometric(
             best, value = add_overdispersion(problem.task, best, value)
         judged = statuses.retold(problem, judged, best, steps_stay=method == "mle")
     nothing = np.full(judged.status.shape, np.nan)
-    ends, p_value = np.stack([nothing] * 4), nothing
-    task, has = problem.task, np.isin(judged.status, statuses.WITH_THRESHOLD)
-    lost = deviance(task.counts.yes, task.counts.trials, likelihood.predicted(task.model.family, task.counts, best))
+    ends = np.stack([nothing] * 4)
+    p_value = nothing
+    task = problem.task
+    has = np.isin(judged.status, statuses.WITH_THRESHOLD)
+    lost = deviance(
+        task.counts.yes,
+        task.counts.trials,
+        likelihood.predicted(task.model.family, task.counts, best),
+    )
     sought: tuple[Parameter, ...] = ("threshold", "slope") if interval == "bootstrap" else ()
-    lost_held, lost_again = np.empty((0, *lost.shape)), lost[:, None]
+    lost_held = np.empty((0, *lost.shape))
+    lost_again = lost[:, None]
     if goodness or sought:
         lost_held, lost_again = resample(task, best, sought, resamples=resamples, seed=seed)
     if goodness:
@@ -265,12 +316,16 @@ def fit_psychometric(
     if interval is not None:
         quantiles = np.full((2, *lost.shape), problem.quantile)
         if sought:
-            quantiles = np.maximum(quantiles, np.quantile(lost_held, level, axis=2, method="higher"))
+            quantiles = np.maximum(
+                quantiles, np.quantile(lost_held, level, axis=2, method="higher")
+            )
         ends = _intervals(problem, judged, best, value, quantiles)
     return _collect(problem, judged, best, converged, ends, lost, p_value)
 
 
-def _check_options(method: str, priors: object, interval: str | None, level: float, resamples: int) -> None:
+def _check_options(
+    method: str, priors: object, interval: str | None, level: float, resamples: int
+) -> None:
     if method not in ("mle", "map"):
         raise unknown_name("method of fitting", method, ("mle", "map"))
     if priors is not None and method != "map":
@@ -278,38 +333,59 @@ def _check_options(method: str, priors: object, interval: str | None, level: flo
     if interval not in ("profile", "bootstrap", None):
         raise unknown_name("kind of interval", interval, ("profile", "bootstrap"))
     if not 0 < level < 1:
-        raise InputError(f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95")
+        raise InputError(
+            f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95"
+        )
     if resamples < 1:
-        raise InputError(f"resamples {resamples} is not a number of draws; give at least 1, and 999 or more to report")
+        raise InputError(
+            f"resamples {resamples} is not a number of draws; give at least 1, and 999 or more "
+            "to report"
+        )
 
 
 def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, float]:
     if isinstance(rate, str):
         if rate != "fit":
-            raise InputError(f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'")
+            raise InputError(
+                f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'"
+            )
         return free
     low, high = (float(v) for v in (rate if isinstance(rate, tuple) else (rate, rate)))
     if not 0 <= low <= high < 1:
-        raise InputError(f"{name} {rate} is not usable; give a rate in [0, 1), or bounds (low, high) with low <= high")
+        raise InputError(
+            f"{name} {rate} is not usable; give a rate in [0, 1), or bounds (low, high) with "
+            "low <= high"
+        )
     return low, high
 
 
 def _intervals(
-    problem: statuses.Problem, judged: statuses.Judged, best: Point, value: FloatArray, quantiles: FloatArray
+    problem: statuses.Problem,
+    judged: statuses.Judged,
+    best: Point,
+    value: FloatArray,
+    quantiles: FloatArray,
 ) -> FloatArray:
-    """Low and high end of threshold and width, in the coordinates of the counts; `quantiles` of both losses."""
+    """Low and high end of threshold and width, in the coordinates of the counts; `quantiles` of
+    both losses.
+    """
     shape = judged.threshold.shape
     told = np.isin(judged.status, statuses.WITH_THRESHOLD)
-    bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
+    bounded = told | (
+        np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == "")
+    )
     ends = np.full((4, judged.threshold.size), np.nan)
     of_threshold, of_slope = (np.flatnonzero(which) for which in (bounded, told))
     which = np.concatenate([of_threshold, of_slope])
     if which.size:
         sought = Ends(which, np.arange(which.size) >= of_threshold.size)
         along = Profile(problem.task, best, value)
-        low, high = along.interval(sought.of(*quantiles), sought.of(judged.threshold, best.slope), sought)
+        low, high = along.interval(
+            sought.of(*quantiles), sought.of(judged.threshold, best.slope), sought
+        )
         cut = of_threshold.size
-        ends[0, of_threshold], ends[1, of_threshold] = low[:cut], high[:cut]
+        ends[0, of_threshold] = low[:cut]
+        ends[1, of_threshold] = high[:cut]
         ends[2, of_slope], ends[3, of_slope] = np.exp(-high[cut:]), np.exp(-low[cut:])
     ends = ends.reshape(4, *shape)
     ends[:2] = _censored_ends(problem, judged.status, *_among_levels(problem, judged, *ends[:2]))
@@ -321,11 +397,14 @@ def _among_levels(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends as the levels shown can tell them.
 
-    A threshold at a mixed level is known no better than to half the way to its neighbours. An end that is further
-    beyond the levels than the function is wide is open, since there it hangs on the function's form alone.
+    A threshold at a mixed level is known no better than to half the way to its neighbours. An end
+    that is further beyond the levels than the function is wide is open, since there it hangs on the
+    function's form alone.
     """
-    counts, middle = problem.task.counts, judged.threshold
-    x, at = np.where(counts.trials > 0, counts.x, np.nan), middle[..., None]
+    counts = problem.task.counts
+    middle = judged.threshold
+    x = np.where(counts.trials > 0, counts.x, np.nan)
+    at = middle[..., None]
     mixed = judged.status == "quasi_separable"
     below = np.where(x < at, x, -np.inf).max(axis=-1, initial=-np.inf)
     above = np.where(x > at, x, np.inf).min(axis=-1, initial=np.inf)
@@ -339,7 +418,9 @@ def _among_levels(
 def _censored_ends(
     problem: statuses.Problem, status: statuses.StatusArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
+    """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of
+    one half.
+    """
     counts = problem.task.counts
     middle = 0.5 * (1 + problem.guess[0] - problem.lapse[0])
     for name, chance, sign in (("censored_above", 1 - middle, 1), ("censored_below", middle, -1)):
@@ -348,10 +429,15 @@ def _censored_ends(
         order = slice(None, None, -1) if sign > 0 else slice(None)
         reached = np.cumsum(counts.trials[..., order], axis=-1)[..., order] >= needed - 1e-9
         places = np.where(reached & (counts.trials > 0), counts.x, -sign * np.inf)
-        claim = places.max(axis=-1, initial=-np.inf) if sign > 0 else places.min(axis=-1, initial=np.inf)
+        claim = (
+            places.max(axis=-1, initial=-np.inf)
+            if sign > 0
+            else places.min(axis=-1, initial=np.inf)
+        )
         low = np.where(here, claim if sign > 0 else -np.inf, low)
         high = np.where(here, claim if sign < 0 else np.inf, high)
-    low, high = np.where(status == "flat", -np.inf, low), np.where(status == "flat", np.inf, high)
+    low = np.where(status == "flat", -np.inf, low)
+    high = np.where(status == "flat", np.inf, high)
     low = np.where((status == "censored_below") & ~np.isnan(high), -np.inf, low)
     return low, np.where((status == "censored_above") & ~np.isnan(low), np.inf, high)
 
@@ -365,8 +451,10 @@ def _collect(
     lost: FloatArray,
     p_value: FloatArray,
 ) -> PsychometricFit:
-    curves, status = problem.curves, judged.status
-    counts, model = problem.task.counts, problem.task.model
+    curves = problem.curves
+    status = judged.status
+    counts = problem.task.counts
+    model = problem.task.model
     shape = status.shape
     has = np.isin(status, statuses.WITH_THRESHOLD)
     threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
@@ -383,7 +471,8 @@ def _collect(
     below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
     asked = shown > 0
 
-    # A curve without trials has the rates of its group, if that has any; one that does not rise has none.
+    # A curve without trials has the rates of its group, if that has any; one that does not rise has
+    # none.
     rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
     told = rises | ~asked & (rises.any(axis=-1) | (counts.catch_trials > 0))[:, None]
 
@@ -401,7 +490,9 @@ def _collect(
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
-        "log_likelihood": np.where(fitted, likelihood.curve_log_likelihood(counts, best, levels), np.nan),
+        "log_likelihood": np.where(
+            fitted, likelihood.curve_log_likelihood(counts, best, levels), np.nan
+        ),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, shown - cost, np.nan),
         "p_value": p_value,
@@ -413,6 +504,8 @@ def _collect(
         "levels": shown,
         "dropped_levels": curves.dropped,
     }
-    arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}
+    arranged: dict[str, Any] = {
+        name: curves.ungroup(np.asarray(value)) for name, value in values.items()
+    }
     bounds: dict[str, Any] = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
     return PsychometricFit(function=problem.function, level=problem.level, **bounds, **arranged)

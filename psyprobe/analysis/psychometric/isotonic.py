@@ -1,9 +1,10 @@
-"""What can be said without a psychometric function: rising fits, whether data rise at all, and where they cross.
+"""What can be said without a psychometric function: rising fits, whether data rise at all, and
+where they cross.
 
 References
 ----------
-Ayer, Brunk, Ewing, Reid, Silverman (1955), Annals of Mathematical Statistics 26 (pool adjacent violators).
-Miller & Ulrich (2001), Perception & Psychophysics 63 (Spearman-Kärber).
+Ayer, Brunk, Ewing, Reid, Silverman (1955), Annals of Mathematical Statistics 26 (pool adjacent
+violators). Miller & Ulrich (2001), Perception & Psychophysics 63 (Spearman-Kärber).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from scipy.special import xlogy
 
 from psyprobe._typing import FloatArray
 
-#: A deviance this small cannot be significant at 0.01: chi-square with one degree of freedom exceeds it in 5 %, and
-#: the deviance from a rising fit is nothing at all in half the cases with the least favourable truth.
+#: A deviance this small cannot be significant at 0.01: chi-square with one degree of freedom
+#: exceeds it in 5 %, and the deviance from a rising fit is nothing at all in half the cases with
+#: the least favourable truth.
 _SURELY_MONOTONE = 3.84
 
 
@@ -34,14 +36,17 @@ def isotonic_fit(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
 
     Notes
     -----
-    The fit at level i is the largest over a <= i of the smallest over b >= i of the pooled proportion of levels a to b.
+    The fit at level i is the largest over a <= i of the smallest over b >= i of the pooled
+    proportion of levels a to b.
 
     Examples
     --------
     >>> print(isotonic_fit([1, 0, 4, 5], [5, 5, 5, 5]))
     [0.1 0.1 0.8 1. ]
     """
-    k, n = np.broadcast_arrays(np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    k, n = np.broadcast_arrays(
+        np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    )
     return np.asarray(np.clip(rising_means(k / np.where(n > 0, n, 1.0), n), 0.0, 1.0))
 
 
@@ -51,10 +56,13 @@ def rising_means(values: FloatArray, weights: FloatArray) -> FloatArray:
     Values of weight 0 take the fit of the one before, or minus infinity where there is none.
     """
     zero = np.zeros((*values.shape[:-1], 1))
-    sums, weight = (np.concatenate([zero, np.cumsum(v, axis=-1)], axis=-1) for v in (values * weights, weights))
+    sums, weight = (
+        np.concatenate([zero, np.cumsum(v, axis=-1)], axis=-1) for v in (values * weights, weights)
+    )
     fit = np.full(values.shape, -np.inf)
     for a in range(values.shape[-1]):
-        pooled, over = sums[..., a + 1 :] - sums[..., a : a + 1], weight[..., a + 1 :] - weight[..., a : a + 1]
+        pooled = sums[..., a + 1 :] - sums[..., a : a + 1]
+        over = weight[..., a + 1 :] - weight[..., a : a + 1]
         mean = np.where(over > 0, pooled / np.where(over > 0, over, 1.0), np.inf)
         smallest = np.minimum.accumulate(mean[..., ::-1], axis=-1)[..., ::-1]
         fit[..., a:] = np.maximum(fit[..., a:], np.where(np.isfinite(smallest), smallest, -np.inf))
@@ -65,14 +73,20 @@ def log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> Flo
     """Of rates by level, without the binomial coefficients."""
     no = trials - yes
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(yes > 0, yes * np.log(rate), 0.0) + np.where(no > 0, no * np.log1p(-rate), 0.0)
+        return np.where(yes > 0, yes * np.log(rate), 0.0) + np.where(
+            no > 0, no * np.log1p(-rate), 0.0
+        )
 
 
 def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
-    """Twice the log-likelihood that rates by level lack of the saturated model, summed over the last axis."""
+    """Twice the log-likelihood that rates by level lack of the saturated model, summed over the
+    last axis.
+    """
     share = yes / np.where(trials > 0, trials, 1.0)
     saturated = xlogy(yes, share) + xlogy(trials - yes, 1 - share)
-    return np.asarray(np.maximum(2 * (saturated - log_likelihood(yes, trials, rate)).sum(axis=-1), 0.0))
+    return np.asarray(
+        np.maximum(2 * (saturated - log_likelihood(yes, trials, rate)).sum(axis=-1), 0.0)
+    )
 
 
 def rising_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
@@ -86,7 +100,12 @@ def falling_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:
 
 
 def monotone_p_value(
-    yes: npt.ArrayLike, trials: npt.ArrayLike, *, resamples: int = 999, seed: int = 0, test_all: bool = True
+    yes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    *,
+    resamples: int = 999,
+    seed: int = 0,
+    test_all: bool = True,
 ) -> FloatArray:
     """Probability of at least this deviance if the rising fit were true, by parametric bootstrap.
 
@@ -112,15 +131,25 @@ def monotone_p_value(
     >>> bool(p < 0.01)
     True
     """
-    k, n = np.broadcast_arrays(np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
-    rows_k, rows_n = k.reshape(-1, k.shape[-1]), n.reshape(-1, n.shape[-1])
+    k, n = np.broadcast_arrays(
+        np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    )
+    rows_k = k.reshape(-1, k.shape[-1])
+    rows_n = n.reshape(-1, n.shape[-1])
     found = rising_deviance(rows_k, rows_n)
     p = np.ones(found.shape)
     for i in np.flatnonzero((found > 1e-9) if test_all else (found > _SURELY_MONOTONE)):
         whole = np.rint(rows_n[i]).astype(np.int64)
         rate = isotonic_fit(rows_k[i], rows_n[i])
-        draws = np.random.default_rng(seed).binomial(whole, rate, size=(resamples, whole.size)).astype(np.float64)
-        as_large = rising_deviance(draws, np.broadcast_to(whole.astype(np.float64), draws.shape)) >= found[i] - 1e-9
+        draws = (
+            np.random.default_rng(seed)
+            .binomial(whole, rate, size=(resamples, whole.size))
+            .astype(np.float64)
+        )
+        as_large = (
+            rising_deviance(draws, np.broadcast_to(whole.astype(np.float64), draws.shape))
+            >= found[i] - 1e-9
+        )
         p[i] = (1 + as_large.sum()) / (1 + resamples)
     return p.reshape(k.shape[:-1])
 
@@ -130,10 +159,11 @@ def isotonic_bracket(
 ) -> tuple[FloatArray, FloatArray]:
     """Last level at which the rising fit is below the criterion, and first at which it is above.
 
-    x rises, levels without trials stand last, and the criterion is a proportion of yes for each curve, shape (...,).
-    Minus and plus infinity where the fit never is below or above.
+    x rises, levels without trials stand last, and the criterion is a proportion of yes for each
+    curve, shape (...,). Minus and plus infinity where the fit never is below or above.
     """
-    fit, present = isotonic_fit(yes, trials), trials > 0
+    fit = isotonic_fit(yes, trials)
+    present = trials > 0
     level = criterion[..., None]
     low = np.where(present & (fit < level - 1e-12), x, -np.inf).max(axis=-1, initial=-np.inf)
     high = np.where(present & (fit > level + 1e-12), x, np.inf).min(axis=-1, initial=np.inf)
@@ -162,7 +192,9 @@ def spearman_karber(x: npt.ArrayLike, yes: npt.ArrayLike, trials: npt.ArrayLike)
     fit = isotonic_fit(k, n)
     present = n > 0
     both = present[..., 1:] & present[..., :-1]
-    mean = np.where(both, np.diff(fit, axis=-1) * 0.5 * (at[..., 1:] + at[..., :-1]), 0.0).sum(axis=-1)
+    mean = np.where(both, np.diff(fit, axis=-1) * 0.5 * (at[..., 1:] + at[..., :-1]), 0.0).sum(
+        axis=-1
+    )
     first = np.where(present, fit, np.inf).min(axis=-1, initial=np.inf)
     last = np.where(present, fit, -np.inf).max(axis=-1, initial=-np.inf)
     return np.where((first <= 1e-12) & (last >= 1 - 1e-12), mean, np.nan)

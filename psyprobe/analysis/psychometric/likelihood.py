@@ -1,9 +1,10 @@
-"""The likelihood of counted answers under psychometric functions, with its derivatives, and prior densities.
+"""The likelihood of counted answers under psychometric functions, with its derivatives, and prior
+densities.
 
 References
 ----------
-Schütt, Harmeling, Macke, Wichmann (2016), Vision Research 122, eq. 5 (beta-binomial with overdispersion eta) and
-section 2.3 (the shapes of the weak priors).
+Schütt, Harmeling, Macke, Wichmann (2016), Vision Research 122, eq. 5 (beta-binomial with
+overdispersion eta) and section 2.3 (the shapes of the weak priors).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from psyprobe.analysis.psychometric.counts import Counts, Groups, Point
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid, log_sum
 from psyprobe.errors import unknown_name
 
-#: Log density of an array of values, elementwise, up to a constant; minus infinity where a value is impossible.
+#: Log density of an array of values, elementwise, up to a constant; minus infinity where a value is
+#: impossible.
 LogPrior: TypeAlias = Callable[[FloatArray], FloatArray]
 _CurvePrior: TypeAlias = Callable[[FloatArray, Counts], FloatArray]
 
@@ -37,41 +39,59 @@ class LogPriors:
 
     def log_density(self, name: str, value: FloatArray, counts: Counts) -> FloatArray:
         """Log density of one parameter."""
-        return self.by_name[name](value, counts) if name in self.by_name else np.zeros(np.shape(value))
+        return (
+            self.by_name[name](value, counts) if name in self.by_name else np.zeros(np.shape(value))
+        )
 
-    def of_curves(self, threshold: FloatArray, slope: FloatArray, counts: Counts) -> tuple[FloatArray, FloatArray]:
+    def of_curves(
+        self, threshold: FloatArray, slope: FloatArray, counts: Counts
+    ) -> tuple[FloatArray, FloatArray]:
         """Log densities of threshold and of width."""
         threshold, width = _physical(counts, threshold, slope)
-        return self.log_density("threshold", threshold, counts), self.log_density("width", width, counts)
+        return self.log_density("threshold", threshold, counts), self.log_density(
+            "width", width, counts
+        )
 
-    def derivatives(self, name: str, value: FloatArray, counts: Counts) -> tuple[FloatArray, FloatArray]:
-        """First and second derivative of the log density, by central differences; 0 where it has none."""
+    def derivatives(
+        self, name: str, value: FloatArray, counts: Counts
+    ) -> tuple[FloatArray, FloatArray]:
+        """First and second derivative of the log density, by central differences; 0 where it has
+        none.
+        """
         with np.errstate(invalid="ignore"):
-            below, at, above = (self.log_density(name, value + d, counts) for d in (-_STEP, 0.0, _STEP))
-            first, second = (above - below) / (2 * _STEP), (above - 2 * at + below) / _STEP**2
+            below, at, above = (
+                self.log_density(name, value + d, counts) for d in (-_STEP, 0.0, _STEP)
+            )
+            first = (above - below) / (2 * _STEP)
+            second = (above - 2 * at + below) / _STEP**2
         sound = np.isfinite(first) & np.isfinite(second)
         return np.where(sound, first, 0.0), np.where(sound, second, 0.0)
 
 
-def stated_priors(given: Mapping[str, LogPrior | None] | None, equal_rates: bool = False) -> LogPriors:
+def stated_priors(
+    given: Mapping[str, LogPrior | None] | None, equal_rates: bool = False
+) -> LogPriors:
     """The weak priors of Schütt et al., with those that are given in their place.
 
     Parameters
     ----------
     given : mapping of str to callable, or None
-        By "threshold" (log10 contrast), "width" (log10 units), "guess", "lapse", "eta": a function from values to log
-        densities; None makes a prior flat.
+        By "threshold" (log10 contrast), "width" (log10 units), "guess", "lapse", "eta": a function
+        from values to log densities; None makes a prior flat.
     equal_rates : bool, optional
         Whether guess and lapse are one rate, which then has the prior of lapse only.
 
     Returns
     -------
     LogPriors
-        Threshold: even over the tested range, and falling as a raised cosine to 0 half a range outside. Width: even
-        from twice the smallest distance of two levels to the tested range, falling to 0 at that distance and at three
-        ranges. Guess, lapse and eta: beta (1, 10).
+        Threshold: even over the tested range, and falling as a raised cosine to 0 half a range
+        outside. Width: even from twice the smallest distance of two levels to the tested range,
+        falling to 0 at that distance and at three ranges. Guess, lapse and eta: beta (1, 10).
     """
-    priors: dict[str, _CurvePrior] = dict.fromkeys(PARAMETERS, _beta_1_10) | {"threshold": _threshold, "width": _width}
+    priors: dict[str, _CurvePrior] = dict.fromkeys(PARAMETERS, _beta_1_10) | {
+        "threshold": _threshold,
+        "width": _width,
+    }
     for name, prior in (given or {}).items():
         if name not in PARAMETERS:
             raise unknown_name("parameter of a psychometric function", name, PARAMETERS)
@@ -99,11 +119,14 @@ def _log(density: FloatArray) -> FloatArray:
 
 def _threshold(value: FloatArray, counts: Counts) -> FloatArray:
     outside = np.abs(value - _along(counts.centre, value)) / _along(counts.scale, value) - 0.5
-    return _log(np.where(outside < 0.5, 0.5 * (1 + np.cos(2 * np.pi * np.clip(outside, 0.0, 0.5))), 0.0))
+    return _log(
+        np.where(outside < 0.5, 0.5 * (1 + np.cos(2 * np.pi * np.clip(outside, 0.0, 0.5))), 0.0)
+    )
 
 
 def _width(value: FloatArray, counts: Counts) -> FloatArray:
-    w, spacing = value / _along(counts.scale, value), np.maximum(_along(counts.spacing, value), 1e-6)
+    w = value / _along(counts.scale, value)
+    spacing = np.maximum(_along(counts.spacing, value), 1e-6)
     rise = 0.5 * (1 - np.cos(np.pi * np.clip((w - spacing) / spacing, 0.0, 1.0)))
     fall = 0.5 * (1 + np.cos(0.5 * np.pi * np.clip(w - 1, 0.0, 2.0)))
     return _log(rise * fall)
@@ -121,7 +144,9 @@ _LARGEST = 40.0
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted: a family of sigmoids, prior densities, and whether the lapse rate is the guess rate."""
+    """What is fitted: a family of sigmoids, prior densities, and whether the lapse rate is the
+    guess rate.
+    """
 
     family: Sigmoid
     priors: LogPriors
@@ -130,13 +155,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Gradient of the log-likelihood and two versions of minus its Hessian: exact, and never indefinite."""
+    """Gradient of the log-likelihood and two versions of minus its Hessian: exact, and never
+    indefinite.
+    """
 
     #: Gradient by threshold and slope, shape (2, P, M).
     curve: FloatArray
     #: Gradient by guess and lapse, shape (2, P).
     rates: FloatArray
-    #: Curvature of each curve by threshold twice, by both, and by slope twice, in two versions, shape (3, 2, P, M).
+    #: Curvature of each curve by threshold twice, by both, and by slope twice, in two versions,
+    #: shape (3, 2, P, M).
     blocks: FloatArray
     #: By threshold and slope, and by guess and lapse, in two versions, shape (2, 2, 2, P, M).
     across: FloatArray
@@ -144,17 +172,24 @@ class Derivatives:
     corner: FloatArray
 
     def with_equal_rates(self) -> Derivatives:
-        """Those by a single rate that guess and lapse both are; it stands in the place of guess, and lapse rests."""
-        rates, across, corner = (np.zeros_like(each) for each in (self.rates, self.across, self.corner))
+        """Those by a single rate that guess and lapse both are; it stands in the place of guess,
+        and lapse rests.
+        """
+        rates, across, corner = (
+            np.zeros_like(each) for each in (self.rates, self.across, self.corner)
+        )
         rates[0], across[:, 0] = self.rates.sum(axis=0), self.across.sum(axis=1)
-        corner[0], corner[2] = self.corner[0] + 2 * self.corner[1] + self.corner[2], 1.0
+        corner[0] = self.corner[0] + 2 * self.corner[1] + self.corner[2]
+        corner[2] = 1.0
         return Derivatives(self.curve, rates, self.blocks, across, corner)
 
 
 def level_log_likelihood(
     yes: FloatArray, trials: FloatArray, log_p: FloatArray, log_q: FloatArray, eta: FloatArray
 ) -> FloatArray:
-    """log-likelihood of each level without the binomial coefficient; `eta` broadcasts and 0 is binomial."""
+    """log-likelihood of each level without the binomial coefficient; `eta` broadcasts and 0 is
+    binomial.
+    """
     no = trials - yes
     with np.errstate(invalid="ignore"):
         binomial = np.where(yes > 0, yes * log_p, 0.0) + np.where(no > 0, no * log_q, 0.0)
@@ -168,14 +203,18 @@ def level_log_likelihood(
 def _pulls(
     yes: FloatArray, trials: FloatArray, log_p: FloatArray, log_q: FloatArray, eta: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(a, b) and (aa, bb) such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial one array, twice."""
+    """(a, b) and (aa, bb) such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial
+    one array, twice.
+    """
     counted = np.array([yes, trials - yes])
     if not (eta >= _BINOMIAL).any():
         return counted, counted
     nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
     rate = np.maximum(np.exp(np.array([log_p, log_q])) * nu, 1e-12)
     first = np.where(eta >= _BINOMIAL, rate * (digamma(counted + rate) - digamma(rate)), counted)
-    second = np.where(eta >= _BINOMIAL, rate**2 * (polygamma(1, rate) - polygamma(1, counted + rate)), counted)
+    second = np.where(
+        eta >= _BINOMIAL, rate**2 * (polygamma(1, rate) - polygamma(1, counted + rate)), counted
+    )
     return first, second
 
 
@@ -220,7 +259,9 @@ class Levels(Groups):
 def levels_at(family: Sigmoid, counts: Counts, point: Point) -> Levels:
     """Of groups at a point, from which both the objective and its derivatives come."""
     z, log_lower, log_upper = log_shape(family, counts.x, point.threshold, point.slope)
-    mixed = _log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
+    mixed = _log_mixture(
+        log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None]
+    )
     return Levels(z, log_lower, log_upper, *mixed)
 
 
@@ -231,7 +272,9 @@ def predicted(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
 
 def curve_log_likelihood(counts: Counts, point: Point, levels: Levels) -> FloatArray:
     """log-likelihood of each curve, catch trials left out, shape (P, M)."""
-    of_levels = level_log_likelihood(counts.yes, counts.trials, levels.log_p, levels.log_q, point.eta[:, None, None])
+    of_levels = level_log_likelihood(
+        counts.yes, counts.trials, levels.log_p, levels.log_q, point.eta[:, None, None]
+    )
     return np.asarray(of_levels.sum(axis=-1))
 
 
@@ -240,12 +283,17 @@ def catch_log_likelihood(counts: Counts, guess: FloatArray, eta: FloatArray) -> 
     if not counts.catch_trials.any():
         return np.zeros(guess.shape)
     with np.errstate(divide="ignore"):
-        return level_log_likelihood(counts.catch_yes, counts.catch_trials, np.log(guess), np.log1p(-guess), eta)
+        return level_log_likelihood(
+            counts.catch_yes, counts.catch_trials, np.log(guess), np.log1p(-guess), eta
+        )
 
 
-def _physical(counts: Counts, threshold: FloatArray, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _physical(
+    counts: Counts, threshold: FloatArray, slope: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Thresholds in log10 contrast and widths in log10 units."""
-    centre, scale = _along(counts.centre, threshold), _along(counts.scale, threshold)
+    centre = _along(counts.centre, threshold)
+    scale = _along(counts.scale, threshold)
     return centre + scale * threshold, scale * np.exp(-slope)
 
 
@@ -256,20 +304,27 @@ def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> Flo
     if not model.priors.by_name:
         return np.asarray(value)
     of_threshold, of_width = model.priors.of_curves(point.threshold, point.slope, counts)
-    rates = [model.priors.log_density(name, getattr(point, name), counts) for name in PARAMETERS[2:]]
+    rates = [
+        model.priors.log_density(name, getattr(point, name), counts) for name in PARAMETERS[2:]
+    ]
     return np.asarray(value + ((of_threshold + of_width).sum(axis=-1) + sum(rates)))
 
 
 def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) -> Derivatives:
     """Derivatives of `objective` by threshold, slope, guess and lapse."""
-    family, z, log_p, log_q = model.family, levels.z, levels.log_p, levels.log_q
+    family = model.family
+    z = levels.z
+    log_p = levels.log_p
+    log_q = levels.log_q
     share = _log_share(point.guess, point.lapse)[:, None, None]
     first, second = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
 
-    # The first axis: of yes and of no; the second: by z, by guess and by lapse. A call for each would cost a small fit
-    # more than all else here, and large ones wait for memory.
+    # The first axis: of yes and of no; the second: by z, by guess and by lapse. A call for each
+    # would cost a small fit more than all else here, and large ones wait for memory.
     over = np.empty((2, 3, *z.shape))
-    over[:, 0], over[:, 1], over[:, 2] = share + family.log_density(z), levels.log_upper, levels.log_lower
+    over[:, 0] = share + family.log_density(z)
+    over[:, 1] = levels.log_upper
+    over[:, 2] = levels.log_lower
     over -= np.array([log_p, log_q])[:, None]
     np.exp(np.minimum(over, _LARGEST, out=over), out=over)
     pulls = first[:, None] * over
@@ -287,14 +342,22 @@ def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) ->
     away = z - family.median
     # Sums over levels, of which there are few: `numpy.sum` takes twice as long there.
     even = np.ones(z.shape[-1])
-    pulled, summed, leaned = pull[0] @ even, bends @ even, np.vecdot(bends, away)
+    pulled = pull[0] @ even
+    summed = bends @ even
+    leaned = np.vecdot(bends, away)
     curve, blocks, across = (np.empty((*size, *kappa.shape)) for size in ((2,), (3, 2), (2, 2, 2)))
     curve[0], curve[1] = -kappa * pulled, np.vecdot(pull[0], away)
-    blocks[0], blocks[1], blocks[2] = kappa**2 * summed[0], -kappa * leaned[0], np.vecdot(bends[0], away**2)
+    blocks[0], blocks[1], blocks[2] = (
+        kappa**2 * summed[0],
+        -kappa * leaned[0],
+        np.vecdot(bends[0], away**2),
+    )
     blocks[1, 0] += kappa * pulled
     blocks[2, 0] -= curve[1]
-    across[0], across[1] = -kappa * summed[1:], leaned[1:]
-    rates, corner = (pull[1:] @ even).sum(axis=-1), np.empty((3, 2, len(z)))
+    across[0] = -kappa * summed[1:]
+    across[1] = leaned[1:]
+    rates = (pull[1:] @ even).sum(axis=-1)
+    corner = np.empty((3, 2, len(z)))
     np.negative(rates[1], out=rates[1])
     corner[::2] = np.vecdot(bent[:, 1:], over[:, 1:]).sum(axis=(0, -1))[:, None]
     corner[1] = -np.vecdot(bent[:, 1], over[:, 2]).sum(axis=(0, -1))
@@ -308,8 +371,11 @@ def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) ->
 def _add_catch_trials(counts: Counts, point: Point, found: Derivatives) -> None:
     if not counts.catch_trials.any():
         return
-    p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
-    (a, b), (aa, bb) = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
+    p = np.maximum(point.guess, 1e-12)
+    q = np.maximum(1 - point.guess, 1e-12)
+    (a, b), (aa, bb) = _pulls(
+        counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta
+    )
     found.rates[0] += a / p - b / q
     found.corner[0] += aa / p**2 + bb / q**2
 
@@ -318,7 +384,9 @@ def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivati
     threshold, width = _physical(counts, point.threshold, point.slope)
     t, tt = priors.derivatives("threshold", threshold, counts)
     w, ww = priors.derivatives("width", width, counts)
-    (g, gg), (lam, ll) = (priors.derivatives(name, getattr(point, name), counts) for name in ("guess", "lapse"))
+    (g, gg), (lam, ll) = (
+        priors.derivatives(name, getattr(point, name), counts) for name in ("guess", "lapse")
+    )
     curve = ((t * counts.scale, -tt * counts.scale**2), (-w * width, -(ww * width**2 + w * width)))
     for gradient, bends, added in (
         (found.curve, found.blocks, curve),

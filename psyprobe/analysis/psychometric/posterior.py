@@ -1,18 +1,21 @@
-"""What answers tell: psychometric functions on log10 contrast, the grid of their parameters, and posteriors over it.
+"""What answers tell: psychometric functions on log10 contrast, the grid of their parameters, and
+posteriors over it.
 
-psi(x) = guess + (1 - guess - lapse) F(x), F at 0.5 at the threshold and from 0.05 to 0.95 over the width (psignifit 4:
-Schütt, Harmeling, Macke & Wichmann 2016, Vision Research 122, Eq. 1).
+psi(x) = guess + (1 - guess - lapse) F(x), F at 0.5 at the threshold and from 0.05 to 0.95 over the
+width (psignifit 4: Schütt, Harmeling, Macke & Wichmann 2016, Vision Research 122, Eq. 1).
 
-A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the quasi-likelihood of the
-quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models, ch. 9). Its maximum is where that of drawn
-answers is on average; since p scatters less than a drawn yes or no does, it is divided by the dispersion that the
-answers show, (1 + n r^2) / (1 + n - parameters): r^2 is the mean squared Pearson residual, weighted by the information
-on the threshold, which makes the curvature of the likelihood that of its robust ("sandwich") variance; n the number of
-answers; and one pseudo-residual of 1, the value for drawn answers, keeps intervals wide while there are few.
+A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the
+quasi-likelihood of the quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models,
+ch. 9). Its maximum is where that of drawn answers is on average; since p scatters less than a drawn
+yes or no does, it is divided by the dispersion that the answers show, (1 + n r^2) / (1 + n -
+parameters): r^2 is the mean squared Pearson residual, weighted by the information on the threshold,
+which makes the curvature of the likelihood that of its robust ("sandwich") variance; n the number
+of answers; and one pseudo-residual of 1, the value for drawn answers, keeps intervals wide while
+there are few.
 
-Several values of a level share guess and lapse rates and a typical width. Given these, values are independent; so the
-joint posterior is kept exactly as one table of width x threshold x guess x lapse a value, and one table of common width
-x guess x lapse that ties them together.
+Several values of a level share guess and lapse rates and a typical width. Given these, values are
+independent; so the joint posterior is kept exactly as one table of width x threshold x guess x
+lapse a value, and one table of common width x guess x lapse that ties them together.
 """
 
 from __future__ import annotations
@@ -36,10 +39,16 @@ GUESSES: Mapping[str, float] = {"two_interval": 0.5, "four_alternatives": 0.25}
 Edges: TypeAlias = tuple[float, ...]
 
 #: F's argument runs over this distance while F runs from 0.05 to 0.95.
-_REACH = {"logistic": 2 * np.log(19.0), "normal": 3.2897072539029435, "weibull": np.log(np.log(0.05) / np.log(0.95))}
+_REACH = {
+    "logistic": 2 * np.log(19.0),
+    "normal": 3.2897072539029435,
+    "weibull": np.log(np.log(0.05) / np.log(0.95)),
+}
 
 
-def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic") -> FloatArray:
+def seen(
+    x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic"
+) -> FloatArray:
     """Probability F of seeing the pattern, without guesses and lapses.
 
     Parameters
@@ -64,15 +73,20 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
 
 
 def _weights(values: FloatArray, given: FloatArray) -> FloatArray:
-    weights = np.asarray(given, dtype=np.float64) * np.ones(1 if np.size(given) > 1 else values.size)
+    weights = np.asarray(given, dtype=np.float64) * np.ones(
+        1 if np.size(given) > 1 else values.size
+    )
     if weights.shape != values.shape or not (weights >= 0).all() or not weights.sum() > 0:
-        raise InputError(f"prior weights are {given}; give one of at least 0 for each of {values.size} values")
+        raise InputError(
+            f"prior weights are {given}; give one of at least 0 for each of {values.size} values"
+        )
     return np.asarray(weights / weights.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Values that the parameters of a psychometric function may take, with the prior probability of each.
+    """Values that the parameters of a psychometric function may take, with the prior probability of
+    each.
 
     Parameters
     ----------
@@ -83,8 +97,9 @@ class Grid:
     width_prior, guess_prior, lapse_prior : ndarray
         Prior weight of each value; equal unless given, as always for thresholds.
     width_spread : float
-        Standard deviation of log10 width from value to value of the level about a common centre, whose prior
-        `width_prior` is; 0 for one width at all values, infinite for widths that tell nothing of each other.
+        Standard deviation of log10 width from value to value of the level about a common centre,
+        whose prior `width_prior` is; 0 for one width at all values, infinite for widths that tell
+        nothing of each other.
     function : {"logistic", "normal", "weibull"}
         Form of the psychometric function.
 
@@ -109,17 +124,21 @@ class Grid:
             values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
             object.__setattr__(self, name, values)
             if name != "threshold":
-                object.__setattr__(self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior")))
+                object.__setattr__(
+                    self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior"))
+                )
         if self.function not in _REACH:
             raise unknown_name("psychometric function of a design", self.function, _REACH)
         if not (self.width > 0).all() or not self.width_spread >= 0:
             raise InputError(
-                f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 contrasts above 0 and a "
+                f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 "
+                "contrasts above 0 and a "
                 "spread of at least 0"
             )
         if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
             raise InputError(
-                f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give rates of at least 0 that "
+                f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give "
+                "rates of at least 0 that "
                 "together stay below 1"
             )
 
@@ -129,7 +148,9 @@ class Grid:
         return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
 
     def width_given_centre(self) -> FloatArray:
-        """Probability of each width (columns) where the common centre is each width (rows), shape (W, W)."""
+        """Probability of each width (columns) where the common centre is each width (rows), shape
+        (W, W).
+        """
         if np.isinf(self.width_spread):
             return np.tile(self.width_prior, (self.width.size, 1))
         if self.width_spread == 0:
@@ -139,14 +160,17 @@ class Grid:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
+def default_grid(
+    contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic"
+) -> Grid:
     """The grid that designs use unless given another.
 
-    Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
-    threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
-    standard deviation of 0.25 log10, from which those of single values deviate by 0.1 log10. Guess and lapse rates
-    are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
-    (as in Jeffreys' prior). With two intervals the guess rate is 0.5, with four alternatives 0.25.
+    Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the
+    highest, so that a threshold which cannot be reached shows as one. The common width has a
+    log-normal prior with median 0.7 and a standard deviation of 0.25 log10, from which those of
+    single values deviate by 0.1 log10. Guess and lapse rates are Beta(1/2, 5) on [0, 0.5] and
+    Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out (as in
+    Jeffreys' prior). With two intervals the guess rate is 0.5, with four alternatives 0.25.
 
     Contrasts are those that can be shown, ascending; task and function are as in `constant`.
 
@@ -167,30 +191,45 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     >>> default_grid((0.001, 1.0), task="two_interval").guess.tolist()
     [0.5]
     """
-    guess, lapse = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5), (0.0, 0.01, 0.03, 0.06, 0.1)
-    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    guess = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
+    lapse = (0.0, 0.01, 0.03, 0.06, 0.1)
+    low = np.log10(contrasts[0]) - 0.5
+    high = np.log10(contrasts[-1]) + 0.5
     threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
     return _grid(threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, task, function)
 
 
-def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
-    """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one table.
+def csf_width_and_rates(
+    contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic"
+) -> Grid:
+    """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one
+    table.
 
     Examples
     --------
     >>> csf_width_and_rates((0.001, 1.0)).shape
     (81, 3, 5, 2)
     """
-    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    low = np.log10(contrasts[0]) - 0.5
+    high = np.log10(contrasts[-1]) + 0.5
     threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
-    guess, lapse = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5), (0.0, 0.03, 0.1)
+    guess = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5)
+    lapse = (0.0, 0.03, 0.1)
     return _grid(threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, task, function)
 
 
 def _grid(
-    threshold: FloatArray, width: FloatArray, guesses: Edges, lapses: Edges, spread: float, task: Task, form: Function
+    threshold: FloatArray,
+    width: FloatArray,
+    guesses: Edges,
+    lapses: Edges,
+    spread: float,
+    task: Task,
+    form: Function,
 ) -> Grid:
-    guess, guess_prior = _rates(guesses, 5.0) if task == "yes_no" else (np.array([GUESSES[task]]), np.ones(1))
+    guess, guess_prior = (
+        _rates(guesses, 5.0) if task == "yes_no" else (np.array([GUESSES[task]]), np.ones(1))
+    )
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, spread, form)
@@ -222,7 +261,9 @@ def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> 
     """Quantiles of a distribution on evenly spaced values, each standing for the cell around it."""
     step = values[1] - values[0] if values.size > 1 else 0.0
     edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    return np.asarray(np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges))
+    return np.asarray(
+        np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges)
+    )
 
 
 @dataclass(frozen=True)
@@ -238,11 +279,14 @@ class GivenAnswer:
         return 0 < self.said < 1
 
 
-def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, FloatArray], FloatArray]) -> float:
-    """How far probabilities of yes scatter about the function, relative to drawn answers: 1 where they do as these.
+def dispersion(
+    answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, FloatArray], FloatArray]
+) -> float:
+    """How far probabilities of yes scatter about the function, relative to drawn answers: 1 where
+    they do as these.
 
-    Squared residuals are weighted by what their level tells of the threshold: probabilities near 0 and 1 scatter less
-    than those in between, on which the threshold rests.
+    Squared residuals are weighted by what their level tells of the threshold: probabilities near 0
+    and 1 scatter less than those in between, on which the threshold rests.
 
     Parameters
     ----------
@@ -251,7 +295,9 @@ def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, Flo
     psi : callable
         Expected probability of yes at the place of a value and an array of log10 contrasts.
     """
-    squares, weights, parameters = [np.zeros(0)], [np.zeros(0)], 2
+    squares = [np.zeros(0)]
+    weights = [np.zeros(0)]
+    parameters = 2
     for each, given in enumerate(answers):
         soft = [answer for answer in given if answer.soft]
         if soft:
@@ -270,7 +316,8 @@ def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, Flo
 
 
 class Posterior(ABC):
-    """What answers tell of the thresholds at several values of a level, which share guess and lapse rates.
+    """What answers tell of the thresholds at several values of a level, which share guess and lapse
+    rates.
 
     Parameters
     ----------
@@ -321,9 +368,11 @@ class Posterior(ABC):
             self._disperse()
 
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Posterior of threshold and width, and means in each cell times it of guess and of 1 - guess - lapse.
+        """Posterior of threshold and width, and means in each cell times it of guess and of 1 -
+        guess - lapse.
 
-        Each has the shape (T, W); contrast x is reported with the sum of guess + rise * F(x) over the grid.
+        Each has the shape (T, W); contrast x is reported with the sum of guess + rise * F(x) over
+        the grid.
         """
         if place not in self._expected:
             self._expected[place] = self._tables(place)
@@ -356,7 +405,8 @@ class Posterior(ABC):
         return float(self._common().sum(axis=(0, 1)) @ self.grid.lapse)
 
     def _add(self, place: int, answer: GivenAnswer) -> None:
-        g, l = self.grid.guess[:, None], self.grid.lapse
+        g = self.grid.guess[:, None]
+        l = self.grid.lapse
         psi = g + (1 - g - l) * self._seen(place, answer.x)[:, :, None, None]
         term = log_probability(psi, answer.said).reshape(self._hard[place].shape)
         soft = self._soft[place]
@@ -370,7 +420,8 @@ class Posterior(ABC):
         return self._hard[place] if soft is None else self._hard[place] + soft / self.dispersion
 
     def _disperse(self) -> None:
-        g, l = self.mean_guess(), self.mean_lapse()
+        g = self.mean_guess()
+        l = self.mean_lapse()
 
         def psi(place: int, x: FloatArray) -> FloatArray:
             width = np.array(self.mean_width(0 if self.one_width else place))
@@ -387,7 +438,10 @@ class Posterior(ABC):
         self._expected = {}
         highest = log.max()
         if not np.isfinite(highest):
-            raise InputError("no guess and lapse rate on the grid could have given these answers; use rates above 0")
+            raise InputError(
+                "no guess and lapse rate on the grid could have given these answers; use rates "
+                "above 0"
+            )
         log -= highest
         np.exp(log, out=log)
         log /= log.sum()
@@ -395,7 +449,9 @@ class Posterior(ABC):
 
     @abstractmethod
     def _seen(self, place: int, x: float) -> FloatArray:
-        """Probability of seeing log10 contrast x for each threshold and width, in the order of the tables."""
+        """Probability of seeing log10 contrast x for each threshold and width, in the order of the
+        tables.
+        """
 
     @abstractmethod
     def _condition(self, place: int) -> None:
@@ -414,7 +470,8 @@ class Posterior(ABC):
         """As `expected`."""
 
 
-#: Thresholds lie at least this many to a 95 % interval; a finer grid takes over where they would not.
+#: Thresholds lie at least this many to a 95 % interval; a finer grid takes over where they would
+#: not.
 STEPS_PER_INTERVAL = 8
 #: A finer grid leaves out less than this of the posterior on each side.
 _LEFT_OUT = 1e-5
@@ -449,7 +506,9 @@ class ThresholdPosterior(Posterior):
         self._link = grid.width_given_centre()
         with np.errstate(divide="ignore"):
             self._log_prior = (
-                np.log(grid.width_prior)[:, None, None] + np.log(grid.guess_prior)[:, None] + np.log(grid.lapse_prior)
+                np.log(grid.width_prior)[:, None, None]
+                + np.log(grid.guess_prior)[:, None]
+                + np.log(grid.lapse_prior)
             )
         self._threshold_given: list[FloatArray] = [np.empty(0)] * values
         self._evidence: list[tuple[FloatArray, FloatArray]] = [(np.empty(0), np.empty(0))] * values
@@ -470,7 +529,8 @@ class ThresholdPosterior(Posterior):
         return np.asarray(np.swapaxes(joint, 0, 1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        g, l = self.grid.guess[:, None], self.grid.lapse
+        g = self.grid.guess[:, None]
+        l = self.grid.lapse
         rest = self._rest(place)
         columns = np.stack([rest, rest * g, rest * (1 - g - l)], axis=-1)
         w, t = self._threshold_given[place].shape[:2]
@@ -479,10 +539,13 @@ class ThresholdPosterior(Posterior):
         return mass, guess, rise
 
     def _seen(self, place: int, x: float) -> FloatArray:
-        return seen(np.array(x), self.thresholds[place], self.grid.width[:, None], self.grid.function)
+        return seen(
+            np.array(x), self.thresholds[place], self.grid.width[:, None], self.grid.function
+        )
 
     def _condition(self, place: int) -> None:
-        # The threshold given all else, and the evidence for each width and pair of rates, relative to `top`.
+        # The threshold given all else, and the evidence for each width and pair of rates, relative
+        # to `top`.
         log = self._log_likelihood(place)
         top = log.max(axis=(0, 1))
         top = np.where(np.isfinite(top), top, 0.0)
@@ -509,7 +572,8 @@ class ThresholdPosterior(Posterior):
         return np.asarray(self._evidence[place][0] * np.tensordot(self._link.T, share, 1))
 
     def _refine(self, place: int) -> None:
-        values, mass = self.thresholds[place], self.threshold_mass(place)
+        values = self.thresholds[place]
+        mass = self.threshold_mass(place)
         if values.size < 2 * STEPS_PER_INTERVAL:
             return
         full = self.grid.threshold
@@ -517,12 +581,15 @@ class ThresholdPosterior(Posterior):
         at_high_edge = values[-1] < full[-1] - 1e-9 and mass[-2:].sum() > 1e-3
         if at_low_edge or at_high_edge:
             self._rebuild(place, full)
-            values, mass = full, self.threshold_mass(place)
+            values = full
+            mass = self.threshold_mass(place)
         step = values[1] - values[0]
         low, high = quantiles(values, mass, np.array([0.025, 0.975]))
         if high - low >= STEPS_PER_INTERVAL * step:
             return
-        ends = quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT])) + np.array([-2, 2]) * step
+        ends = (
+            quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT])) + np.array([-2, 2]) * step
+        )
         ends = np.clip(ends, full[0], full[-1])
         if ends[1] - ends[0] < 0.75 * (values[-1] - values[0]):
             self._rebuild(place, np.linspace(ends[0], ends[1], values.size))

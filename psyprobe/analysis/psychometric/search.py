@@ -1,9 +1,9 @@
 """Finds the largest likelihood of many groups of curves at once, with and without overdispersion.
 
-Climbs are damped Newton steps within bounds, from the best few of a coarse grid of functions, steps between levels
-among them, and from solutions nearby; then each curve of a group is looked at alone, its rates held. Curves of a group
-meet only in their guess and lapse rate, so each step solves 2 x 2 systems: threshold and slope of each curve, and the
-two rates through the Schur complement.
+Climbs are damped Newton steps within bounds, from the best few of a coarse grid of functions, steps
+between levels among them, and from solutions nearby; then each curve of a group is looked at alone,
+its rates held. Curves of a group meet only in their guess and lapse rate, so each step solves 2 x 2
+systems: threshold and slope of each curve, and the two rates through the Schur complement.
 
 References
 ----------
@@ -34,7 +34,9 @@ _LARGEST_DAMPING = 1e9
 
 @dataclass(frozen=True)
 class Task:
-    """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter, `eta` has none."""
+    """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter,
+    `eta` has none.
+    """
 
     model: likelihood.Model
     counts: Counts
@@ -43,12 +45,17 @@ class Task:
 
     def take(self, index: Index) -> Task:
         """Those groups."""
-        return Task(self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index))
+        return Task(
+            self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index)
+        )
 
 
 def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
-    """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
-    model, point = task.model, start.copy()
+    """Climb from each start to a maximum: the point, the objective there (P,), and whether no step
+    promised more.
+    """
+    model = task.model
+    point = start.copy()
     at = likelihood.levels_at(model.family, task.counts, point)
     value = likelihood.objective(model, task.counts, point, at)
     damping = np.full(value.shape, _FIRST_DAMPING)
@@ -56,7 +63,8 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     running: Index = np.flatnonzero(np.isfinite(value))
     left = task
     if running.size < value.size:
-        left, at = task.take(running), at.take(running)
+        left = task.take(running)
+        at = at.take(running)
     bounds = _bounds(left)
     for _ in range(_ROUNDS):
         if running.size == 0:
@@ -76,14 +84,17 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         reached = likelihood.objective(model, left.counts, there, at_there)
         gain = reached - value[running]
         better = reached > value[running]
-        won, moved = running[better], np.flatnonzero(better)
+        won = running[better]
+        moved = np.flatnonzero(better)
         point.put(won, there.take(moved))
         if better.all():
             at = at_there
         else:
             at.put(moved, at_there.take(moved))
         value[won] = reached[better]
-        damping[running] = np.where(better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8)
+        damping[running] = np.where(
+            better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8
+        )
         small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
         done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
         converged[running] |= done
@@ -97,7 +108,9 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Of threshold and slope, (2, P, M), and of guess and lapse, (2, P): lower and upper, and whether they differ."""
+    """Of threshold and slope, (2, P, M), and of guess and lapse, (2, P): lower and upper, and
+    whether they differ.
+    """
 
     curve: tuple[FloatArray, FloatArray, _Mask]
     rates: tuple[FloatArray, FloatArray, _Mask]
@@ -105,14 +118,21 @@ class _Bounds:
 
 def _bounds(task: Task) -> _Bounds:
     def both(first: str, second: str) -> tuple[FloatArray, FloatArray, _Mask]:
-        low, high = (np.array([getattr(end, first), getattr(end, second)]) for end in (task.lower, task.upper))
+        low, high = (
+            np.array([getattr(end, first), getattr(end, second)])
+            for end in (task.lower, task.upper)
+        )
         return low, high, high > low
 
     return _Bounds(both("threshold", "slope"), both("guess", "lapse"))
 
 
-def _free(gradient: FloatArray, value: FloatArray, bounds: tuple[FloatArray, FloatArray, _Mask]) -> _Mask:
-    """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
+def _free(
+    gradient: FloatArray, value: FloatArray, bounds: tuple[FloatArray, FloatArray, _Mask]
+) -> _Mask:
+    """Which parameters may move: not those held at a bound, nor those that the gradient pushes
+    against one.
+    """
     low, high, apart = bounds
     return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & apart)
 
@@ -124,32 +144,47 @@ def _step(
 
     Matrices of 2 x 2 are written out: numpy's products of many take far longer.
     """
-    curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
+    curve = np.where(free_curve, slope.curve, 0.0)
+    rates = np.where(free_rates, slope.rates, 0.0)
     (tt, ts, ss), sound = _inverse(*_bounded(slope.blocks, free_curve, damping[:, None]))
-    # By guess and lapse; those that follow have the two versions of the curvature as their next axis.
-    of_threshold, of_slope = np.where(free_curve[:, None, None] & free_rates[:, None, :, None], slope.across, 0.0)
-    carried_threshold, carried_slope = tt * of_threshold + ts * of_slope, ts * of_threshold + ss * of_slope
-    lone_threshold, lone_slope = tt * curve[0] + ts * curve[1], ts * curve[0] + ss * curve[1]
-    common = (of_threshold[:, None] * carried_threshold + of_slope[:, None] * carried_slope).sum(axis=-1)
+    # By guess and lapse; those that follow have the two versions of the curvature as their next
+    # axis.
+    of_threshold, of_slope = np.where(
+        free_curve[:, None, None] & free_rates[:, None, :, None], slope.across, 0.0
+    )
+    carried_threshold = tt * of_threshold + ts * of_slope
+    carried_slope = ts * of_threshold + ss * of_slope
+    lone_threshold = tt * curve[0] + ts * curve[1]
+    lone_slope = ts * curve[0] + ss * curve[1]
+    common = (of_threshold[:, None] * carried_threshold + of_slope[:, None] * carried_slope).sum(
+        axis=-1
+    )
     pulled = rates[:, None] - (of_threshold * lone_threshold + of_slope * lone_slope).sum(axis=-1)
     gg, gl, ll = _bounded(slope.corner, free_rates, damping)
     (gg, gl, ll), sound_rates = _inverse(gg - common[0, 0], gl - common[0, 1], ll - common[1, 1])
     moved = np.array([gg * pulled[0] + gl * pulled[1], gl * pulled[0] + ll * pulled[1]])
     along = moved[..., None]
     of_curve = np.array(
-        [lone_threshold - (carried_threshold * along).sum(axis=0), lone_slope - (carried_slope * along).sum(axis=0)]
+        [
+            lone_threshold - (carried_threshold * along).sum(axis=0),
+            lone_slope - (carried_slope * along).sum(axis=0),
+        ]
     )
     exact = sound[0].all(axis=-1) & sound_rates[0]
     if exact.all():
         return of_curve[:, 0], moved[:, 0]
-    return np.where(exact[:, None], of_curve[:, 0], of_curve[:, 1]), np.where(exact, moved[:, 0], moved[:, 1])
+    return np.where(exact[:, None], of_curve[:, 0], of_curve[:, 1]), np.where(
+        exact, moved[:, 0], moved[:, 1]
+    )
 
 
 _Matrix: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _bounded(curvature: FloatArray, free: _Mask, damping: FloatArray) -> _Matrix:
-    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
+    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not
+    free.
+    """
     first, mixed, second = curvature
     return (
         np.where(free[0], first + (damping * first[1] + 1e-12), 1.0),
@@ -177,12 +212,15 @@ def _inverse(first: FloatArray, mixed: FloatArray, second: FloatArray) -> tuple[
 def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
     # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
     shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[1]), 1e-300))
-    threshold, slope = at.threshold + curve[0] * shrink, at.slope + curve[1] * shrink
+    threshold = at.threshold + curve[0] * shrink
+    slope = at.slope + curve[1] * shrink
     return Point(threshold, slope, at.guess + rates[0], at.lapse + rates[1], at.eta)
 
 
 #: Thresholds and widths tried, in units of the tested range.
-_THRESHOLDS = np.array([-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0])
+_THRESHOLDS = np.array(
+    [-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0]
+)
 _WIDTHS = (np.array([0.1, 0.2, 0.35]), np.array([0.6, 1.0, 2.0, 5.0]))
 #: Smallest probability of an answer that a candidate is given.
 _LEAST = 1e-300
@@ -194,7 +232,8 @@ _STEP = 1e-3
 Candidates: TypeAlias = tuple[FloatArray, FloatArray]
 #: Groups x curves x levels worked on at once.
 _AT_ONCE = 24_000
-#: Candidates x levels worked on at once: pairs of rates are tried together where there are few groups.
+#: Candidates x levels worked on at once: pairs of rates are tried together where there are few
+#: groups.
 _TOGETHER = 20_000
 #: Share of a rate's bounds by which a start is above the lower one.
 _INSIDE = 0.01
@@ -210,7 +249,8 @@ _GOLDEN = 0.5 * (np.sqrt(5) - 1)
 def search(
     task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2
 ) -> tuple[Point, FloatArray, _Mask]:
-    """The largest objective found from several starts: point, value (P,), and whether the climb converged (P,).
+    """The largest objective found from several starts: point, value (P,), and whether the climb
+    converged (P,).
 
     Parameters
     ----------
@@ -221,12 +261,14 @@ def search(
     first : sequence of Point, optional
         Further starts, as a solution nearby.
     keep : int, optional
-        How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is looked at alone.
+        How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is
+        looked at alone.
     """
     size = task.counts.catch_yes.size
     eta = np.zeros(size) if eta is None else eta
     best = replace(task.lower, eta=eta).copy()
-    value, converged = np.full(size, -np.inf), np.zeros(size, dtype=bool)
+    value = np.full(size, -np.inf)
+    converged = np.zeros(size, dtype=bool)
     step = max(1, _AT_ONCE // max(1, task.counts.x[0].size)) if size else 1
     for begin in range(0, size, step):
         index = np.arange(begin, min(begin + step, size))
@@ -237,9 +279,12 @@ def search(
         points, reached, settled = maximise(part.take(again), joined(tried))
         # Less than a rounding error better is no better: the earlier start keeps its place.
         reached = reached.reshape(len(tried), index.size)
-        won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
+        won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(
+            index.size
+        )
         best.put(index, points.take(won))
-        value[index], converged[index] = reached.ravel()[won], settled[won]
+        value[index] = reached.ravel()[won]
+        converged[index] = settled[won]
     together = task.counts.centre.shape[1] > 1
     for _ in range(_TIMES if keep and together else 0):
         moved, left = _one_by_one(task, best)
@@ -256,14 +301,21 @@ def _inside(task: Task, point: Point) -> Point:
 
     From a rate near 0, each step can only double it.
     """
-    lower, upper = task.lower, task.upper
-    guess, lapse = lower.guess, lower.lapse
-    lower = replace(lower, guess=guess + _INSIDE * (upper.guess - guess), lapse=lapse + _INSIDE * (upper.lapse - lapse))
+    lower = task.lower
+    upper = task.upper
+    guess = lower.guess
+    lapse = lower.lapse
+    lower = replace(
+        lower,
+        guess=guess + _INSIDE * (upper.guess - guess),
+        lapse=lapse + _INSIDE * (upper.lapse - lapse),
+    )
     return point.within(lower, upper)
 
 
 def alone(task: Task, at: Point, member: Index) -> tuple[Task, Point]:
-    """One curve of each group as a group of its own, its rates held at those of a point, and that point.
+    """One curve of each group as a group of its own, its rates held at those of a point, and that
+    point.
 
     Parameters
     ----------
@@ -277,7 +329,11 @@ def alone(task: Task, at: Point, member: Index) -> tuple[Task, Point]:
     place = np.arange(member.size)
 
     def of_curve(groups: _T, **rates: FloatArray) -> _T:
-        own = {name: values[place, member][:, None] for name, values in vars(groups).items() if values.ndim > 1}
+        own = {
+            name: values[place, member][:, None]
+            for name, values in vars(groups).items()
+            if values.ndim > 1
+        }
         return replace(groups, **own, **rates)
 
     rates = {"guess": at.guess, "lapse": at.lapse}
@@ -286,12 +342,15 @@ def alone(task: Task, at: Point, member: Index) -> tuple[Task, Point]:
 
 
 def _one_by_one(task: Task, point: Point) -> tuple[Point, Index]:
-    """A point with each curve where it is best while the rates are held, and which groups that makes better.
+    """A point with each curve where it is best while the rates are held, and which groups that
+    makes better.
 
-    Starts have all curves of a group from one kind of candidates, and what suits one curve need not suit another.
+    Starts have all curves of a group from one kind of candidates, and what suits one curve need not
+    suit another.
     """
     groups, curves = task.counts.centre.shape
-    again, member = np.repeat(np.arange(groups), curves), np.tile(np.arange(curves), groups)
+    again = np.repeat(np.arange(groups), curves)
+    member = np.tile(np.arange(curves), groups)
     lone, here = alone(task.take(again), point.take(again), member)
     found, value, _ = search(lone, eta=here.eta, first=[here], keep=1)
     least = value - _ENOUGH * np.maximum(1.0, np.abs(value))
@@ -308,7 +367,8 @@ def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Poin
 
     `best` is without, and where the search begins; overdispersion stays 0 where none does as well.
     """
-    best, value = best.copy(), value.copy()
+    best = best.copy()
+    value = value.copy()
 
     def attempt(eta: FloatArray) -> FloatArray:
         point, reached, _ = search(task, eta=eta, first=[best], keep=0)
@@ -321,11 +381,14 @@ def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Poin
     near = tried.argmax(axis=0)
     low = _TRIED[np.maximum(near - 1, 0)]
     high = np.append(_TRIED, _LARGEST)[near + 1]
-    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_inner, at_outer = attempt(inner), attempt(outer)
+    inner = high - _GOLDEN * (high - low)
+    outer = low + _GOLDEN * (high - low)
+    at_inner = attempt(inner)
+    at_outer = attempt(outer)
     for _ in range(_GOLDEN_ROUNDS):
         left = at_inner >= at_outer
-        low, high = np.where(left, low, inner), np.where(left, outer, high)
+        low = np.where(left, low, inner)
+        high = np.where(left, outer, high)
         fresh = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
         reached = attempt(fresh)
         inner, outer = np.where(left, fresh, outer), np.where(left, inner, fresh)
@@ -352,7 +415,8 @@ def _kinds(task: Task) -> list[Candidates]:
 
     Where all curves have a parameter held, one value of it is enough.
     """
-    lower, upper = task.lower, task.upper
+    lower = task.lower
+    upper = task.upper
     groups, curves = task.counts.x.shape[:2]
     held_threshold = bool(np.all(lower.threshold == upper.threshold))
     held_slope = bool(np.all(lower.slope == upper.slope))
@@ -361,24 +425,42 @@ def _kinds(task: Task) -> list[Candidates]:
     found = [] if held_slope else [(cuts, np.full(cuts.shape, -np.log(_STEP)))]
     for widths in (np.ones(1),) if held_slope else _WIDTHS:
         t, s = (v.ravel() for v in np.meshgrid(thresholds, -np.log(widths)))
-        found.append((np.broadcast_to(t, (groups, curves, t.size)), np.broadcast_to(s, (groups, curves, s.size))))
+        found.append(
+            (
+                np.broadcast_to(t, (groups, curves, t.size)),
+                np.broadcast_to(s, (groups, curves, s.size)),
+            )
+        )
 
     def clipped(values: FloatArray, name: str) -> FloatArray:
-        return np.asarray(np.clip(values, getattr(lower, name)[..., None], getattr(upper, name)[..., None]))
+        return np.asarray(
+            np.clip(values, getattr(lower, name)[..., None], getattr(upper, name)[..., None])
+        )
 
     return [(clipped(t, "threshold"), clipped(s, "slope")) for t, s in found]
 
 
 def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
     """Best starting points of each kind, with as many pairs of rates as are kept."""
-    counts, priors = task.counts, task.model.priors
-    guesses, lapses = (_rate_grid(getattr(task.lower, rate), getattr(task.upper, rate)) for rate in ("guess", "lapse"))
-    pairs = [(g, g) for g in guesses] if task.model.equal_rates else [(g, lam) for g in guesses for lam in lapses]
+    counts = task.counts
+    priors = task.model.priors
+    guesses, lapses = (
+        _rate_grid(getattr(task.lower, rate), getattr(task.upper, rate))
+        for rate in ("guess", "lapse")
+    )
+    pairs = (
+        [(g, g) for g in guesses]
+        if task.model.equal_rates
+        else [(g, lam) for g in guesses for lam in lapses]
+    )
     guess, lapse = np.array(pairs).swapaxes(0, 1)
-    yes, trials, spread = counts.yes[:, :, None], counts.trials[:, :, None], eta[:, None, None, None]
+    yes = counts.yes[:, :, None]
+    trials = counts.trials[:, :, None]
+    spread = eta[:, None, None, None]
     points: list[Point] = []
     for kind in _kinds(task):
-        scores, choices = [], []
+        scores = []
+        choices = []
         _, *log_shares = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
         lower, upper = (np.exp(share) for share in log_shares)
         together = max(1, _TOGETHER // max(1, lower.size))
@@ -388,18 +470,23 @@ def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
             # To choose among candidates needs no logarithm of what lies far out in a tail.
             log_p = np.log(np.maximum(g + (1 - g - lam) * lower, _LEAST))
             log_q = np.log(np.maximum(lam + (1 - g - lam) * upper, _LEAST))
-            per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(axis=-1)
+            per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(
+                axis=-1
+            )
             if priors.by_name:
                 of_threshold, of_width = priors.of_curves(*kind, counts)
                 per_curve = per_curve + of_threshold + of_width
             per_curve = np.broadcast_to(per_curve, (len(tried[0]), *kind[0].shape))
             best = per_curve.argmax(axis=-1)
-            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(counts, tried[0], eta)
+            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(
+                counts, tried[0], eta
+            )
             for name, value in zip(("guess", "lapse"), tried, strict=True):
                 total = total + priors.log_density(name, value, counts)
             scores.append(total)
             choices.append(best)
-        each, choice = np.arange(eta.size), np.concatenate(choices)
+        each = np.arange(eta.size)
+        choice = np.concatenate(choices)
         for order in np.argsort(-np.concatenate(scores), axis=0, kind="stable")[:keep]:
             t, s = (pick(values, choice[order, each]) for values in kind)
             points.append(Point(t, s, guess[order, each], lapse[order, each], eta))

@@ -1,15 +1,15 @@
 """Sigmoids, each told by where it crosses one half and how far it takes from 5 % to 95 %.
 
-A psychometric function is ``psi(x) = guess + (1 - guess - lapse) F(x; t, w)`` on ``x = log10 contrast``: F(t) = 0.5,
-and w is the distance on x from F = 0.05 to F = 0.95, whatever the family. So thresholds and widths of different
-families can be compared as they are. Each family is ``F(z)`` in its textbook form with
-``z = span (x - t) / w + median``.
+A psychometric function is ``psi(x) = guess + (1 - guess - lapse) F(x; t, w)`` on ``x = log10
+contrast``: F(t) = 0.5, and w is the distance on x from F = 0.05 to F = 0.95, whatever the family.
+So thresholds and widths of different families can be compared as they are. Each family is ``F(z)``
+in its textbook form with ``z = span (x - t) / w + median``.
 
 References
 ----------
-Wichmann & Hill (2001). The psychometric function: I. Perception & Psychophysics 63.
-Schütt, Harmeling, Macke, Wichmann (2016). Painfree and accurate Bayesian estimation of psychometric functions for
-(potentially) overdispersed data. Vision Research 122 (threshold and width).
+Wichmann & Hill (2001). The psychometric function: I. Perception & Psychophysics 63. Schütt,
+Harmeling, Macke, Wichmann (2016). Painfree and accurate Bayesian estimation of psychometric
+functions for (potentially) overdispersed data. Vision Research 122 (threshold and width).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _log_secant(z: FloatArray) -> FloatArray:
     return np.asarray(math.log(2 / math.pi) + np.where(a < -30.0, a, near))
 
 
-#: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function of contrast.
+#: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function
+#: of contrast.
 SIGMOIDS: dict[str, Sigmoid] = {
     "logistic": Sigmoid(
         lambda z: -log_sum(0.0, -z),
@@ -159,19 +160,27 @@ def psychometric_function(
     0.74
     """
     family = sigmoid(function)
-    x, t, w, g, lam = (np.asarray(v, dtype=np.float64) for v in (log_contrast, threshold, width, guess, lapse))
+    x, t, w, g, lam = (
+        np.asarray(v, dtype=np.float64) for v in (log_contrast, threshold, width, guess, lapse)
+    )
     if not np.all(w > 0):
-        raise InputError(f"width {np.min(w):g} log10 units is not above 0; give the distance from F = 0.05 to F = 0.95")
+        raise InputError(
+            f"width {np.min(w):g} log10 units is not above 0; give the distance from F = 0.05 "
+            "to F = 0.95"
+        )
     if not (np.all(g >= 0) and np.all(lam >= 0) and np.all(g + lam < 1)):
         raise InputError(
-            f"guess {np.min(g):g} to {np.max(g):g} and lapse {np.min(lam):g} to {np.max(lam):g} must not be "
+            f"guess {np.min(g):g} to {np.max(g):g} and lapse {np.min(lam):g} to {np.max(lam):g} "
+            "must not be "
             "negative, and their sum must stay below 1"
         )
     z = np.clip(family.span * (x - t) / w + family.median, -700.0, 700.0)
     return np.asarray(g + (1 - g - lam) * np.exp(family.log_lower(z)))
 
 
-def weibull_parameters(threshold: npt.ArrayLike, width: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def weibull_parameters(
+    threshold: npt.ArrayLike, width: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """Scale and exponent of the Weibull function of contrast, 1 - exp(-(C / alpha)^beta).
 
     Parameters
@@ -205,7 +214,8 @@ def threshold_at(
     *,
     function: str = "logistic",
 ) -> FloatArray:
-    """log10 contrast at which the proportion of yes has a given value: the inverse of `psychometric_function`.
+    """log10 contrast at which the proportion of yes has a given value: the inverse of
+    `psychometric_function`.
 
     Parameters
     ----------
@@ -233,12 +243,14 @@ def threshold_at(
     with np.errstate(invalid="ignore"):
         share = (p - g) / (1 - g - lam)
         inside = (share > 0) & (share < 1)
-    low, high = np.full(p.shape, -700.0), np.full(p.shape, 700.0)
+    low = np.full(p.shape, -700.0)
+    high = np.full(p.shape, 700.0)
     goal = np.log(np.where(inside, share, 0.5))
     # All families rise, so bisection finds the place to the last digit whatever the family.
     for _ in range(70):
         middle = 0.5 * (low + high)
         below = family.log_lower(middle) < goal
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
     z = 0.5 * (low + high)
     return np.where(inside, t + w * (z - family.median) / family.span, np.nan)

@@ -12,7 +12,12 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric import isotonic
 from psyprobe.analysis.psychometric.counts import Curves, Point, pick, tested_range
 from psyprobe.analysis.psychometric.intervals import Ends, Profile
-from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood, differentiate, levels_at
+from psyprobe.analysis.psychometric.likelihood import (
+    Model,
+    curve_log_likelihood,
+    differentiate,
+    levels_at,
+)
 from psyprobe.analysis.psychometric.search import Task, search
 
 StatusArray = npt.NDArray[np.str_]
@@ -20,15 +25,20 @@ StatusArray = npt.NDArray[np.str_]
 #: Every status, with what it says.
 STATUSES: dict[str, str] = {
     "ok": "the threshold lies within the tested contrasts",
-    "separable": "a step: no below, yes above; the threshold is anywhere between two levels, and the midpoint is given",
+    "separable": "a step: no below, yes above; the threshold is anywhere between two levels, "
+    "and the midpoint is given",
     "quasi_separable": "a step with one mixed level, which is the threshold",
-    "censored_above": "never seen, or no better than guessing: the threshold is above the highest contrast",
+    "censored_above": "never seen, or no better than guessing: the threshold is above the "
+    "highest contrast",
     "censored_below": "always seen: the threshold is below the lowest contrast",
     "always_yes": "yes to everything, blanks too: a bias and no threshold",
-    "extrapolated": "half is not reached within the tested contrasts: the threshold is the function's continuation",
+    "extrapolated": "half is not reached within the tested contrasts: the threshold is the "
+    "function's continuation",
     "non_monotone": "neither rises nor falls with contrast: no threshold",
-    "reversed": "falls with contrast: no threshold; the polarity or the reading of the answers may be wrong",
-    "biased": "the guess rate is above one half: only F = 0.5 is a threshold, the raw 50 % point is not",
+    "reversed": "falls with contrast: no threshold; the polarity or the reading of the answers "
+    "may be wrong",
+    "biased": "the guess rate is above one half: only F = 0.5 is a threshold, the raw 50 % "
+    "point is not",
     "flat": "answers do not depend on contrast, and too few or too mixed to say more: no threshold",
     "empty": "no trials",
 }
@@ -53,17 +63,20 @@ def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
     Returns
     -------
     ndarray of str, shape (...,)
-        "all-no", "all-yes", "complete" (no up to a level, yes from the next), "quasi" (the same but for one mixed
-        level between them), "none", or "empty" without trials.
+        "all-no", "all-yes", "complete" (no up to a level, yes from the next), "quasi" (the same but
+        for one mixed level between them), "none", or "empty" without trials.
 
     Examples
     --------
     >>> print(separation([[0, 0, 4], [0, 2, 4], [1, 2, 4]], 4))
     ['complete' 'quasi' 'none']
     """
-    k, n = np.broadcast_arrays(np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    k, n = np.broadcast_arrays(
+        np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    )
     present = n > 0
-    no, all_ = present & (k == 0), present & (k == n)
+    no = present & (k == 0)
+    all_ = present & (k == n)
     mixed = (present & ~no & ~all_).sum(axis=-1)
     index = np.arange(k.shape[-1])
     last_not_yes = np.where(present & ~all_, index, -1).max(axis=-1, initial=-1)
@@ -79,26 +92,38 @@ def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
     return found
 
 
-def _data_status(curves: Curves, catch_share: FloatArray, seed: int) -> tuple[StatusArray, FloatArray]:
-    """Statuses that need no fit, "" where one has to say, and the p-value of rising, 1 where no test was needed."""
-    yes, trials = curves.yes, curves.trials
+def _data_status(
+    curves: Curves, catch_share: FloatArray, seed: int
+) -> tuple[StatusArray, FloatArray]:
+    """Statuses that need no fit, "" where one has to say, and the p-value of rising, 1 where no
+    test was needed.
+    """
+    yes = curves.yes
+    trials = curves.trials
     kind = separation(yes, trials)
     p_rising = isotonic.monotone_p_value(yes, trials, seed=seed, test_all=False)
     status = np.full(kind.shape, "", dtype="<U16")
     wrong = p_rising < SIGNIFICANCE
     if wrong.any():
-        k, n = yes[wrong], trials[wrong]
+        k = yes[wrong]
+        n = trials[wrong]
         better = isotonic.falling_deviance(k, n) < isotonic.rising_deviance(k, n)
-        falls = better & (isotonic.monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE)
+        falls = better & (
+            isotonic.monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE
+        )
         status[wrong] = np.where(falls, "reversed", "non_monotone")
     status[kind == "all-no"] = "censored_above"
-    status[kind == "all-yes"] = np.where(catch_share > 0.5, "always_yes", "censored_below")[kind == "all-yes"]
+    status[kind == "all-yes"] = np.where(catch_share > 0.5, "always_yes", "censored_below")[
+        kind == "all-yes"
+    ]
     status[kind == "empty"] = "empty"
     return status, p_rising
 
 
 #: Bounds of threshold and width in units of the tested range.
-_FARTHEST, _NARROWEST, _WIDEST = 20.0, 1e-5, 1e4
+_FARTHEST = 20.0
+_NARROWEST = 1e-5
+_WIDEST = 1e4
 
 
 @dataclass(frozen=True)
@@ -123,7 +148,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Judged:
-    """Statuses, and thresholds and widths as they are to be told, in the coordinates of the counts."""
+    """Statuses, and thresholds and widths as they are to be told, in the coordinates of the
+    counts.
+    """
 
     status: StatusArray
     threshold: FloatArray
@@ -149,19 +176,31 @@ def state_problem(
     if size > 1:
         fitted = np.where(np.isin(status, ("reversed", "non_monotone")), 0.0, 1.0)[..., None]
         counts = replace(counts, yes=counts.yes * fitted, trials=counts.trials * fitted)
-    full, ones, eta = np.ones((groups, size)), np.ones(groups), np.zeros(groups)
+    full = np.ones((groups, size))
+    ones = np.ones(groups)
+    eta = np.zeros(groups)
     lower = Point(-_FARTHEST * full, -np.log(_WIDEST) * full, guess[0] * ones, lapse[0] * ones, eta)
-    upper = Point(_FARTHEST * full, -np.log(_NARROWEST) * full, guess[1] * ones, lapse[1] * ones, eta)
+    upper = Point(
+        _FARTHEST * full, -np.log(_NARROWEST) * full, guess[1] * ones, lapse[1] * ones, eta
+    )
     task = Task(model, counts, lower, upper)
     return Problem(curves, task, function, guess, lapse, level, status, rising, share)
 
 
 def judge(problem: Problem, best: Point, value: FloatArray) -> Judged:
-    """What may be said of each curve, from the largest likelihood and from what is lost elsewhere."""
+    """What may be said of each curve, from the largest likelihood and from what is lost
+    elsewhere.
+    """
     steps = _best_steps(problem, best)
-    status = np.where(problem.status == "", _fitted_status(problem, best, value, steps), problem.status)
+    status = np.where(
+        problem.status == "", _fitted_status(problem, best, value, steps), problem.status
+    )
     step = steps.between | steps.at
-    return Judged(status, np.where(step, steps.threshold, best.threshold), np.where(step, 0.0, np.exp(-best.slope)))
+    return Judged(
+        status,
+        np.where(step, steps.threshold, best.threshold),
+        np.where(step, 0.0, np.exp(-best.slope)),
+    )
 
 
 @dataclass(frozen=True)
@@ -171,7 +210,8 @@ class Steps:
     #: Whether a step between two levels does, or else one at a level that may be mixed.
     between: npt.NDArray[np.bool_]
     at: npt.NDArray[np.bool_]
-    #: Where the step is, in the coordinates of the counts: midway between the levels, or at the mixed one.
+    #: Where the step is, in the coordinates of the counts: midway between the levels, or at the
+    #: mixed one.
     threshold: FloatArray
     #: Whether a mixed level is the lowest or the highest, and one half lies beyond it.
     outside: npt.NDArray[np.bool_]
@@ -179,19 +219,26 @@ class Steps:
 
 def _best_steps(problem: Problem, best: Point) -> Steps:
     """The best steps from guess to 1 - lapse of the best functions."""
-    counts, guess, lapse = problem.task.counts, best.guess, best.lapse
-    k, n = counts.yes, counts.trials
+    counts = problem.task.counts
+    guess = best.guess
+    lapse = best.lapse
+    k = counts.yes
+    n = counts.trials
     present = n > 0
-    g, top = guess[:, None, None], 1 - lapse[:, None, None]
+    g = guess[:, None, None]
+    top = 1 - lapse[:, None, None]
     own = np.clip(k / np.where(present, n, 1.0), g, top)
-    below, above, mixed = (isotonic.log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own))
+    below, above, mixed = (
+        isotonic.log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own)
+    )
     zero = np.zeros((*k.shape[:-1], 1))
     before = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
     after = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
     beyond = np.concatenate([after[..., 1:], zero], axis=-1)
     cut = np.where(present & (np.arange(k.shape[-1]) > 0), before + after, -np.inf)
     level = np.where(present, before + mixed + beyond, -np.inf)
-    best_cut, best_level = cut.argmax(axis=-1), level.argmax(axis=-1)
+    best_cut = cut.argmax(axis=-1)
+    best_level = level.argmax(axis=-1)
     share = (pick(own, best_level) - guess[:, None]) / np.maximum(1 - guess - lapse, 1e-12)[:, None]
     last = best_level == present.sum(axis=-1) - 1
     smooth = curve_log_likelihood(counts, best, levels_at(problem.task.model.family, counts, best))
@@ -208,10 +255,14 @@ def _best_steps(problem: Problem, best: Point) -> Steps:
 
 
 def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Steps) -> StatusArray:
-    """Statuses of curves about which the data alone do not decide; losses are twice the log-likelihood."""
-    curves, quantile = problem.curves, problem.quantile
+    """Statuses of curves about which the data alone do not decide; losses are twice the
+    log-likelihood.
+    """
+    curves = problem.curves
+    quantile = problem.quantile
     low, high = tested_range(problem.task.counts)
-    # Lost if the sigmoid is 0, or 1, at every level, and if the threshold is infinitely high, or low.
+    # Lost if the sigmoid is 0, or 1, at every level, and if the threshold is infinitely high, or
+    # low.
     every = np.arange(low.size)
     far = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], every.size)
     steep = np.repeat([True, True, False, False], every.size)
@@ -219,8 +270,11 @@ def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Step
     lost, _ = Profile(problem.task, best, value).drop(ends, far, steep)
     unseen, seen, far_above, far_below = lost.reshape(4, *low.shape)
     no_guess, no_lapse = _lost_without(problem, best, value)
-    # Answers never cross one half, and only a rate that they do not establish puts the threshold among the contrasts.
-    below_half, above_half = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5))
+    # Answers never cross one half, and only a rate that they do not establish puts the threshold
+    # among the contrasts.
+    below_half, above_half = isotonic.isotonic_bracket(
+        curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5)
+    )
     free_guess, free_lapse = (bounds[1] > bounds[0] for bounds in (problem.guess, problem.lapse))
     unanchored = free_guess & np.isneginf(below_half) & (no_guess <= quantile)
     unanchored |= free_lapse & np.isposinf(above_half) & (no_lapse <= quantile)
@@ -230,14 +284,21 @@ def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Step
     status[steps.at & ~unanchored] = "quasi_separable"
     status[steps.at & ~unanchored & steps.outside] = "extrapolated"
     status[_biased(problem, best, no_guess)] = "biased"
-    above, below = unseen <= quantile, seen <= quantile
-    # No maximum but a limit: an infinitely far threshold or an infinitely wide function does as well as any.
-    endless = (np.minimum(far_above, far_below) <= 1e-4) | (np.exp(-best.slope) > _ENDLESS_WIDTH) | (low == high)
+    above = unseen <= quantile
+    below = seen <= quantile
+    # No maximum but a limit: an infinitely far threshold or an infinitely wide function does as
+    # well as any.
+    endless = (
+        (np.minimum(far_above, far_below) <= 1e-4)
+        | (np.exp(-best.slope) > _ENDLESS_WIDTH)
+        | (low == high)
+    )
     above |= endless & (far_above <= far_below) & (far_below > quantile)
     below |= endless & (far_below <= far_above) & (far_above > quantile)
     status[above] = "censored_above"
     status[below] = np.where(problem.catch_share > 0.5, "always_yes", "censored_below")[below]
-    # A guess rate that is known tells what not seeing looks like, so that answers in accord with it are not seeing.
+    # A guess rate that is known tells what not seeing looks like, so that answers in accord with it
+    # are not seeing.
     chance_known = problem.guess[0] == problem.guess[1] > 0
     status[above & below] = "censored_above" if chance_known else "flat"
     status[endless & ~above & ~below] = "flat"
@@ -245,29 +306,42 @@ def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Step
 
 
 def _biased(problem: Problem, best: Point, no_guess: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether the guess rate is above one half, and not just because nothing tells that it is lower."""
+    """Whether the guess rate is above one half, and not just because nothing tells that it is
+    lower.
+    """
     low, high = problem.guess
     if low == high:
         return np.full(no_guess.shape, low > 0.5)
-    model, counts = problem.task.model, problem.task.counts
-    upward = differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[0] > 1e-6
+    model = problem.task.model
+    counts = problem.task.counts
+    upward = (
+        differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[0] > 1e-6
+    )
     # A rate that its bound stops at one half or above would rather be higher still.
     stopped = (high >= 0.5) & (best.guess >= high - 1e-9) & upward
     return np.asarray(((best.guess > 0.5) | stopped)[:, None] & (no_guess > problem.quantile))
 
 
 def retold(problem: Problem, judged: Judged, best: Point, *, steps_stay: bool) -> Judged:
-    """Thresholds and widths of another point; statuses stay, but for thresholds now outside of the tested range."""
+    """Thresholds and widths of another point; statuses stay, but for thresholds now outside of the
+    tested range.
+    """
     step = np.isin(judged.status, ("separable", "quasi_separable")) & steps_stay
     threshold = np.where(step, judged.threshold, best.threshold)
     width = np.where(step, judged.width, np.exp(-best.slope))
     low, high = tested_range(problem.task.counts)
     outside = (threshold < low) | (threshold > high)
-    return Judged(np.where((judged.status == "ok") & outside, "extrapolated", judged.status), threshold, width)
+    return Judged(
+        np.where((judged.status == "ok") & outside, "extrapolated", judged.status), threshold, width
+    )
 
 
-def _lost_without(problem: Problem, best: Point, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Twice the likelihood lost with guess or lapse rate at its lower bound, the same for all curves of a group."""
+def _lost_without(
+    problem: Problem, best: Point, value: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Twice the likelihood lost with guess or lapse rate at its lower bound, the same for all
+    curves of a group.
+    """
     groups, curves = problem.task.counts.centre.shape
     lost = np.zeros((2, groups))
     rates = [i for i, (low, high) in enumerate((problem.guess, problem.lapse)) if low < high]

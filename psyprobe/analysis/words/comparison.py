@@ -1,10 +1,11 @@
-"""With what a contrast sensitivity function measured in words is compared: people, and the model's own vision tower.
+"""With what a contrast sensitivity function measured in words is compared: people, and the model's
+own vision tower.
 
 References
 ----------
-Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
-models. arXiv 2508.10367: Pearson correlation and root mean square error, of the mean curve (Table 1) and wording by
-wording (Table 2).
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal
+vision-language models. arXiv 2508.10367: Pearson correlation and root mean square error, of the
+mean curve (Table 1) and wording by wording (Table 2).
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Of annulus noise where the run does not say: cd/m², and pixels.
-_LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
+_LUMINANCE = 40.0
+_PPD = 64.0
+_SIZE = 256
 
 
 def _of_filter(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
@@ -56,7 +59,11 @@ def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, s
     by_light = model in ("castle_csf", "barten_csf")
     conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
     try:
-        return float(noise_matched_csf(frequency, model, oblique=not by_light, ppd=ppd, size=size, **conditions))
+        return float(
+            noise_matched_csf(
+                frequency, model, oblique=not by_light, ppd=ppd, size=size, **conditions
+            )
+        )
     except InputError:
         return float("nan")
 
@@ -74,7 +81,10 @@ HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray
     "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
     "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
     "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
-    "watson_ahumada_noise": ("Watson-Ahumada HPmH, for this noise", partial(_of_noise, "watson_ahumada_csf")),
+    "watson_ahumada_noise": (
+        "Watson-Ahumada HPmH, for this noise",
+        partial(_of_noise, "watson_ahumada_csf"),
+    ),
     "castle": ("castleCSF", partial(_of_noise, "castle_csf")),
     "barten": ("Barten", partial(_of_noise, "barten_csf")),
     "modelfest": ("ModelFest Gabors", _modelfest),
@@ -87,11 +97,12 @@ def human_names() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        "watson_malo" and "watson_ahumada" are the gains of filters, as the paper takes the first. Those that end in
-        "_noise" are matched to the stimulus: the root mean square of the gain, oblique effect included, over the
-        components of the noise. "castle" and "barten" are matched so too, without that effect, at the luminance and
-        area shown. "modelfest" interpolates thresholds of people for Gabors of 0.5 deg, 1.12 to 30 cpd: of another
-        stimulus, so that its shape says more than its level.
+        "watson_malo" and "watson_ahumada" are the gains of filters, as the paper takes the first.
+        Those that end in "_noise" are matched to the stimulus: the root mean square of the gain,
+        oblique effect included, over the components of the noise. "castle" and "barten" are matched
+        so too, without that effect, at the luminance and area shown. "modelfest" interpolates
+        thresholds of people for Gabors of 0.5 deg, 1.12 to 30 cpd: of another stimulus, so that its
+        shape says more than its level.
 
     Examples
     --------
@@ -118,7 +129,9 @@ def default_human(csf: xr.Dataset) -> str:
     return named if named in HUMAN_CURVES else "watson_malo"
 
 
-def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> tuple[str, FloatArray]:
+def human_curve(
+    csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike
+) -> tuple[str, FloatArray]:
     """A human curve at the frequencies of a run.
 
     Parameters
@@ -145,19 +158,27 @@ def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.
     if isinstance(human, str):
         if "frequency" not in csf.coords:
             varied = ", ".join(levels_of(csf))
-            raise InputError(f"people's contrast sensitivity is known over frequency, and this run varied {varied}")
+            raise InputError(
+                "people's contrast sensitivity is known over frequency, and this run varied "
+                f"{varied}"
+            )
         return human, human_at(csf, human, csf["frequency"].values.astype(np.float64))[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
     curve = np.asarray(values, dtype=np.float64)
     level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
     if curve.shape != csf[level].shape:
-        places = f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
-        raise InputError(f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each")
+        places = (
+            f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
+        )
+        raise InputError(
+            f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each"
+        )
     return name, curve
 
 
 def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
-    """Name and sensitivities of people at the levels of a run, as its page names them; no name: nobody to compare with.
+    """Name and sensitivities of people at the levels of a run, as its page names them; no name:
+    nobody to compare with.
 
     None where the curves of `human_names` are those to compare with.
     """
@@ -172,7 +193,9 @@ def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
 def human_line(
     csf: xr.Dataset, human: str | None, low: float, high: float
 ) -> tuple[str, FloatArray, FloatArray] | None:
-    """Label, values of the level and sensitivity of people, for a figure; None where there are none, or for ""."""
+    """Label, values of the level and sensitivity of people, for a figure; None where there are
+    none, or for "".
+    """
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
     if page is not None:
@@ -228,7 +251,9 @@ def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, F
 
 @lru_cache(maxsize=64)
 def _luminance(toml: str) -> float:
-    """Of the background, as the stimulus file of an experiment has it; the usual one where that file is not here."""
+    """Of the background, as the stimulus file of an experiment has it; the usual one where that
+    file is not here.
+    """
     try:
         parameters = load_stimulus(str(tomllib.loads(toml)["stimulus"])).parameters
     except (KeyError, InputError):
@@ -236,7 +261,8 @@ def _luminance(toml: str) -> float:
     return float(parameters.get("luminance", _LUMINANCE))
 
 
-#: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
+#: What is computed, in this order. The two correlations are of more use the larger, the three
+#: errors the smaller.
 STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
 
 #: What intervals are over that do not exist.
@@ -264,11 +290,13 @@ class CsfScores(Recorded):
 
     #: The human curve.
     human: str
-    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
-    #: inequality, its error is never larger than the mean error of the wordings.
+    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so
+    #: that, by the triangle inequality, its error is never larger than the mean error of the
+    #: wordings.
     pearson_linear: Statistic
     rmse_linear: Statistic
-    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
+    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the
+    #: geometric mean.
     pearson_log: Statistic
     rmse_log10: Statistic
     #: What remains of `rmse_log10` after the best common gain.
@@ -285,8 +313,8 @@ class CsfScores(Recorded):
     n_asked: int
     #: Of the intervals.
     confidence: float
-    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer than three wordings
-    #: a threshold has an interval that is open at both ends.
+    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer
+    #: than three wordings a threshold has an interval that is open at both ends.
     interval_over: str
 
 
@@ -303,7 +331,8 @@ def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str
     Returns
     -------
     dict of str to ndarray, shape (...)
-        By `STATISTICS`, and "gain" (log10). A correlation of two frequencies, or with a flat curve, is NaN.
+        By `STATISTICS`, and "gain" (log10). A correlation of two frequencies, or with a flat curve,
+        is NaN.
 
     Raises
     ------
@@ -318,16 +347,21 @@ def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str
     >>> round(float(found["shape_rmse_log10"][0]), 3), round(float(found["gain"][0]), 3)
     (0.0, 0.301)
     """
-    s, h = np.asarray(sensitivity, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    s = np.asarray(sensitivity, dtype=np.float64)
+    h = np.asarray(human, dtype=np.float64)
     if h.ndim != 1 or h.size < 2 or s.shape[-1:] != h.shape:
         raise InputError(
-            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; give both at the same two "
+            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; "
+            "give both at the same two "
             f"frequencies or more"
         )
     for name, values in (("sensitivities", s), ("human sensitivities", h)):
         if not (np.isfinite(values) & (values > 0)).all():
-            raise InputError(f"{name} must be finite and above 0; leave out frequencies without a threshold")
-    log_s, log_h = np.log10(s), np.log10(h)
+            raise InputError(
+                f"{name} must be finite and above 0; leave out frequencies without a threshold"
+            )
+    log_s = np.log10(s)
+    log_h = np.log10(h)
     gain = (log_h - log_s).mean(axis=-1)
     return {
         "pearson_linear": _pearson(s, h),
@@ -353,8 +387,8 @@ def compare_with_human(
     csf : xarray.Dataset
         Of `chat_csf`.
     human : str, mapping of str to array_like, or array_like of shape (F,), optional
-        The human curve: a name that `human_curves` gives; one curve by its name; or sensitivities at the frequencies
-        of the run.
+        The human curve: a name that `human_curves` gives; one curve by its name; or sensitivities
+        at the frequencies of the run.
     resamples : int, optional
         Of the bootstrap over wordings, at least 100.
     seed : int, optional
@@ -374,18 +408,23 @@ def compare_with_human(
 
     Notes
     -----
-    The intervals are those of the mean curve. Wordings are drawn with replacement, together with the resampled images
-    where the run has logits; with fewer than three wordings thresholds are drawn within their own intervals. Steps are
-    drawn between their levels, for all wordings alike, since these were shown the same ones. With s the
-    standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
-    errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
+    The intervals are those of the mean curve. Wordings are drawn with replacement, together with
+    the resampled images where the run has logits; with fewer than three wordings thresholds are
+    drawn within their own intervals. Steps are drawn between their levels, for all wordings alike,
+    since these were shown the same ones. With s the standard deviation of the samples, times sqrt(n
+    / (n - 1)), on Fisher's z for correlations and on the logarithm for errors, the interval is
+    value ± t s there, Student's t with n - 1 degrees of freedom.
     """
     confidence = float(csf.attrs["confidence"])
     check_resampling(confidence, resamples)
     name, curve = human_curve(csf, human)
     usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
     scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
-    valid = np.flatnonzero(usable[:, scored].all(axis=1)) if scored.size >= 2 else np.empty(0, dtype=np.int64)
+    valid = (
+        np.flatnonzero(usable[:, scored].all(axis=1))
+        if scored.size >= 2
+        else np.empty(0, dtype=np.int64)
+    )
     over = "prompts" if len(valid) >= FEW else "trials"
     counts: dict[str, Any] = {
         "n_valid": len(valid),
@@ -399,7 +438,8 @@ def compare_with_human(
         nothing: dict[str, Any] = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
         return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
-    log_s, target = -csf["threshold"].values[place], curve[scored]
+    log_s = -csf["threshold"].values[place]
+    target = curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
     found = _of_mean(log_s, target)
     samples = _samples(csf, log_s, place, resamples, seed)
@@ -408,20 +448,26 @@ def compare_with_human(
         counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
     statistics: dict[str, Any] = {
-        statistic: _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
+        statistic: _statistic(
+            statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach
+        )
         for statistic in STATISTICS
     }
     return CsfScores(name, **statistics, gain=float(found["gain"]), **counts)
 
 
 def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
-    """Statistics of the mean over wordings (..., P, F): arithmetic for the linear ones, else geometric."""
+    """Statistics of the mean over wordings (..., P, F): arithmetic for the linear ones, else
+    geometric.
+    """
     geometric = csf_statistics(10.0 ** log_s.mean(axis=-2), human)
     arithmetic = csf_statistics((10.0**log_s).mean(axis=-2), human)
     return geometric | {name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")}
 
 
-def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int) -> FloatArray:
+def _samples(
+    csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int
+) -> FloatArray:
     """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers.
 
     None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
@@ -432,14 +478,18 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     n = len(log_s)
     if "threshold_samples" in csf:
         stored = -csf["threshold_samples"].values[:, *place]
-        drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(csf, place[-1], resamples, rng)
+        drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(
+            csf, place[-1], resamples, rng
+        )
     elif n >= FEW:
         drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
         ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
         # Half an interval that has no end is as wide as the half that has one.
         half = np.abs(ends + log_s)
-        half = np.where(np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0))
+        half = np.where(
+            np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0)
+        )
         if not np.isfinite(half).all():
             return np.empty((0, *log_s.shape))
         spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
@@ -451,18 +501,25 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1) + common)
 
 
-def _of_screen(csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps of a panel."""
+def _of_screen(
+    csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator
+) -> FloatArray:
+    """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps
+    of a panel.
+    """
     if "screen_sd" not in csf:
         return np.zeros((1, 1, 1))
-    offset, total = float(csf.attrs["screen_offset"]), csf["screen_sd"].values[np.ravel(scored)]
+    offset = float(csf.attrs["screen_offset"])
+    total = csf["screen_sd"].values[np.ravel(scored)]
     single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
-    common, own = rng.normal(size=(resamples, 1, 1)), rng.normal(size=(resamples, 1, total.size))
+    common = rng.normal(size=(resamples, 1, 1))
+    own = rng.normal(size=(resamples, 1, total.size))
     return np.asarray(offset * common + single * own)
 
 
 def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:
-    """What drawing wordings does not show, shape (F,): steps that stand between the same levels in all wordings.
+    """What drawing wordings does not show, shape (F,): steps that stand between the same levels in
+    all wordings.
 
     And what is missing to the spread of trials alone, where wordings differ by less than that.
     """
@@ -472,7 +529,9 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     own = np.where(np.isfinite(half), half, 0.0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
     step = np.isin(csf["status"].values[place], STEPS)
     missing = np.where(step, 0.0, own**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
-    return np.asarray(np.sqrt(np.where(step, own, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s)))
+    return np.asarray(
+        np.sqrt(np.where(step, own, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s))
+    )
 
 
 def _reach(confidence: float, n: int) -> float:
@@ -482,7 +541,9 @@ def _reach(confidence: float, n: int) -> float:
     return float(stdtrit(n - 1, level) * np.sqrt(n / (n - 1)) if n >= FEW else ndtri(level))
 
 
-def _statistic(name: str, value: FloatArray, drawn: FloatArray, by_prompt: FloatArray, reach: float) -> Statistic:
+def _statistic(
+    name: str, value: FloatArray, drawn: FloatArray, by_prompt: FloatArray, reach: float
+) -> Statistic:
     known = by_prompt[np.isfinite(by_prompt)]
     mean = float(known.mean()) if known.size else None
     sd = float(known.std(ddof=1)) if known.size > 1 else None
@@ -494,7 +555,9 @@ def _statistic(name: str, value: FloatArray, drawn: FloatArray, by_prompt: Float
     if name.startswith("pearson"):
         limit = 1 - 1e-12
         spread = np.arctanh(drawn.clip(-limit, limit)).std(ddof=1)
-        ends = np.tanh(np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread)
+        ends = np.tanh(
+            np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread
+        )
     else:
         least = max(float(value), 1e-12)
         spread = np.log(np.maximum(drawn, 1e-6 * least)).std(ddof=1)
@@ -522,10 +585,12 @@ def _rms(difference: FloatArray) -> FloatArray:
 def bridge(
     asked: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
 ) -> IsoResponse:
-    """The iso-response curve of a vision tower that lies nearest to what the whole model says it sees.
+    """The iso-response curve of a vision tower that lies nearest to what the whole model says it
+    sees.
 
-    Features have no criterion of their own, so a tower has a contrast sensitivity function for each level of response.
-    The level is chosen whose curve is nearest (root mean square of log10) to the model's answers.
+    Features have no criterion of their own, so a tower has a contrast sensitivity function for each
+    level of response. The level is chosen whose curve is nearest (root mean square of log10) to the
+    model's answers.
 
     Parameters
     ----------
@@ -539,13 +604,14 @@ def bridge(
     Returns
     -------
     IsoResponse
-        In which the answers stand for the human curve: `shift` and `shape_rmse` are the tower's against the answers.
+        In which the answers stand for the human curve: `shift` and `shape_rmse` are the tower's
+        against the answers.
 
     Raises
     ------
     InputError
-        If the runs have no two frequencies in common, contrasts are of different kinds, the tower's run has no grid
-        or no level of response is crossed at two frequencies.
+        If the runs have no two frequencies in common, contrasts are of different kinds, the tower's
+        run has no grid or no level of response is crossed at two frequencies.
     """
     (csf,) = chat_csfs([asked])
     kind = str(tower.attrs.get("contrast_kind", "sinusoid_rms"))
@@ -556,7 +622,10 @@ def bridge(
         )
     found = select(tower, measure=measure, layer=layer)
     if levels_of(csf) != ("frequency",) or tuple(found.levels) != ("frequency",):
-        raise InputError("a bridge is over frequency alone; vary only that in both runs, or take it with result.sel")
+        raise InputError(
+            "a bridge is over frequency alone; vary only that in both runs, or take it with "
+            "result.sel"
+        )
     shown = found.levels["frequency"]
     log_s = np.log10(csf["mean_sensitivity"].values)
     known = np.isfinite(log_s)
@@ -567,15 +636,22 @@ def bridge(
         inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
     if not found.grid.size or inside.sum() < 2:
         raise InputError(
-            f"the tower's result has {int(inside.sum())} frequencies among those at which the model has a "
+            f"the tower's result has {int(inside.sum())} frequencies among those at which the "
+            "model has a "
             f"threshold; two are needed, and a level grid: run both over the same frequencies"
         )
     answers = 10 ** np.interp(np.log10(shown[inside]), log_f, log_s[known])
     nearest = fit_iso_response(
-        shown[inside], found.difference, found.grid[inside], answers, criterion="absolute", floor=found.noise_floor
+        shown[inside],
+        found.difference,
+        found.grid[inside],
+        answers,
+        criterion="absolute",
+        floor=found.noise_floor,
     )
     if nearest is None:
         raise InputError(
-            "no level of response is crossed at two frequencies; show the tower a wider range of contrasts"
+            "no level of response is crossed at two frequencies; show the tower a wider range "
+            "of contrasts"
         )
     return nearest

@@ -1,4 +1,6 @@
-"""The contrast sensitivity function of an observer that was asked in words, wording by wording and on the whole."""
+"""The contrast sensitivity function of an observer that was asked in words, wording by wording and
+on the whole.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,35 @@ from psyprobe.errors import InputError, unknown_name
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Shares of replies that say neither: above the first a curve is flagged, above the second it has no threshold.
-LOW_VALIDITY, NO_VALIDITY = 0.1, 0.5
+#: Shares of replies that say neither: above the first a curve is flagged, above the second it has
+#: no threshold.
+LOW_VALIDITY = 0.1
+NO_VALIDITY = 0.5
 #: The status of the latter.
 UNREADABLE = "unreadable"
 #: Fewer wordings than this say nothing of others.
 FEW = 3
 
 _COPIED = (
-    "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
-    "probe", "levels", "readout", "design", "size", "human",
-    "ppd", "psyprobe_version", "sittings", "difference", "difference_label",
-)  # fmt: skip
+    "experiment",
+    "experiment_digest",
+    "experiment_toml",
+    "display",
+    "observer",
+    "observer_card",
+    "random_weights",
+    "probe",
+    "levels",
+    "readout",
+    "design",
+    "size",
+    "human",
+    "ppd",
+    "psyprobe_version",
+    "sittings",
+    "difference",
+    "difference_label",
+)
 
 
 def chat_csf(
@@ -60,17 +79,18 @@ def chat_csf(
     result : xarray.Dataset
         Of a questioning run.
     guess, lapse : float or (float, float), optional
-        Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are fitted, common to
-        all levels of a wording; catch trials tell the guess rate. Without them what the experiment says, else
-        (0, 0.5), or 0.5 and 0.25 where one of two or four answers is right, and (0, 0.1). Logits tell the guess rate so
-        well that it is bounded only where it is fixed.
+        Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are
+        fitted, common to all levels of a wording; catch trials tell the guess rate. Without them
+        what the experiment says, else (0, 0.5), or 0.5 and 0.25 where one of two or four answers is
+        right, and (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
+        fixed.
     function : str, optional
-        Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic". Logits are always
-        fitted by a logistic function.
+        Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic".
+        Logits are always fitted by a logistic function.
     axis : {"log", "linear"}, optional
-        Whether the function is of log10 of the delivered contrast or, as in the paper, of the contrast itself; without
-        it what the experiment says, else "log". The paper's fit is ``axis="linear", guess=0, lapse=0``; on a linear
-        axis probabilities are fitted as counts.
+        Whether the function is of log10 of the delivered contrast or, as in the paper, of the
+        contrast itself; without it what the experiment says, else "log". The paper's fit is
+        ``axis="linear", guess=0, lapse=0``; on a linear axis probabilities are fitted as counts.
     confidence : float, optional
         Of all intervals.
     resamples : int, optional
@@ -83,16 +103,19 @@ def chat_csf(
     Returns
     -------
     xarray.Dataset
-        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with
-        `_low` and `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of
-        the deviance, `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the
-        catch trials), `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
-        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt.
-        Over the level: `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
+        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast)
+        and `sensitivity` with `_low` and `_high`, `usable` (the threshold enters means and scores),
+        `width`, `guess`, `lapse`, `p_value` of the deviance, `raw_threshold` (where half of the
+        answers are yes), `dprime_threshold` (where d' = 1 against the catch trials),
+        `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
+        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and
+        `catch_trials` by prompt. Over the level: `mean_sensitivity`, geometric over usable
+        wordings, with its interval, and `n_usable`.
 
-        Of a person, the intervals of the mean hold the error of the screen, whose standard deviation is `screen_sd`;
-        where `unsure`, the threshold lies below a contrast of 0.03 on a screen that nobody measured. By `sitting`:
-        `sitting_offset`, and `sitting_area` under the log CSF with its interval.
+        Of a person, the intervals of the mean hold the error of the screen, whose standard
+        deviation is `screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
+        screen that nobody measured. By `sitting`: `sitting_offset`, and `sitting_area` under the
+        log CSF with its interval.
 
     Raises
     ------
@@ -101,18 +124,21 @@ def chat_csf(
 
     Notes
     -----
-    A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the threshold that it
-    expects there; one by QUEST+ ends where the threshold looks narrow enough. Their thresholds are those of the design:
-    means of its posterior with central credible intervals, told the answers as they are read here; of QUEST+ where
-    these are drawn ones, and not probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the page has
-    a [fit], each level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many are
-    open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the truth of simulated observers.
+    A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the
+    threshold that it expects there; one by QUEST+ ends where the threshold looks narrow enough.
+    Their thresholds are those of the design: means of its posterior with central credible
+    intervals, told the answers as they are read here; of QUEST+ where these are drawn ones, and not
+    probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the page has a [fit],
+    each level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and
+    many are open; of their 95 % intervals after QUEST+ in text 82 to 88 % held the truth of
+    simulated observers.
 
-    Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
-    (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
-    over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves,
-    than which no interval is narrower. Curves that a step fits best ("separable", "quasi_separable") add the whole of
-    their own interval: all wordings were shown the same levels, and agreeing between two of them is no precision.
+    Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve
+    is flagged (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The
+    interval of the mean is over wordings, Student's t of the log sensitivities; with fewer than
+    three wordings that of the curves themselves, than which no interval is narrower. Curves that a
+    step fits best ("separable", "quasi_separable") add the whole of their own interval: all
+    wordings were shown the same levels, and agreeing between two of them is no precision.
 
     References
     ----------
@@ -124,8 +150,11 @@ def chat_csf(
     design = adaptive_design(result) if all(value is None for value in given.values()) else ""
     at = fit.places(result, design_frequencies(result) if design == "quick_csf" else ())
     rates = _rates(result, given)
-    how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
-    counts, options = fit.counted(at), {}
+    how = fit.FitSettings(
+        **rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed
+    )
+    counts = fit.counted(at)
+    options = {}
     if design:
         options = design_options(result)
         how = replace(how, function=options["function"], axis="log")
@@ -147,7 +176,10 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     **options
         Of `chat_csf`.
     """
-    return [one if "threshold" in one and "status" in one else chat_csf(one, **options) for one in results]
+    return [
+        result if "threshold" in result and "status" in result else chat_csf(result, **options)
+        for result in results
+    ]
 
 
 def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
@@ -155,11 +187,15 @@ def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
     none = np.zeros(len(at.prompts), dtype=bool)
     if not {"logit", "p_yes", "image_seed"} <= set(at.result.variables):
         return none
-    by_logit = np.isfinite(at.column("logit")) & (at.result["readout"].values.astype(str) == "p_yes")
+    by_logit = np.isfinite(at.column("logit")) & (
+        at.result["readout"].values.astype(str) == "p_yes"
+    )
     return np.asarray(np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0)
 
 
-def _methods(at: fit.Places, counts: fit.ChatCounts, design: str, how: fit.FitSettings) -> npt.NDArray[np.str_]:
+def _methods(
+    at: fit.Places, counts: fit.ChatCounts, design: str, how: fit.FitSettings
+) -> npt.NDArray[np.str_]:
     """How each wording is fitted; of QUEST+ the posterior counts where answers are drawn ones."""
     if design == "quick_csf":
         return np.full(len(at.prompts), "posterior")
@@ -177,39 +213,63 @@ def _fit(
     offsets: FloatArray | None,
 ) -> fit.ChatFit:
     parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
-    by_logit, by_count, by_design = (np.flatnonzero(method == name) for name in ("logits", "counts", "posterior"))
+    by_logit, by_count, by_design = (
+        np.flatnonzero(method == name) for name in ("logits", "counts", "posterior")
+    )
     if by_design.size:
         parts.append((by_design, fit_posterior(at.result, at, counts, how, by_design, offsets)))
     if by_logit.size:
         parts.append((by_logit, fit.fit_p_yes(at, counts.contrast, by_logit, how)))
     if by_count.size:
-        names = ("contrast", "yes", "trials", "excluded", "catch_yes", "catch_trials", "catch_excluded")
+        names = (
+            "contrast",
+            "yes",
+            "trials",
+            "excluded",
+            "catch_yes",
+            "catch_trials",
+            "catch_excluded",
+        )
         own = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
         again = None
         if (own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any():
-            again = fit.resampled_yes(at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed)
+            again = fit.resampled_yes(
+                at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed
+            )
         parts.append((by_count, fit.fit_counts(own, how, again)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
 def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     """How to fit: as it was said, else as the experiment says, else as usual."""
-    usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
+    usual: dict[str, Any] = {
+        "guess": (0.0, 0.5),
+        "lapse": (0.0, 0.1),
+        "function": "logistic",
+        "axis": "log",
+    }
     usual["guess"] = fit.FORCED_CHOICE.get(result.attrs["probe"], usual["guess"])
-    said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
+    said = usual | {
+        name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual
+    }
     chosen = said | {name: value for name, value in given.items() if value is not None}
     for name in ("guess", "lapse"):
         rates = chosen[name]
         chosen[name] = tuple(map(float, rates)) if isinstance(rates, list | tuple) else float(rates)
         low, high = fit.bounds_of(chosen[name])
         if not 0 <= low <= high < 1:
-            raise InputError(f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as (0, 0.5)")
+            raise InputError(
+                f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as "
+                "(0, 0.5)"
+            )
     if chosen["axis"] not in ("log", "linear"):
         raise unknown_name("axis", str(chosen["axis"]), ["log", "linear"])
     return chosen
 
 
-def _joined(parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
+def _joined(
+    parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]
+) -> fit.ChatFit:
     values: dict[str, Any] = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
@@ -219,7 +279,8 @@ def _joined(parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple
     sizes = [len(part.samples) for _, part in parts if part.samples is not None]
     if not sizes:
         return fit.ChatFit(**values)
-    # Curves without samples stand still in them: their own spread is in the spread between wordings.
+    # Curves without samples stand still in them: their own spread is in the spread between
+    # wordings.
     size = max(sizes)
     samples = np.broadcast_to(values["threshold"], (size, *shape)).copy()
     for rows, part in parts:
@@ -234,7 +295,14 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     status[unreadable] = UNREADABLE
     blank = {
         name: np.where(unreadable, np.nan, getattr(found, name))
-        for name in ("threshold", "threshold_low", "threshold_high", "width", "raw_threshold", "p_value")
+        for name in (
+            "threshold",
+            "threshold_low",
+            "threshold_high",
+            "width",
+            "raw_threshold",
+            "p_value",
+        )
     }
     # Rates of a wording to which nothing was answered are nobody's.
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
@@ -243,7 +311,9 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
 
 
 def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
-    """The curve of a person with the error of the screen in the intervals of its mean; any other as it is."""
+    """The curve of a person with the error of the screen in the intervals of its mean; any other as
+    it is.
+    """
     from scipy.special import ndtri
 
     sittings = sittings_of(csf)
@@ -252,35 +322,56 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
     (level,) = levels_of(csf)
     # An open interval ends at 0.
     with np.errstate(divide="ignore"):
-        mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
-    error = screen_error([one.screen for one in sittings], [one.trials for one in sittings], -mean)
+        mean, low, high = (
+            np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")
+        )
+    error = screen_error(
+        [sitting.screen for sitting in sittings], [sitting.trials for sitting in sittings], -mean
+    )
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
     about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
-    shares = {"units": "log10 contrast", "long_name": "Standard deviation of the error that stays with the screen"}
-    told = {"units": "1", "long_name": "Whether so little of the panel is known that its single steps may decide"}
+    shares = {
+        "units": "log10 contrast",
+        "long_name": "Standard deviation of the error that stays with the screen",
+    }
+    told = {
+        "units": "1",
+        "long_name": "Whether so little of the panel is known that its single steps may decide",
+    }
     ends = {
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
         "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
     }
     added: dict[str, Any] = {name: ((level,), values, about[name]) for name, values in ends.items()}
-    added |= {"screen_sd": ((level,), error.total, shares), "unsure": ((level,), error.unsure, told)}
+    added |= {
+        "screen_sd": ((level,), error.total, shares),
+        "unsure": ((level,), error.unsure, told),
+    }
     if curves is not None:
         areas = {"units": "1", "long_name": "Area under the log CSF"}
-        offsets = {"units": "log10 contrast", "long_name": "Thresholds of the session over those of all"}
+        offsets = {
+            "units": "log10 contrast",
+            "long_name": "Thresholds of the session over those of all",
+        }
         added["sitting_offset"] = (("sitting",), curves.offset, offsets)
-        for name, values in zip(("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True):
+        for name, values in zip(
+            ("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True
+        ):
             added[name] = (("sitting",), values, areas)
     return csf.assign(added).assign_attrs(screen_offset=error.offset)
 
 
-def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
+def prompt_mean(
+    found: fit.ChatFit, confidence: float
+) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
-    One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a standard deviation of
-    0.35 log10. Its variance is that between wordings over their number, and, where images were resampled, what these
-    contribute besides: all wordings saw the same ones. The interval is over "prompts" that could have been chosen, or
-    over the "trials" of the few that were. It is never narrower than that of trials alone; and where a step fits best,
-    wordings agree because they were shown the same levels, so that their steps' intervals do not shrink with their
+    One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a
+    standard deviation of 0.35 log10. Its variance is that between wordings over their number, and,
+    where images were resampled, what these contribute besides: all wordings saw the same ones. The
+    interval is over "prompts" that could have been chosen, or over the "trials" of the few that
+    were. It is never narrower than that of trials alone; and where a step fits best, wordings agree
+    because they were shown the same levels, so that their steps' intervals do not shrink with their
     number.
     """
     from scipy.special import stdtrit
@@ -291,20 +382,29 @@ def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, Floa
     some = np.maximum(n, 1)
     log_s = np.where(usable, -found.threshold, 0.0)
     mean = log_s.sum(axis=0) / some
-    between, over = np.zeros(mean.shape), "trials"
+    between = np.zeros(mean.shape)
+    over = "trials"
     if len(found.status) >= FEW:
         over = "prompts"
-        variance = np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / some
+        variance = (
+            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / some
+        )
         if found.samples is not None:
-            of_images = (np.where(usable, found.samples, 0.0).sum(axis=1) / some).var(axis=0, ddof=1)
+            of_images = (np.where(usable, found.samples, 0.0).sum(axis=1) / some).var(
+                axis=0, ddof=1
+            )
             # Each wording's own part of it is already in the spread between wordings.
             own = (np.where(usable, found.samples.var(axis=0, ddof=1), 0.0)).sum(axis=0) / some**2
             variance = variance + np.maximum(of_images - own, 0.0)
-        between = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf)
+        between = np.where(
+            n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf
+        )
 
     def reach(own: FloatArray) -> FloatArray:
         trials = np.sqrt(_summed(own**2, usable & ~step, few=over == "trials")) / some
-        return np.asarray(np.maximum(between, trials) + _summed(own, step, few=over == "trials") / some)
+        return np.asarray(
+            np.maximum(between, trials) + _summed(own, step, few=over == "trials") / some
+        )
 
     low = mean - reach(found.threshold_high - found.threshold)
     high = mean + reach(found.threshold - found.threshold_low)
@@ -313,9 +413,12 @@ def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, Floa
 
 
 def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> FloatArray:
-    """Sum over some wordings, infinite where one is; of many, an infinite one counts as the others do on average."""
+    """Sum over some wordings, infinite where one is; of many, an infinite one counts as the others
+    do on average.
+    """
     closed = which & (np.isfinite(own) | few)
-    count, shown = which.sum(axis=0), closed.sum(axis=0)
+    count = which.sum(axis=0)
+    shown = closed.sum(axis=0)
     known = np.where(closed, own, 0.0).sum(axis=0) * (count / np.maximum(shown, 1))
     return np.asarray(np.where(shown < np.minimum(count, 1), np.inf, known))
 
@@ -332,11 +435,14 @@ def _dataset(
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
-    dims, usable = ("prompt", counts.level), np.isin(found.status, fit.USABLE)
+    dims = ("prompt", counts.level)
+    usable = np.isin(found.status, fit.USABLE)
     mean, low, high, over = prompt_mean(found, how.confidence)
-    ruler, rate = fit.ruler_of(result), ""
+    ruler = fit.ruler_of(result)
+    rate = ""
     unit = "contrast" if ruler == "contrast" else str(result[ruler].attrs["units"])
-    log_c, of_contrast = f"log10 {unit}", f"1 / {unit}"
+    log_c = f"log10 {unit}"
+    of_contrast = f"1 / {unit}"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "status": (dims, found.status, "", "What can be said of the curve"),
         "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
@@ -344,36 +450,78 @@ def _dataset(
         "threshold_low": (dims, found.threshold_low, log_c, "Lower end of the interval"),
         "threshold_high": (dims, found.threshold_high, log_c, "Upper end of the interval"),
         "sensitivity": (dims, 10.0**-found.threshold, of_contrast, "Sensitivity"),
-        "sensitivity_low": (dims, 10.0**-found.threshold_high, of_contrast, "Lower end of the interval"),
-        "sensitivity_high": (dims, 10.0**-found.threshold_low, of_contrast, "Upper end of the interval"),
+        "sensitivity_low": (
+            dims,
+            10.0**-found.threshold_high,
+            of_contrast,
+            "Lower end of the interval",
+        ),
+        "sensitivity_high": (
+            dims,
+            10.0**-found.threshold_low,
+            of_contrast,
+            "Upper end of the interval",
+        ),
         "width": (dims, found.width, log_c, "Width, F = 0.05 to 0.95"),
         "guess": (dims, found.guess, rate, "Guess rate: yes without a pattern"),
         "lapse": (dims, found.lapse, rate, "Lapse rate: no to any contrast"),
         "p_value": (dims, found.p_value, "", "Of the deviance"),
         "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
-        "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
+        "dprime_threshold": (
+            dims,
+            dprime_thresholds(counts),
+            log_c,
+            "Where d' = 1 against the catch trials",
+        ),
         "method": (dims[:1], method, "", "What was fitted"),
         "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
-        ruler: ((*dims, "contrast_level"), counts.contrast, unit, f"Delivered {ruler.replace('_', ' ')}"),
+        ruler: (
+            (*dims, "contrast_level"),
+            counts.contrast,
+            unit,
+            f"Delivered {ruler.replace('_', ' ')}",
+        ),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
         "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),
-        "excluded": ((*dims, "reading"), counts.excluded.sum(axis=2), "", "Replies that say neither"),
+        "excluded": (
+            (*dims, "reading"),
+            counts.excluded.sum(axis=2),
+            "",
+            "Replies that say neither",
+        ),
         "excluded_rate": (dims, counts.excluded_rate, "", "Share of replies that say neither"),
-        "low_validity": (dims, counts.excluded_rate > LOW_VALIDITY, "", "Whether that is more than 10 %"),
+        "low_validity": (
+            dims,
+            counts.excluded_rate > LOW_VALIDITY,
+            "",
+            "Whether that is more than 10 %",
+        ),
         "catch_yes": (dims[:1], counts.catch_yes, "", "Yes to catch trials"),
         "catch_trials": (dims[:1], counts.catch_trials, "", "Catch trials that count"),
-        "not_shown": (dims[1:], counts.not_shown, "", "Questions whose contrast could not be delivered"),
+        "not_shown": (
+            dims[1:],
+            counts.not_shown,
+            "",
+            "Questions whose contrast could not be delivered",
+        ),
         "mean_sensitivity": (dims[1:], 10.0**mean, of_contrast, "Geometric mean over wordings"),
         "mean_sensitivity_low": (dims[1:], 10.0**low, of_contrast, "Lower end of the interval"),
         "mean_sensitivity_high": (dims[1:], 10.0**high, of_contrast, "Upper end of the interval"),
         "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
     }
     if found.samples is not None:
-        fields["threshold_samples"] = (("sample", *dims), found.samples, log_c, "Thresholds from resampled images")
+        fields["threshold_samples"] = (
+            ("sample", *dims),
+            found.samples,
+            log_c,
+            "Thresholds from resampled images",
+        )
     about = result[counts.level].attrs
     # Without what the column of a run says of catch trials.
     label = str(about.get("long_name", counts.level)).split(";")[0]
-    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(options)
+    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(
+        options
+    )
     return xr.Dataset(
         {
             name: (dims, values, {"units": unit, "long_name": text})
@@ -381,10 +529,19 @@ def _dataset(
         },
         coords={
             "prompt": list(counts.prompts),
-            counts.level: (counts.level, counts.values, {"units": str(about.get("units", "1")), "long_name": label}),
+            counts.level: (
+                counts.level,
+                counts.values,
+                {"units": str(about.get("units", "1")), "long_name": label},
+            ),
             "reading": list(fit.EXCLUDED),
             "observer": str(result.attrs.get("observer", "")),
         },
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
-        | {"fit": json.dumps(fitted), "confidence": how.confidence, "seed": how.seed, "interval_over": over},
+        | {
+            "fit": json.dumps(fitted),
+            "confidence": how.confidence,
+            "seed": how.seed,
+            "interval_over": over,
+        },
     )

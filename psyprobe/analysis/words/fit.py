@@ -1,10 +1,11 @@
-"""The answers of a questioning run, counted and fitted by wording and level; what cannot be counted is counted too.
+"""The answers of a questioning run, counted and fitted by wording and level; what cannot be counted
+is counted too.
 
 References
 ----------
-Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
-models. arXiv 2508.10367: 25 wordings, ten questions at each frequency and contrast, and a logistic function for each
-frequency; threshold is where half of the answers are yes.
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal
+vision-language models. arXiv 2508.10367: 25 wordings, ten questions at each frequency and contrast,
+and a logistic function for each frequency; threshold is where half of the answers are yes.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class ChatCounts:
     level: str
     #: Of the level, rising, shape (F,).
     values: FloatArray
-    #: As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing was asked.
+    #: As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing
+    #: was asked.
     contrast: FloatArray
     #: Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L).
     yes: FloatArray
@@ -77,8 +79,8 @@ class ChatCounts:
     trials: FloatArray
     #: Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3).
     excluded: npt.NDArray[np.int64]
-    #: Questions that do not count because the display could not deliver the contrast, shape (F,): not asked, or asked
-    #: with nothing of the pattern in the image.
+    #: Questions that do not count because the display could not deliver the contrast, shape (F,):
+    #: not asked, or asked with nothing of the pattern in the image.
     not_shown: npt.NDArray[np.int64]
     #: As `yes` for images without a pattern, which are alike for all levels, shape (P,).
     catch_yes: FloatArray
@@ -128,7 +130,9 @@ class Places:
         return np.asarray(self.result[name].values.astype(np.float64))
 
     def summed(self, which: npt.NDArray[np.bool_], values: FloatArray | None = None) -> FloatArray:
-        """Sum of values, or number of those questions that count (no catch trials), in each cell, shape (P, F, L)."""
+        """Sum of values, or number of those questions that count (no catch trials), in each cell,
+        shape (P, F, L).
+        """
         total = np.zeros(self.shape)
         place = (self.prompt[which], self.value[which], self.step[which])
         np.add.at(total, place, 1.0 if values is None else values[which])
@@ -148,21 +152,25 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     Returns
     -------
     Places
-        Contrasts are numbered in the order of what arrives of them, for each wording and level by itself: adaptive
-        designs choose other contrasts for each. A pattern of which less than a hundredth arrives, as one that rounding
-        wiped out, counts as not shown.
+        Contrasts are numbered in the order of what arrives of them, for each wording and level by
+        itself: adaptive designs choose other contrasts for each. A pattern of which less than a
+        hundredth arrives, as one that rounding wiped out, counts as not shown.
 
     Raises
     ------
     InputError
-        If this is no result of a questioning run, or none of its questions has an answer that counts.
+        If this is no result of a questioning run, or none of its questions has an answer that
+        counts.
     """
     level = next(iter(levels_of(result)), "levels")
     ruler = ruler_of(result) if hasattr(result, "attrs") else "contrast"
-    missing = [name for name in (level, ruler, *_NEEDED) if name not in getattr(result, "variables", ())]
+    missing = [
+        name for name in (level, ruler, *_NEEDED) if name not in getattr(result, "variables", ())
+    ]
     if missing:
         raise InputError(
-            f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
+            f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what "
+            "psyprobe.run() returned"
         )
     names = result["prompt"].values.astype(str)
     prompts = tuple(dict.fromkeys(names.tolist()))
@@ -171,17 +179,24 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     nominal = result[ruler].values.astype(np.float64)
     catch = nominal == 0
     delivered = delivered_contrast(result)
-    shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
+    shown = (
+        result["shown"].values.astype(bool)
+        if "shown" in result
+        else np.ones(nominal.shape, dtype=bool)
+    )
     shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
     if not (counted & ~catch).any():
         if "finish" in result and (result["finish"].values[shown] == "length").all():
             raise InputError(
-                f"all {int(shown.sum())} replies of this run were cut off before they said yes or no"
-                f"{_commonest(result, shown)}; set asking.max_tokens to more, or let the server give more"
+                f"all {int(shown.sum())} replies of this run were cut off before they said yes "
+                "or no"
+                f"{_commonest(result, shown)}; set asking.max_tokens to more, or let the server "
+                "give more"
             )
         raise InputError(
-            f"no question of this run has an answer that says yes or no{_commonest(result, shown)}; do the prompts and "
+            "no question of this run has an answer that says yes or "
+            f"no{_commonest(result, shown)}; do the prompts and "
             f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
         )
     asked = result[level].values.astype(np.float64)
@@ -225,22 +240,31 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 
 def counted(at: Places) -> ChatCounts:
     """Count the answers of a run whose questions have their places."""
-    result, shape = at.result, at.shape
-    said, delivered = at.column("said"), delivered_contrast(result)
-    tests, blanks = at.counted & ~at.catch, at.counted & at.catch
+    result = at.result
+    shape = at.shape
+    said = at.column("said")
+    delivered = delivered_contrast(result)
+    tests = at.counted & ~at.catch
+    blanks = at.counted & at.catch
     # A contrast that only got replies that do not count has a contrast all the same.
     known = at.shown & ~at.catch & np.isfinite(delivered)
     with np.errstate(invalid="ignore"):
         contrast = at.summed(known, delivered) / at.summed(known)
     read = result["read"].values.astype(str) if "read" in result else np.full(said.shape, "invalid")
-    kind = np.array([EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid") for r in read.tolist()])
+    kind = np.array(
+        [EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid") for r in read.tolist()]
+    )
     excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
     lost, lost_blanks = (at.shown & ~at.counted & which for which in (~at.catch, at.catch))
     np.add.at(excluded, (at.prompt[lost], at.value[lost], at.step[lost], kind[lost]), 1)
     catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
     np.add.at(catch_excluded, (at.prompt[lost_blanks], kind[lost_blanks]), 1)
     entries: Any = json.loads(str(result.attrs.get("prompts") or "[]"))
-    groups = {str(entry["id"]): str(entry.get("group", "")) for entry in entries if isinstance(entry, dict)}
+    groups = {
+        str(entry["id"]): str(entry.get("group", ""))
+        for entry in entries
+        if isinstance(entry, dict)
+    }
     hidden = ~at.shown & ~at.catch
     return ChatCounts(
         prompts=at.prompts,
@@ -252,7 +276,9 @@ def counted(at: Places) -> ChatCounts:
         trials=at.summed(tests),
         excluded=excluded,
         not_shown=np.bincount(at.value[hidden], minlength=shape[1]).astype(np.int64),
-        catch_yes=np.bincount(at.prompt[blanks], weights=said[blanks], minlength=shape[0]).astype(np.float64),
+        catch_yes=np.bincount(at.prompt[blanks], weights=said[blanks], minlength=shape[0]).astype(
+            np.float64
+        ),
         catch_trials=np.bincount(at.prompt[blanks], minlength=shape[0]).astype(np.float64),
         catch_excluded=catch_excluded,
     )
@@ -324,28 +350,43 @@ class ChatFit:
     samples: FloatArray | None = None
 
 
-def fit_counts(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None) -> ChatFit:
-    """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a wording.
+def fit_counts(
+    counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None
+) -> ChatFit:
+    """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a
+    wording.
 
     Parameters
     ----------
     counts : ChatCounts
     how : FitSettings
-        No p-values of probabilities. On a linear axis a threshold at or below contrast 0 is "censored_below".
+        No p-values of probabilities. On a linear axis a threshold at or below contrast 0 is
+        "censored_below".
     resampled : (ndarray, ndarray) or None
-        Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled images. Given where
-        answers are probabilities: the likelihood's interval would be that of drawn answers.
+        Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled
+        images. Given where answers are probabilities: the likelihood's interval would be that of
+        drawn answers.
 
     Returns
     -------
     ChatFit
-        Catch trials tell the guess rate. Answers that were fitted so before, by any process, are not fitted again.
+        Catch trials tell the guess rate. Answers that were fitted so before, by any process, are
+        not fitted again.
     """
-    answers = (counts.contrast, counts.yes, counts.trials, counts.catch_yes, counts.catch_trials, *(resampled or ()))
+    answers = (
+        counts.contrast,
+        counts.yes,
+        counts.trials,
+        counts.catch_yes,
+        counts.catch_trials,
+        *(resampled or ()),
+    )
     name = hashlib.sha256(repr(how).encode())
     for values in answers:
         name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
-    fitted = kept(name.hexdigest(), Path(__file__).parents[1], lambda: _fitted(counts, how, resampled))
+    fitted = kept(
+        name.hexdigest(), Path(__file__).parents[1], lambda: _fitted(counts, how, resampled)
+    )
     return ChatFit(**fitted)
 
 
@@ -357,22 +398,36 @@ def _fitted(
 
     from psyprobe.analysis.psychometric import fit_psychometric
 
-    # One more contrast, 0: the catch trials, which stand with the first curve of a wording, and once only, since its
-    # levels have the guess rate in common. Steps without trials have contrast 1.
+    # One more contrast, 0: the catch trials, which stand with the first curve of a wording, and
+    # once only, since its levels have the guess rate in common. Steps without trials have contrast
+    # 1.
     tested = np.where(counts.trials > 0, counts.contrast, 1.0)
-    contrast, yes, trials = (np.pad(v, ((0, 0), (0, 0), (1, 0))) for v in (tested, counts.yes, counts.trials))
-    yes[:, 0, 0], trials[:, 0, 0] = counts.catch_yes, counts.catch_trials
-    # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is contrast.
+    contrast, yes, trials = (
+        np.pad(v, ((0, 0), (0, 0), (1, 0))) for v in (tested, counts.yes, counts.trials)
+    )
+    yes[:, 0, 0] = counts.catch_yes
+    trials[:, 0, 0] = counts.catch_trials
+    # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is
+    # contrast.
     given = contrast if how.axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
     # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
     shared = (-1,) if isinstance(how.guess, tuple) or isinstance(how.lapse, tuple) else ()
-    options: dict[str, Any] = {"function": how.function, "guess": how.guess, "lapse": how.lapse, "shared": shared}
+    options: dict[str, Any] = {
+        "function": how.function,
+        "guess": how.guess,
+        "lapse": how.lapse,
+        "shared": shared,
+    }
     interval: Literal["profile"] | None = "profile" if resampled is None else None
     goodness = how.goodness and resampled is None
     options["seed"] = how.seed
-    found = fit_psychometric(given, yes, trials, interval=interval, level=how.confidence, goodness=goodness, **options)
-    middle, raw = np.array(found.threshold), np.array(found.raw_threshold)
-    low, high = np.array(found.threshold_low), np.array(found.threshold_high)
+    found = fit_psychometric(
+        given, yes, trials, interval=interval, level=how.confidence, goodness=goodness, **options
+    )
+    middle = np.array(found.threshold)
+    raw = np.array(found.raw_threshold)
+    low = np.array(found.threshold_low)
+    high = np.array(found.threshold_high)
     if resampled is not None:
         again = np.zeros((len(resampled[0]), *yes.shape))
         again[..., 1:], again[..., 0, 0] = resampled
@@ -380,20 +435,39 @@ def _fitted(
         known = np.isfinite(drawn)
         n = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, drawn, 0.0).sum(axis=0) / n
-        spread = np.sqrt(np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1))
+        spread = np.sqrt(
+            np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1)
+        )
         reach = float(ndtri((1 + how.confidence) / 2)) * spread
-        low, high = middle - reach, middle + reach
-    status, width = np.asarray(found.status).astype("<U16"), np.array(found.width)
+        low = middle - reach
+        high = middle + reach
+    status = np.asarray(found.status).astype("<U16")
+    width = np.array(found.width)
     if how.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle, low, high, raw = (np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw))
+            middle, low, high, raw = (
+                np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw)
+            )
         status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
-    guesses, lapses = (np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (found.guess, found.lapse))
+    guesses, lapses = (
+        np.broadcast_to(np.array(v, dtype=np.float64), status.shape)
+        for v in (found.guess, found.lapse)
+    )
     known = np.isin(status, _WITH_NUMBER)
-    threshold, raw = np.where(known, middle, np.nan), np.where(known & np.isfinite(raw), raw, np.nan)
+    threshold = np.where(known, middle, np.nan)
+    raw = np.where(known & np.isfinite(raw), raw, np.nan)
     fields = (status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
-    names = ("status", "threshold", "threshold_low", "threshold_high", "width", "guess", "lapse", "raw_threshold")
+    names = (
+        "status",
+        "threshold",
+        "threshold_low",
+        "threshold_high",
+        "width",
+        "guess",
+        "lapse",
+        "raw_threshold",
+    )
     return dict(zip((*names, "p_value"), fields, strict=True))
 
 
@@ -415,7 +489,8 @@ def resampled_yes(
     Returns
     -------
     yes : ndarray of float64, shape (B, G, F, L)
-        Deviations from the true sums are enlarged by sqrt(n / (n - 1)), as n images drawn again vary too little.
+        Deviations from the true sums are enlarged by sqrt(n / (n - 1)), as n images drawn again
+        vary too little.
     catch_yes : ndarray of float64, shape (B, G)
         The same for catch trials.
     """
@@ -427,13 +502,17 @@ def resampled_yes(
         off = np.where(np.isfinite(chosen), chosen - mean[..., None], 0.0)
         images = chosen.shape[-1]
         # Wordings saw the same images, so these are drawn once for all.
-        drawn = rng.multinomial(images, np.full(images, 1 / images), size=(resamples, *chosen.shape[1:-1]))
+        drawn = rng.multinomial(
+            images, np.full(images, 1 / images), size=(resamples, *chosen.shape[1:-1])
+        )
         moved = (off * drawn[:, None]).sum(axis=-1) * np.sqrt(n / np.maximum(n - 1, 1))
         sums.append((mean * n + moved).clip(0, n))
     return sums[0], sums[1]
 
 
-def fit_p_yes(at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], how: FitSettings) -> ChatFit:
+def fit_p_yes(
+    at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], how: FitSettings
+) -> ChatFit:
     """Fit logits of yes by least squares, guess and lapse rates common to all levels of a wording.
 
     Parameters
@@ -456,7 +535,8 @@ def fit_p_yes(at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], ho
 
     guess = (0.0, 1.0) if isinstance(how.guess, tuple) else (how.guess, how.guess)
     logit, catch_logit = (v[which] for v in by_image(at, _seen_logit(at)))
-    images, catch_images = np.isfinite(logit).sum(axis=-1), np.isfinite(catch_logit).sum(axis=-1)
+    images = np.isfinite(logit).sum(axis=-1)
+    catch_images = np.isfinite(catch_logit).sum(axis=-1)
     x = np.log10(np.where(images > 0, contrast[which], 1.0))
     fit = fit_logits(x, logit, catch_logit, guess, bounds_of(how.lapse))
     samples = wild_replicates(fit, logit, catch_logit, resamples=how.resamples, seed=how.seed)
@@ -465,7 +545,9 @@ def fit_p_yes(at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], ho
     reach = stdtrit(freedom, (1 + how.confidence) / 2) * samples.std(axis=0, ddof=1)
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     ones = np.ones_like(threshold)
-    width, guesses, lapses = np.where(np.isnan(threshold), np.nan, fit.width), fit.guess[:, None], fit.lapse[:, None]
+    width = np.where(np.isnan(threshold), np.nan, fit.width)
+    guesses = fit.guess[:, None]
+    lapses = fit.lapse[:, None]
     return ChatFit(
         status=status,
         threshold=threshold,
@@ -498,13 +580,15 @@ def by_image(at: Places, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     tests : ndarray of float64, shape (P, F, L, R)
-        NaN where a wording has no answer to an image. The image of one place is the same for all wordings. Of two
-        images asked about in both orders, the mean, which a preference for one position does not move.
+        NaN where a wording has no answer to an image. The image of one place is the same for all
+        wordings. Of two images asked about in both orders, the mean, which a preference for one
+        position does not move.
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.
     """
     seeds = at.result["image_seed"].values
-    tests, blanks = at.counted & ~at.catch, at.counted & at.catch
+    tests = at.counted & ~at.catch
+    blanks = at.counted & at.catch
     # Images are numbered at each level and contrast, by seed.
     image = _numbered(np.stack([at.value[tests], at.step[tests]]), seeds[tests])
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
@@ -514,17 +598,24 @@ def by_image(at: Places, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     )
 
 
-def _means(place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray) -> FloatArray:
-    """Mean of the values at each place: an image may be asked about twice, as in either order of two."""
+def _means(
+    place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray
+) -> FloatArray:
+    """Mean of the values at each place: an image may be asked about twice, as in either order of
+    two.
+    """
     whole = (*shape, int(place[-1].max(initial=0)) + 1)
-    total, count = np.zeros(whole), np.zeros(whole)
+    total = np.zeros(whole)
+    count = np.zeros(whole)
     np.add.at(total, place, values)
     np.add.at(count, place, 1.0)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _seen_logit(at: Places) -> FloatArray:
-    """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was said."""
+    """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was
+    said.
+    """
     logit, p_yes, said = (at.column(name) for name in ("logit", "p_yes", "said"))
     return np.asarray(np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit))
 
@@ -535,5 +626,7 @@ def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> np
     keys = np.concatenate([cell, seed[None]])
     distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
     starts = np.r_[True, (np.diff(distinct[:-1], axis=1) != 0).any(axis=0)]
-    within = np.arange(distinct.shape[1]) - np.maximum.accumulate(np.where(starts, np.arange(distinct.shape[1]), 0))
+    within = np.arange(distinct.shape[1]) - np.maximum.accumulate(
+        np.where(starts, np.arange(distinct.shape[1]), 0)
+    )
     return np.asarray(within[inverse.reshape(-1)])

@@ -1,7 +1,8 @@
-"""Several people in one experiment: their mean with a band, and how well one of them predicts the others.
+"""Several people in one experiment: their mean with a band, and how well one of them predicts the
+others.
 
-A model can be compared with these people then, and with how well another person does, as with people measured
-elsewhere (`psyprobe.analysis.ceiling`).
+A model can be compared with these people then, and with how well another person does, as with
+people measured elsewhere (`psyprobe.analysis.ceiling`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class PeopleCurve:
     values: FloatArray
     #: log10 sensitivity of each, shape (P, F).
     log_s: FloatArray
-    #: Geometric mean, and ends of its interval over people with the error of their screens, shape (F,).
+    #: Geometric mean, and ends of its interval over people with the error of their screens, shape
+    #: (F,).
     mean: FloatArray
     low: FloatArray
     high: FloatArray
@@ -65,9 +67,10 @@ def people_curve(
 
     Notes
     -----
-    People are drawn with replacement, not their answers: the band is value ± t s, with s the standard deviation of the
-    samples' means times sqrt(P / (P - 1)) and Student's t with P - 1 degrees of freedom, and in squares the error of
-    the screen, which people at one screen have in common.
+    People are drawn with replacement, not their answers: the band is value ± t s, with s the
+    standard deviation of the samples' means times sqrt(P / (P - 1)) and Student's t with P - 1
+    degrees of freedom, and in squares the error of the screen, which people at one screen have in
+    common.
     """
     from scipy.special import ndtri
 
@@ -78,15 +81,21 @@ def people_curve(
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
-    found = [dict(zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True)) for csf in people]
-    values = [value for value in found[0] if all(np.isfinite(one.get(value, np.nan)) for one in found)]
+    found = [
+        dict(zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True))
+        for csf in people
+    ]
+    values = [
+        value for value in found[0] if all(np.isfinite(one.get(value, np.nan)) for one in found)
+    ]
     if len(values) < 2:
         return None
     log_s = np.log10([[one[value] for value in values] for one in found])
     mean = log_s.mean(axis=0)
     samples = draw_counts(len(people), resamples, seed) @ log_s / len(people)
     reach = np.array([student_reach(column, len(people), confidence) for column in samples.T])
-    screens, weights = [], []
+    screens = []
+    weights = []
     for csf in people:
         own = sittings_of(csf)
         screens += [one.screen for one in own]
@@ -98,8 +107,11 @@ def people_curve(
     return PeopleCurve(persons, np.array(values), log_s, middle, low, high, error.unsure)
 
 
-def people_ceiling(found: PeopleCurve, *, resamples: int = 2000, seed: int = 0) -> dict[str, Ceiling]:
-    """By score, what each person scores against the geometric mean of the others, with its interval over people.
+def people_ceiling(
+    found: PeopleCurve, *, resamples: int = 2000, seed: int = 0
+) -> dict[str, Ceiling]:
+    """By score, what each person scores against the geometric mean of the others, with its interval
+    over people.
 
     Parameters
     ----------
@@ -112,15 +124,22 @@ def people_ceiling(found: PeopleCurve, *, resamples: int = 2000, seed: int = 0) 
     others = (found.log_s.sum(axis=0) - found.log_s) / (n - 1)
     scores = [curve_scores(own, rest) for own, rest in zip(found.log_s, others, strict=True)]
     return {
-        name: ceiling(np.array([one[name] for one in scores]), error=is_error(name), resamples=resamples, seed=seed)
+        name: ceiling(
+            np.array([score[name] for score in scores]),
+            error=is_error(name),
+            resamples=resamples,
+            seed=seed,
+        )
         for name in comparison.STATISTICS
-        if all(np.isfinite(one[name]) for one in scores)
+        if all(np.isfinite(score[name]) for score in scores)
     }
 
 
 _KEY = (
-    "against the mean of people: as against a human curve, of those who sat this experiment. one person: each of them "
-    "against the mean of the others, the noise ceiling of this experiment, with its interval ({confidence} %) over "
+    "against the mean of people: as against a human curve, of those who sat this experiment. "
+    "one person: each of them "
+    "against the mean of the others, the noise ceiling of this experiment, with its interval "
+    "({confidence} %) over "
     "people; an observer that reaches it is as near to people as they are to each other."
 )
 
@@ -141,7 +160,8 @@ class PeopleScore(Tabled):
     unsure: tuple[bool, ...]
     #: By score: of one person against the others.
     ceiling: dict[str, Ceiling]
-    #: By observer that is no person, and of the human curve of the page: against the mean of the people.
+    #: By observer that is no person, and of the human curve of the page: against the mean of the
+    #: people.
     scores: dict[str, comparison.CsfScores]
     #: Of all intervals.
     confidence: float
@@ -167,15 +187,28 @@ class PeopleScore(Tabled):
         return False
 
     def rows(self) -> list[Row]:
-        """Whoever was asked against the mean of the people, one person against the others, and the mean."""
+        """Whoever was asked against the mean of the people, one person against the others, and the
+        mean.
+        """
         title = f"{self.experiment} (against the {self.observer})"
         rows = [self._against(title, name, found) for name, found in self.scores.items()]
         cells = {HEADINGS[name]: _interval_of(one, name) for name, one in self.ceiling.items()}
-        record: dict[str, Any] = {"experiment": self.experiment, "responder": PERSON, "human": self.observer}
+        record: dict[str, Any] = {
+            "experiment": self.experiment,
+            "responder": PERSON,
+            "human": self.observer,
+        }
         for name, one in self.ceiling.items():
-            record |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_sd": one.sd}
+            record |= {
+                name: one.value,
+                f"{name}_low": one.low,
+                f"{name}_high": one.high,
+                f"{name}_sd": one.sd,
+            }
         persons = f"people: {', '.join(self.persons)}"
-        rows.append(Row(title, PERSON, "one person (noise ceiling)", cells, record, notes=[persons]))
+        rows.append(
+            Row(title, PERSON, "one person (noise ceiling)", cells, record, notes=[persons])
+        )
         axis = "CSF (cpd)" if self.level == "frequency" else f"{self.level} ({self.unit})"
         for value, mean, low, high, unsure in zip(
             self.values, self.sensitivity, self.low, self.high, self.unsure, strict=True
@@ -192,8 +225,15 @@ class PeopleScore(Tabled):
         return rows
 
     def _against(self, title: str, name: str, found: comparison.CsfScores) -> Row:
-        cells = {HEADINGS[each]: interval_cell(getattr(found, each), each) for each in comparison.STATISTICS}
-        record: dict[str, Any] = {"experiment": self.experiment, "observer": name, "responder": "observer"}
+        cells = {
+            HEADINGS[statistic]: interval_cell(getattr(found, statistic), statistic)
+            for statistic in comparison.STATISTICS
+        }
+        record: dict[str, Any] = {
+            "experiment": self.experiment,
+            "observer": name,
+            "responder": "observer",
+        }
         record |= {"human": self.observer, "confidence": self.confidence}
         for each in comparison.STATISTICS:
             one = getattr(found, each)
@@ -205,8 +245,11 @@ class PeopleScore(Tabled):
         return [_KEY]
 
 
-def score_people(results: Sequence[xr.Dataset], *, resamples: int = 2000, seed: int = 0) -> tuple[PeopleScore, ...]:
-    """Several people in each experiment, and all observers against their mean; nothing of fewer than three.
+def score_people(
+    results: Sequence[xr.Dataset], *, resamples: int = 2000, seed: int = 0
+) -> tuple[PeopleScore, ...]:
+    """Several people in each experiment, and all observers against their mean; nothing of fewer
+    than three.
 
     Parameters
     ----------
@@ -220,7 +263,7 @@ def score_people(results: Sequence[xr.Dataset], *, resamples: int = 2000, seed: 
         groups.setdefault(str(one.attrs["experiment_digest"]), []).append(one)
     found = []
     for members in groups.values():
-        if sum(bool(person_of(one)) for one in members) < FEWEST:
+        if sum(bool(person_of(member)) for member in members) < FEWEST:
             continue
         csfs = chat_csfs(members)
         mean = people_curve(csfs, resamples=resamples, seed=seed)
@@ -229,7 +272,9 @@ def score_people(results: Sequence[xr.Dataset], *, resamples: int = 2000, seed: 
     return tuple(found)
 
 
-def _scored(first: xr.Dataset, csfs: Sequence[xr.Dataset], mean: PeopleCurve, resamples: int, seed: int) -> PeopleScore:
+def _scored(
+    first: xr.Dataset, csfs: Sequence[xr.Dataset], mean: PeopleCurve, resamples: int, seed: int
+) -> PeopleScore:
     (level,) = levels_of(csfs[0])
     scores = {}
     at = dict(zip(mean.values.tolist(), mean.mean, strict=True))
@@ -237,7 +282,9 @@ def _scored(first: xr.Dataset, csfs: Sequence[xr.Dataset], mean: PeopleCurve, re
         if not person_of(csf):
             target = np.array([at.get(value, np.nan) for value in csf[level].values.tolist()])
             given = {mean.name: target}
-            scores[observer_of(csf)] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
+            scores[observer_of(csf)] = comparison.compare_with_human(
+                csf, given, resamples=resamples, seed=seed
+            )
     return PeopleScore(
         experiment=str(first.attrs["experiment"]),
         persons=mean.persons,

@@ -1,7 +1,9 @@
-"""Psychometric functions of an observer that tells its logit of yes: least squares on logits, and what can be said.
+"""Psychometric functions of an observer that tells its logit of yes: least squares on logits, and
+what can be said.
 
-A probability says more than a drawn answer: an observer whose logit moves by 0.5 from one noise image to the next
-tells as much about its threshold in one look as in some twenty answers of yes or no.
+A probability says more than a drawn answer: an observer whose logit moves by 0.5 from one noise
+image to the next tells as much about its threshold in one look as in some twenty answers of yes or
+no.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ _FLOOR = -20.0
 _WIDTHS = (np.log(0.02), np.log(8.0))
 #: Logits count less the further they lie from 0, since no model's tails are exactly logistic.
 _NEAR = 3.0
-_STEPS, _STEPS_AGAIN = 60, 12
+_STEPS = 60
+_STEPS_AGAIN = 12
 
 
 @dataclass(frozen=True, eq=False)
 class LogitFit:
-    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common."""
+    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in
+    common.
+    """
 
     #: Log10 contrast, shape (G, F, L), and bounds of guess and lapse rate.
     x: FloatArray
@@ -38,7 +43,8 @@ class LogitFit:
     #: In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F).
     threshold: FloatArray
     width: FloatArray
-    #: Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape (G,).
+    #: Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape
+    #: (G,).
     guess: FloatArray
     lapse: FloatArray
     #: Logits of the fit, shape (G, F, L).
@@ -50,7 +56,11 @@ class LogitFit:
 
 
 def fit_logits(
-    x: FloatArray, logit: FloatArray, catch_logit: FloatArray, guess: Bounds = (0.0, 1.0), lapse: Bounds = (0.0, 0.1)
+    x: FloatArray,
+    logit: FloatArray,
+    catch_logit: FloatArray,
+    guess: Bounds = (0.0, 1.0),
+    lapse: Bounds = (0.0, 0.1),
 ) -> LogitFit:
     """Fit logistic psychometric functions with common guess and lapse rates to logits of yes.
 
@@ -100,11 +110,12 @@ def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 def wild_replicates(
     fit: LogitFit, logit: FloatArray, catch_logit: FloatArray, *, resamples: int, seed: int
 ) -> FloatArray:
-    """Thresholds of fits to resampled images: the wild cluster bootstrap, an image being the cluster.
+    """Thresholds of fits to resampled images: the wild cluster bootstrap, an image being the
+    cluster.
 
-    What the logits of an image differ from the fit is turned around or left, at random and for all wordings
-    alike, since these looked at the same image. Unlike drawing images with replacement, it works with one image a
-    level.
+    What the logits of an image differ from the fit is turned around or left, at random and for all
+    wordings alike, since these looked at the same image. Unlike drawing images with replacement, it
+    works with one image a level.
 
     Parameters
     ----------
@@ -122,15 +133,17 @@ def wild_replicates(
 
     References
     ----------
-    Cameron, Gelbach, Miller (2008). Bootstrap-based improvements for inference with clustered errors. Review of
-    Economics and Statistics 90(3), 414-427.
+    Cameron, Gelbach, Miller (2008). Bootstrap-based improvements for inference with clustered
+    errors. Review of Economics and Statistics 90(3), 414-427.
     """
     rng = np.random.default_rng(seed)
-    (mean, images), (catch_mean, catch_images) = averaged(logit), averaged(catch_logit)
+    (mean, images) = averaged(logit)
+    (catch_mean, catch_images) = averaged(catch_logit)
     off = np.where(np.isfinite(logit), logit - fit.fitted[..., None], 0.0)
     catch_off = np.where(np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0)
     parameters = np.concatenate(
-        [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]], axis=1
+        [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]],
+        axis=1,
     )
     here = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
     leverage, catch_leverage = here.leverage(parameters)
@@ -142,17 +155,25 @@ def wild_replicates(
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
         catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
         moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
-        catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
+        catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(
+            catch_images, 1
+        )
         problem = _problem(fit.x, (moved, images), (catch_moved, catch_images), fit.bounds)
         out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : fit.x.shape[1]]
     return out
 
 
-def _problem(x: FloatArray, means: _Means, catch_means: _Means, bounds: tuple[Bounds, Bounds]) -> _Problem:
+def _problem(
+    x: FloatArray, means: _Means, catch_means: _Means, bounds: tuple[Bounds, Bounds]
+) -> _Problem:
     """Weighted least squares; cells that are left out get harmless values."""
-    (logit, images), (catch_logit, catch_images) = means, catch_means
-    use, blank = images > 0, catch_images > 0
-    x, logit, catch_logit = np.where(use, x, 0.0), np.where(use, logit, 0.0), np.where(blank, catch_logit, 0.0)
+    (logit, images) = means
+    (catch_logit, catch_images) = catch_means
+    use = images > 0
+    blank = catch_images > 0
+    x = np.where(use, x, 0.0)
+    logit = np.where(use, logit, 0.0)
+    catch_logit = np.where(blank, catch_logit, 0.0)
     weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
     catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
     return _Problem(x, logit, weight, catch_logit, catch_weight, _logit(np.array(bounds)))
@@ -174,17 +195,21 @@ class _Problem:
         known = use.any(axis=-1)
         # A threshold may lie two log units outside the levels.
         lowest, highest = _range(self.x, use)
-        low, high = np.where(known, lowest - 2, -9.0), np.where(known, highest + 2, 9.0)
+        low = np.where(known, lowest - 2, -9.0)
+        high = np.where(known, highest + 2, 9.0)
         rates = np.broadcast_to(self.rates, (len(self.x), 2, 2))
         narrow, wide = (np.full(low.shape, width) for width in _WIDTHS)
-        return np.concatenate([low, narrow, rates[..., 0]], 1), np.concatenate([high, wide, rates[..., 1]], 1)
+        return np.concatenate([low, narrow, rates[..., 0]], 1), np.concatenate(
+            [high, wide, rates[..., 1]], 1
+        )
 
     def first(self, width: float) -> FloatArray:
         """Where to begin: thresholds halfway between the lowest and the highest logit."""
         use = self.weight > 0
         low, high = (np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use))
         floor = np.where(self.catch_weight > 0, self.catch_logit, low.min(axis=-1))
-        # Halfway up the logits that lie between guess and lapse, but never below zero without a bias to yes.
+        # Halfway up the logits that lie between guess and lapse, but never below zero without a
+        # bias to yes.
         middle = np.maximum((floor[:, None] + high) / 2, np.minimum(0.0, high - 0.5))
         distance = np.where(use, np.abs(self.logit - middle[..., None]), np.inf)
         nearest = np.take_along_axis(self.x, distance.argmin(axis=-1)[..., None], axis=-1)[..., 0]
@@ -205,11 +230,14 @@ class _Problem:
             normal = np.einsum("gnp,gnq->gpq", jacobian, jacobian)
             scale = np.einsum("gpp->gp", normal)
             size = np.maximum(scale, 1e-8 * np.maximum(scale.max(axis=1, keepdims=True), 1e-12))
-            # A parameter at its bound that would leave it stays, so that the others move as if it were not there.
+            # A parameter at its bound that would leave it stays, so that the others move as if it
+            # were not there.
             held = ((parameters <= low) & (gradient > 0)) | ((parameters >= high) & (gradient < 0))
             normal = np.where(held[:, :, None] | held[:, None, :], 0.0, normal)
             normal += np.einsum(
-                "gp,pq->gpq", np.where(held, 1.0, damping[:, None] * size + 1e-12), np.eye(low.shape[1])
+                "gp,pq->gpq",
+                np.where(held, 1.0, damping[:, None] * size + 1e-12),
+                np.eye(low.shape[1]),
             )
             step = -np.linalg.solve(normal, np.where(held, 0.0, gradient)[..., None])[..., 0]
             tried = (parameters + step.clip(-1.5, 1.5)).clip(low, high)
@@ -229,13 +257,15 @@ class _Problem:
     def linear(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
         groups, curves, levels = self.x.shape
-        t, width = parameters[:, :curves, None], np.exp(parameters[:, curves : 2 * curves, None])
+        t = parameters[:, :curves, None]
+        width = np.exp(parameters[:, curves : 2 * curves, None])
         g, one_less_g = _both(parameters[:, -2, None, None])
         lapsed, _ = _both(parameters[:, -1, None, None])
         s = _SLOPE * (self.x - t) / width
         f, rest = _both(s)
         open_range = one_less_g - lapsed
-        yes, no = g + open_range * f, lapsed + open_range * rest
+        yes = g + open_range * f
+        no = lapsed + open_range * rest
         root = np.sqrt(self.weight)
         spread = root * (1 / yes + 1 / no)
         by_s = spread * open_range * f * rest
@@ -259,7 +289,9 @@ class _Problem:
         return values[:, :-1].reshape(self.x.shape)
 
     def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How much of each mean logit, (G, F, L) and (G,) of catch trials, the fit follows, 0 to 1."""
+        """How much of each mean logit, (G, F, L) and (G,) of catch trials, the fit follows, 0 to
+        1.
+        """
         _, jacobian = self.linear(parameters)
         inverse = np.linalg.pinv(np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True)
         found = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
@@ -269,7 +301,8 @@ class _Problem:
 def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Probability and its complement, both without loss of digits."""
     small = np.exp(-np.abs(logit))
-    near, far = 1 / (1 + small), small / (1 + small)
+    near = 1 / (1 + small)
+    far = small / (1 + small)
     return np.where(logit >= 0, near, far), np.where(logit >= 0, far, near)
 
 
@@ -283,7 +316,8 @@ def _range(values: FloatArray, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, 
     return np.where(use, values, np.inf).min(axis=-1), np.where(use, values, -np.inf).max(axis=-1)
 
 
-#: A threshold outside the levels is an extrapolation where the curve got this far, and else only a bound.
+#: A threshold outside the levels is an extrapolation where the curve got this far, and else only a
+#: bound.
 _UNDERWAY = 0.1
 #: Smallest standard deviation of logits from image to image that is believed.
 _LEAST_SPREAD = 0.5
@@ -302,16 +336,19 @@ def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
     Returns
     -------
     ndarray of str, shape (G, F)
-        "ok"; "extrapolated": the threshold lies outside the levels, but the curve was under way; "censored_above",
-        "censored_below": above or below all levels; "always_yes": the same with yes to catch trials; "biased": more
-        than half yes without a pattern; "non_monotone", "reversed": logits fall where they should rise, by more than
-        images differ (chi-square test against rising logits, 1 %); "empty": fewer than three levels.
+        "ok"; "extrapolated": the threshold lies outside the levels, but the curve was under way;
+        "censored_above", "censored_below": above or below all levels; "always_yes": the same with
+        yes to catch trials; "biased": more than half yes without a pattern; "non_monotone",
+        "reversed": logits fall where they should rise, by more than images differ (chi-square test
+        against rising logits, 1 %); "empty": fewer than three levels.
     """
     mean, images = averaged(logit)
     use = images > 0
     reach = np.log(19) * 2 / fit.width
     with np.errstate(over="ignore", invalid="ignore"):
-        at_bottom, at_top = (1 / (1 + np.exp(-reach * (end - fit.threshold))) for end in _range(fit.x, use))
+        at_bottom, at_top = (
+            1 / (1 + np.exp(-reach * (end - fit.threshold))) for end in _range(fit.x, use)
+        )
     yes = np.broadcast_to((fit.guess > 0.5)[:, None], fit.threshold.shape)
     status = np.where(yes, "biased", "ok").astype("<U16")
     status[(at_top < 0.5) | (at_bottom > 0.5)] = "extrapolated"
@@ -347,7 +384,9 @@ def _falls(
     weight = images / (spread[:, None, None] ** 2 * (1 + (mean / _NEAR) ** 2))
     use = images > 0
     rising, falling = (
-        np.where(use, weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2, 0.0).sum(axis=-1)
+        np.where(
+            use, weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2, 0.0
+        ).sum(axis=-1)
         for values in (mean, -mean)
     )
     freedom = (use.sum(axis=-1) - 1).clip(1)

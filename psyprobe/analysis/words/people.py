@@ -2,8 +2,8 @@
 
 References
 ----------
-Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474: five
-people, of whom the best and the worst are left out.
+Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv
+2410.05474: five people, of whom the best and the worst are left out.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By person, as `mvp_metrics` or `rbench_metrics` gives them; at least three people, all asked the same.
+        By person, as `mvp_metrics` or `rbench_metrics` gives them; at least three people, all asked
+        the same.
 
     Returns
     -------
     pandas.DataFrame
-        The same rows. value: the mean; low and high: the smallest and the largest value of those who are left, and no
-        confidence interval; numerator and denominator: their sums; other columns as the first person's.
-        ``attrs["left_out"]`` names the best and the worst. They are told by the mean of all metrics (R-Bench: by the
-        overall absolute value) and left out of every row, so that all rows are of the same people; of equals the first
-        by name is the better.
+        The same rows. value: the mean; low and high: the smallest and the largest value of those
+        who are left, and no confidence interval; numerator and denominator: their sums; other
+        columns as the first person's. ``attrs["left_out"]`` names the best and the worst. They are
+        told by the mean of all metrics (R-Bench: by the overall absolute value) and left out of
+        every row, so that all rows are of the same people; of equals the first by name is the
+        better.
 
     Raises
     ------
@@ -50,32 +52,47 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     ([75.0], [70.0], ('b', 'c'))
     """
     if len(metrics) < _FEWEST:
-        raise InputError(f"there are {len(metrics)} people; without the best and the worst, give at least {_FEWEST}")
+        raise InputError(
+            f"there are {len(metrics)} people; without the best and the worst, give at least "
+            f"{_FEWEST}"
+        )
     first = next(iter(metrics.values()))
     keys = next((list(names) for names in _KEYS if set(names) <= set(first)), None)
     if keys is None:
-        raise InputError("these are no metrics of MVP-Bench or R-Bench; give what mvp_metrics or rbench_metrics gave")
+        raise InputError(
+            "these are no metrics of MVP-Bench or R-Bench; give what mvp_metrics or "
+            "rbench_metrics gave"
+        )
     tables = {name: table.set_index(keys) for name, table in metrics.items()}
     index = first.set_index(keys).index
     for name, table in tables.items():
         if set(table.index) != set(index):
-            raise InputError(f"{name} was not asked the same as the others; let everybody answer all questions")
+            raise InputError(
+                f"{name} was not asked the same as the others; let everybody answer all questions"
+            )
     order = sorted(tables, key=lambda name: (-_overall(tables[name]), name))
     kept = [tables[name].loc[index] for name in order[1:-1]]
     values = pd.concat([table["value"] for table in kept], axis=1)
-    found = kept[0].assign(value=values.mean(axis=1), low=values.min(axis=1), high=values.max(axis=1))
+    found = kept[0].assign(
+        value=values.mean(axis=1), low=values.min(axis=1), high=values.max(axis=1)
+    )
     for column in ("numerator", "denominator", "unread"):
         if column in found:
             found[column] = sum((table[column] for table in kept[1:]), start=kept[0][column])
     if "half_width" in found:
         found["half_width"] = None
-    found = found.reset_index()[[*first.columns, *[name for name in ("low", "high") if name not in first]]]
+    found = found.reset_index()[
+        [*first.columns, *[name for name in ("low", "high") if name not in first]]
+    ]
     found.attrs["left_out"] = (order[0], order[-1])
     return found
 
 
-def with_people(metrics: Mapping[str, pd.DataFrame], people: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Metrics by model, and last "(people, mean of N)" for those of them that are people; as they are without any.
+def with_people(
+    metrics: Mapping[str, pd.DataFrame], people: Sequence[str]
+) -> dict[str, pd.DataFrame]:
+    """Metrics by model, and last "(people, mean of N)" for those of them that are people; as they
+    are without any.
 
     Raises
     ------

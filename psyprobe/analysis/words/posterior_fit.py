@@ -1,9 +1,10 @@
 """Thresholds of a run by an adaptive design: the posterior of the design, told the answers again.
 
-qCSF asks near the thresholds that it expects, too little at each frequency for a fit of its own. QUEST+ ends as soon as
-a threshold looks narrow enough, which with few answers may be luck: a profile interval takes that for precision
-(``benchmarks/interval_coverage.py choices``), and a posterior does not depend on why it ended. What the answers tell
-together is in the posterior, here with whatever reading of them counts.
+qCSF asks near the thresholds that it expects, too little at each frequency for a fit of its own.
+QUEST+ ends as soon as a threshold looks narrow enough, which with few answers may be luck: a
+profile interval takes that for precision (``benchmarks/interval_coverage.py choices``), and a
+posterior does not depend on why it ended. What the answers tell together is in the posterior, here
+with whatever reading of them counts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
-from psyprobe.analysis.psychometric.posterior import GUESSES, Posterior, ThresholdPosterior, default_grid
+from psyprobe.analysis.psychometric.posterior import (
+    GUESSES,
+    Posterior,
+    ThresholdPosterior,
+    default_grid,
+)
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
@@ -34,11 +40,16 @@ if TYPE_CHECKING:
 #: Draws of curves behind the area under one.
 _DRAWS = 2000
 #: What of the design shapes its posterior, unless the page says otherwise.
-_USUAL = {"quick_csf": {"prior": "any", "function": "logistic"}, "quest_plus": {"function": "logistic"}}
+_USUAL = {
+    "quick_csf": {"prior": "any", "function": "logistic"},
+    "quest_plus": {"function": "logistic"},
+}
 
 
 def adaptive_design(result: xr.Dataset) -> str:
-    """Name of the adaptive design of a run, unless its page says how to fit; empty for any other run."""
+    """Name of the adaptive design of a run, unless its page says how to fit; empty for any other
+    run.
+    """
     design = str(result.attrs.get("design", ""))
     return design if design in _USUAL and not fit.experiment_table(result, "fit") else ""
 
@@ -46,13 +57,19 @@ def adaptive_design(result: xr.Dataset) -> str:
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
     """Frequencies of the design: its curve passes through all, whether or not they were asked."""
     levels = fit.experiment_table(result, "levels")
-    return tuple(read_levels("frequency", levels["frequency"]).tolist()) if "frequency" in levels else ()
+    return (
+        tuple(read_levels("frequency", levels["frequency"]).tolist())
+        if "frequency" in levels
+        else ()
+    )
 
 
 def design_options(result: xr.Dataset) -> dict[str, str]:
     """The psychometric function that the adaptive design took, and of qCSF the prior."""
     given = json.loads(str(result.attrs.get("asking", "{}"))).get("options", {})
-    return {name: str(given.get(name, usual)) for name, usual in _USUAL[adaptive_design(result)].items()}
+    return {
+        name: str(given.get(name, usual)) for name, usual in _USUAL[adaptive_design(result)].items()
+    }
 
 
 class TrialAnswer(NamedTuple):
@@ -73,13 +90,20 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
     """The trials of a run that have an answer which counts, in the order in which they were put."""
     result = at.result
     readout = result["readout"].values.astype(str)
-    nominal, said = at.column(fit.ruler_of(result)), at.column("said")
+    nominal = at.column(fit.ruler_of(result))
+    said = at.column("said")
     delivered = fit.delivered_contrast(result)
     repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
-    sitting = result["sitting"].values.astype(int) if "sitting" in result else np.zeros(len(said), dtype=int)
+    sitting = (
+        result["sitting"].values.astype(int)
+        if "sitting" in result
+        else np.zeros(len(said), dtype=int)
+    )
     rows: dict[tuple[Any, ...], list[int]] = {}
     for i in np.flatnonzero(at.shown).tolist():
-        rows.setdefault((sitting[i], at.prompt[i], at.value[i], nominal[i], repeat[i]), []).append(i)
+        rows.setdefault((sitting[i], at.prompt[i], at.value[i], nominal[i], repeat[i]), []).append(
+            i
+        )
     for (of, prompt, value, contrast, _), own in rows.items():
         heard = [said[i] for i in own if at.counted[i]]
         if heard:
@@ -112,12 +136,12 @@ def told_posteriors(
         Told is this one alone.
     """
     found = {int(prompt): _untold(result, at) for prompt in which}
-    for one in trial_answers(at):
-        if one.prompt not in found or (sitting is not None and one.sitting != sitting):
+    for answer in trial_answers(at):
+        if answer.prompt not in found or (sitting is not None and answer.sitting != sitting):
             continue
-        shift = 0.0 if offsets is None else float(offsets[one.sitting])
-        for each in one.said:
-            found[one.prompt].tell(one.place, one.x - shift, each)
+        shift = 0.0 if offsets is None else float(offsets[answer.sitting])
+        for each in answer.said:
+            found[answer.prompt].tell(answer.place, answer.x - shift, each)
     return list(found.values())
 
 
@@ -145,7 +169,8 @@ def sitting_curves(
     result: xr.Dataset, at: fit.Places, sittings: Sequence[SittingRecord], how: fit.FitSettings
 ) -> SittingCurves:
     """The offset and the area under the log CSF of each sitting, from its own posterior."""
-    level, variance = np.empty(len(sittings)), np.empty(len(sittings))
+    level = np.empty(len(sittings))
+    variance = np.empty(len(sittings))
     areas = np.empty((3, len(sittings)))
     ends = [(1 - how.confidence) / 2, (1 + how.confidence) / 2]
     for number in range(len(sittings)):
@@ -155,7 +180,9 @@ def sitting_curves(
         level[number], variance[number] = heights.mean(), heights.var()
         area = posterior.areas(_DRAWS, how.seed)
         areas[:, number] = area.mean(), *np.quantile(area, ends)
-    return SittingCurves(sitting_offsets(level, variance, [one.screen for one in sittings]), areas)
+    return SittingCurves(
+        sitting_offsets(level, variance, [sitting.screen for sitting in sittings]), areas
+    )
 
 
 def fit_posterior(
@@ -166,16 +193,33 @@ def fit_posterior(
     which: npt.NDArray[np.int64],
     offsets: FloatArray | None = None,
 ) -> fit.ChatFit:
-    """Thresholds of some wordings with their central credible intervals; of qCSF draws of whole curves besides.
+    """Thresholds of some wordings with their central credible intervals; of qCSF draws of whole
+    curves besides.
 
-    A threshold expected beyond the contrasts that could be shown is censored where the level was asked. Answers that
-    were taken in so before, by any process, are not taken in again.
+    A threshold expected beyond the contrasts that could be shown is censored where the level was
+    asked. Answers that were taken in so before, by any process, are not taken in again.
     """
-    design = (adaptive_design(result), result.attrs["probe"], design_options(result), _contrasts(result).tolist())
-    told = [one for one in trial_answers(at) if one.prompt in which]
-    given = (design, how, at.values.tolist(), which.tolist(), None if offsets is None else offsets.tolist(), told)
-    name = hashlib.sha256(repr((given, counts.trials[which].tolist(), counts.not_shown.tolist())).encode()).hexdigest()
-    found = kept(name, Path(__file__).parents[1], lambda: _fitted(result, at, counts, how, which, offsets))
+    design = (
+        adaptive_design(result),
+        result.attrs["probe"],
+        design_options(result),
+        _contrasts(result).tolist(),
+    )
+    told = [answer for answer in trial_answers(at) if answer.prompt in which]
+    given = (
+        design,
+        how,
+        at.values.tolist(),
+        which.tolist(),
+        None if offsets is None else offsets.tolist(),
+        told,
+    )
+    name = hashlib.sha256(
+        repr((given, counts.trials[which].tolist(), counts.not_shown.tolist())).encode()
+    ).hexdigest()
+    found = kept(
+        name, Path(__file__).parents[1], lambda: _fitted(result, at, counts, how, which, offsets)
+    )
     return fit.ChatFit(**found)
 
 
@@ -188,13 +232,21 @@ def _fitted(
     offsets: FloatArray | None,
 ) -> dict[str, npt.NDArray[Any]]:
     """The fields of a `ChatFit`."""
-    posteriors, places = told_posteriors(result, at, which, offsets), range(len(at.values))
-    threshold = np.array([[one.mean(place) for place in places] for one in posteriors])
-    ends = np.array([[one.interval(place, how.confidence) for place in places] for one in posteriors])
+    posteriors = told_posteriors(result, at, which, offsets)
+    places = range(len(at.values))
+    threshold = np.array([[posterior.mean(place) for place in places] for posterior in posteriors])
+    ends = np.array(
+        [
+            [posterior.interval(place, how.confidence) for place in places]
+            for posterior in posteriors
+        ]
+    )
     shape = np.ones_like(threshold)
-    width = np.array([[one.mean_width(place) for place in places] for one in posteriors])
-    guess = shape * np.array([[one.mean_guess()] for one in posteriors])
-    lapse = shape * np.array([[one.mean_lapse()] for one in posteriors])
+    width = np.array(
+        [[posterior.mean_width(place) for place in places] for posterior in posteriors]
+    )
+    guess = shape * np.array([[posterior.mean_guess()] for posterior in posteriors])
+    lapse = shape * np.array([[posterior.mean_lapse()] for posterior in posteriors])
     status = np.full(threshold.shape, "ok", dtype="<U16")
     low, high = np.log10(_contrasts(result)[[0, -1]])
     asked = counts.trials[which].sum(axis=-1) > 0
@@ -203,7 +255,11 @@ def _fitted(
     status[asked & (threshold > high)] = "censored_above"
     status[asked & (threshold < low)] = "censored_below"
     known = status == "ok"
-    curves = [one.draw(how.resamples, how.seed) for one in posteriors if isinstance(one, CsfPosterior)]
+    curves = [
+        posterior.draw(how.resamples, how.seed)
+        for posterior in posteriors
+        if isinstance(posterior, CsfPosterior)
+    ]
     raw = threshold_at(0.5, threshold, width, guess, lapse, function=how.function)
     return {
         "status": status,
@@ -220,8 +276,11 @@ def _fitted(
 
 
 def _contrasts(result: xr.Dataset) -> FloatArray:
-    """Least and greatest contrast, or difference, that the design could show; without its page, that it did show."""
-    ruler, levels = fit.ruler_of(result), fit.experiment_table(result, "levels")
+    """Least and greatest contrast, or difference, that the design could show; without its page,
+    that it did show.
+    """
+    ruler = fit.ruler_of(result)
+    levels = fit.experiment_table(result, "levels")
     if ruler == "contrast" and "contrast" in levels:
         shown = read_levels("contrast", levels["contrast"])[[0, -1]]
     elif ruler == "period" and "frequency" in levels:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Effect:
     """A fixed effect, in log10 sensitivity."""
 
-    #: As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group.
+    #: As "4 cpd", the mean of the reference group there, or "group adjective", a difference from
+    #: that group.
     name: str
     value: float
     #: Interval (normal, from the restricted likelihood).
@@ -49,7 +50,8 @@ class PromptEffects(Recorded):
     residual_sd: float
     #: Of the variance at one level, the part that all levels share, 0 to 1.
     share: float
-    #: Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind.
+    #: Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None
+    #: with one kind.
     group_p: float | None
     #: Thresholds that entered.
     n: int
@@ -76,22 +78,29 @@ class PromptEffects(Recorded):
         from psyprobe.files.terminal import lay_out, printable
 
         rows = [[printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]]
-        rows += [[printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"] for e in self.effects]
+        rows += [
+            [printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"]
+            for e in self.effects
+        ]
         rows += [
             ["SD between wordings", f"{self.prompt_sd:.3f}", ""],
             ["SD of the rest", f"{self.residual_sd:.3f}", ""],
         ]
         lines = [
-            f"{self.n} thresholds of {self.n_prompts} wordings; {100 * self.share:.0f} % of the variance at one "
+            f"{self.n} thresholds of {self.n_prompts} wordings; {100 * self.share:.0f} % of the "
+            "variance at one "
             f"level is shared by all levels of a wording. Intervals: {100 * self.confidence:g} %."
         ]
         if self.group_p is not None:
             lines.append(
-                f"Kinds of wording differ from {self.reference_group!r} by the effects shown; p = {self.group_p:.2g} "
+                f"Kinds of wording differ from {self.reference_group!r} by the effects shown; p "
+                f"= {self.group_p:.2g} "
                 f"(likelihood ratio)."
             )
         if not self.converged:
-            lines.append("The fit did not converge; take no number of this table for more than a guess.")
+            lines.append(
+                "The fit did not converge; take no number of this table for more than a guess."
+            )
         return lay_out(format, rows, lines)
 
     def __str__(self) -> str:
@@ -116,13 +125,15 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     Raises
     ------
     InputError
-        If fewer than three wordings have usable thresholds at two frequencies, or statsmodels is not installed.
+        If fewer than three wordings have usable thresholds at two frequencies, or statsmodels is
+        not installed.
     """
     try:
         model: Any = import_module("statsmodels.regression.mixed_linear_model").MixedLM
     except ImportError:
         raise InputError(
-            'the mixed-effects model needs statsmodels; install it with pip install "psyprobe[chat]"'
+            "the mixed-effects model needs statsmodels; install it with pip install "
+            '"psyprobe[chat]"'
         ) from None
     from scipy.special import chdtrc, ndtri
 
@@ -130,12 +141,14 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     prompt, asked = np.nonzero(usable)
     if len(np.unique(prompt)) < 3 or len(np.unique(asked)) < 2 or len(prompt) < 6:
         raise InputError(
-            f"{len(np.unique(prompt))} wordings have usable thresholds at {len(np.unique(asked))} levels; a "
+            f"{len(np.unique(prompt))} wordings have usable thresholds at "
+            f"{len(np.unique(asked))} levels; a "
             f"mixed-effects model needs three wordings and two levels at least"
         )
     log_s = -csf["threshold"].values[usable]
     (level,) = levels_of(csf)
-    unit, values = csf[level].attrs["units"], csf[level].values
+    unit = csf[level].attrs["units"]
+    values = csf[level].values
     present = np.unique(asked)
     names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
     by_level = (asked[:, None] == present).astype(np.float64)
@@ -145,7 +158,8 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
-        # A standard deviation between wordings of 0 lies at the end of its range, and is said to be singular.
+        # A standard deviation between wordings of 0 lies at the end of its range, and is said to be
+        # singular.
         warnings.simplefilter("ignore")
         fitted = model(log_s, design, groups=prompt).fit(reml=True)
         p_value = None
@@ -155,12 +169,15 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
             p_value = float(chdtrc(len(others), max(0.0, 2 * (with_groups.llf - without.llf))))
     fixed = np.asarray(fitted.fe_params, dtype=np.float64)
     reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)
-    between, rest = float(np.asarray(fitted.cov_re).ravel()[0]), float(fitted.scale)
+    between = float(np.asarray(fitted.cov_re).ravel()[0])
+    rest = float(fitted.scale)
     return PromptEffects(
         observer=str(csf.attrs.get("observer", "")),
         effects=tuple(
             Effect(name, float(value), float(value - r), float(value + r))
-            for name, value, r in zip([*names, *(f"group {g}" for g in others)], fixed, reach, strict=True)
+            for name, value, r in zip(
+                [*names, *(f"group {g}" for g in others)], fixed, reach, strict=True
+            )
         ),
         reference_group=reference if others else "",
         prompt_sd=float(np.sqrt(max(between, 0.0))),

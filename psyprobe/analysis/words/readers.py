@@ -2,8 +2,8 @@
 
 References
 ----------
-Duan et al. (2024). VLMEvalKit: an open-source toolkit for evaluating large multi-modality models. ACM Multimedia; its
-rule for yes/no questions is written anew here from what it does.
+Duan et al. (2024). VLMEvalKit: an open-source toolkit for evaluating large multi-modality models.
+ACM Multimedia; its rule for yes/no questions is written anew here from what it does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 #: Reads a reply: yes, no or invalid, from the words for either answer.
 Reader: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], Reading]
-#: The variable of a result that holds what a judge made of each reply, and what it is called as a reader.
-JUDGED, JUDGE = "judged", "judge"
+#: The variable of a result that holds what a judge made of each reply, and what it is called as a
+#: reader.
+JUDGED = "judged"
+JUDGE = "judge"
 
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
-#: The rule takes out so many periods and no more: a flag of the pattern stands where their number belongs.
+#: The rule takes out so many periods and no more: a flag of the pattern stands where their number
+#: belongs.
 _PERIODS = 32
 
 
@@ -49,10 +52,12 @@ def first_word(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
 
 
 def vlmevalkit(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
-    """VLMEvalKit's rule: one of the two answers is among the words of the reply, and the other is not.
+    """VLMEvalKit's rule: one of the two answers is among the words of the reply, and the other is
+    not.
 
-    A mark of punctuation is taken out everywhere where a space is beside it anywhere in the reply, or a comma between
-    digits; else it becomes a space. Colons and asterisks stay, so that "**Yes**" is no word that counts.
+    A mark of punctuation is taken out everywhere where a space is beside it anywhere in the reply,
+    or a comma between digits; else it becomes a space. Colons and asterisks stay, so that "**Yes**"
+    is no word that counts.
 
     Examples
     --------
@@ -89,7 +94,8 @@ class Rereading(Recorded):
     opposite: float
     #: Share that is neither yes nor no to it.
     excluded: float
-    #: Statistics of the score under it; empty where probabilities are read and not words, or nothing can be scored.
+    #: Statistics of the score under it; empty where probabilities are read and not words, or
+    #: nothing can be scored.
     score: Mapping[str, float | None]
 
     @property
@@ -116,7 +122,10 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
     pairs = list(zip(result["text"].values.astype(str).tolist(), wordings, strict=True))
     found: dict[str, np.ndarray] = {}
     for name, read in READERS.items():
-        known = {(text, wording): read(text, wording.yes, wording.no) for text, wording in dict.fromkeys(pairs)}
+        known = {
+            (text, wording): read(text, wording.yes, wording.no)
+            for text, wording in dict.fromkeys(pairs)
+        }
         found[name] = np.array([known[pair] for pair in pairs], dtype=object)
     if JUDGED in result:
         found[JUDGE] = result[JUDGED].values.astype(str).astype(object)
@@ -139,12 +148,16 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
     asked = by_words & result["shown"].values.astype(bool)
     said = np.where(asked, np.where(turned, 1 - said, said), result["said"].values)
     read = np.where(asked, reading, result["read"].values)
-    return result.assign(said=(("trial",), said, result["said"].attrs), read=(("trial",), read, result["read"].attrs))
+    return result.assign(
+        said=(("trial",), said, result["said"].attrs), read=(("trial",), read, result["read"].attrs)
+    )
 
 
 def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
     """Of each question the wording by which its reply is read, and whether its yes means "seen"."""
-    prompts = {each["id"]: Prompt.from_dict(each) for each in json.loads(result.attrs.get("prompts", "[]"))}
+    prompts = {
+        load["id"]: Prompt.from_dict(load) for load in json.loads(result.attrs.get("prompts", "[]"))
+    }
     alternatives = round(1 / FORCED_CHOICE.get(result.attrs.get("probe", ""), 0.5))
     names = result["prompt"].values.astype(str).tolist()
     orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
@@ -155,7 +168,9 @@ def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
 
 
 def rereadings(
-    result: xr.Dataset, own: Mapping[str, float | None], score: Callable[[xr.Dataset], Mapping[str, float | None]]
+    result: xr.Dataset,
+    own: Mapping[str, float | None],
+    score: Callable[[xr.Dataset], Mapping[str, float | None]],
 ) -> tuple[Rereading, ...]:
     """Read the replies of a run by every other reader.
 

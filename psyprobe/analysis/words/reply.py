@@ -1,7 +1,8 @@
 """From words to yes or no: what a reply decides, and what the first token says.
 
-A reply is read by rules that never guess: what decides nothing is ambiguous, a refusal or invalid, and is to be counted
-and left out. Words count, not beginnings of words ("Noise" is not no), and a decision counts before a description.
+A reply is read by rules that never guess: what decides nothing is ambiguous, a refusal or invalid,
+and is to be counted and left out. Words count, not beginnings of words ("Noise" is not no), and a
+decision counts before a description.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _REASONING = "think|thinking|thought|thoughts|reasoning|reason|reflection|analys
 _TAG = rf"(?:{_REASONING})[|]?[>\]▷]"
 _BLOCK_END = re.compile(rf"[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
 _BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
-#: Characters of a reply that are read at its start, and as many at its end: nobody decides later in more.
+#: Characters of a reply that are read at its start, and as many at its end: nobody decides later in
+#: more.
 _READ = 2000
 _ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
 _TABLE_ROW = re.compile(r"(?m)^[^\S\n]*\|(.+)\|[^\S\n]*$")
@@ -38,11 +40,17 @@ _LABEL = re.compile(r"(?:[\w'-]+ ){0,9}[\w'-]+\s*[:=]+>?\s*")
 
 def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]]:
     phrases: dict[str, str] = {}
-    text = files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
+    text = (
+        files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
+    )
     page = tomllib.loads(text)
-    contractions = [(re.compile(pattern), expanded) for pattern, expanded in page.pop("contractions")]
+    contractions = [
+        (re.compile(pattern), expanded) for pattern, expanded in page.pop("contractions")
+    ]
     for name, phrase in page.items():
-        phrases[name] = re.sub(r"\{([a-z_]+)\}", lambda found: phrases[found[1]], phrase.replace("\n", ""))
+        phrases[name] = re.sub(
+            r"\{([a-z_]+)\}", lambda found: phrases[found[1]], phrase.replace("\n", "")
+        )
     return {name: re.compile(phrase) for name, phrase in phrases.items()}, contractions
 
 
@@ -57,13 +65,17 @@ class FirstToken:
     p_yes: float
     #: Natural log odds of yes against no; a bound where censored.
     logit: float
-    #: Probability of yes and no together: how far the question is answered by its first token at all.
+    #: Probability of yes and no together: how far the question is answered by its first token at
+    #: all.
     mass: float
-    #: Whether only one of the two is listed: the other is then at most as likely as the least likely token listed.
+    #: Whether only one of the two is listed: the other is then at most as likely as the least
+    #: likely token listed.
     censored: bool
 
 
-def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1) -> Reading:
+def read_reply(
+    text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1
+) -> Reading:
     """What a reply to a yes/no question decides.
 
     Parameters
@@ -71,15 +83,16 @@ def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("n
     text : str
         The reply as it came.
     yes, no : sequence of str
-        Words that count as either answer, whatever their case; other English words for yes and no and English
-        statements count where "yes" and "no" are among them.
+        Words that count as either answer, whatever their case; other English words for yes and no
+        and English statements count where "yes" and "no" are among them.
     polarity : {1, -1}
         -1 where the question asks whether there is nothing: then "there is a pattern" answers no.
 
     Returns
     -------
     {"yes", "no", "ambiguous", "refusal", "invalid"}
-        Ambiguous: it hedges or says both. Refusal: it says that no image was seen, or declines. Invalid: all else.
+        Ambiguous: it hedges or says both. Refusal: it says that no image was seen, or declines.
+        Invalid: all else.
 
     Examples
     --------
@@ -130,8 +143,8 @@ def read_first_token(
     Parameters
     ----------
     first_tokens : sequence of (str, float)
-        Tokens with natural log-probabilities, in any order; all spellings of a word count, whatever their case and
-        surrounding space.
+        Tokens with natural log-probabilities, in any order; all spellings of a word count, whatever
+        their case and surrounding space.
     complete : bool
         Whether every token that spells one of the words is listed.
     yes, no : sequence of str
@@ -156,13 +169,17 @@ def read_first_token(
     >>> round(only.logit, 2), only.censored
     (8.99, True)
     """
-    sides = {word.strip().casefold(): side for side, words in enumerate((yes, no)) for word in words}
+    sides = {
+        word.strip().casefold(): side for side, words in enumerate((yes, no)) for word in words
+    }
     found: tuple[list[float], list[float]] = ([], [])
     others: list[float] = []
     total = 0.0
     for token, logprob in first_tokens:
         if math.isnan(logprob) or logprob > 1e-3:
-            raise InputError(f"the log-probability of {token!r} is {logprob}; a natural logarithm is at most 0")
+            raise InputError(
+                f"the log-probability of {token!r} is {logprob}; a natural logarithm is at most 0"
+            )
         if logprob == -math.inf:
             continue
         total += math.exp(logprob)
@@ -170,8 +187,11 @@ def read_first_token(
         (others if side is None else found[side]).append(logprob)
     if not found[0] and not found[1]:
         return None
-    # What is not listed is at most as likely as the last that is, and as what the listed ones leave.
-    bound = min([*others, math.log(max(1 - total, 1e-12))]) if complete or not others else min(others)
+    # What is not listed is at most as likely as the last that is, and as what the listed ones
+    # leave.
+    bound = (
+        min([*others, math.log(max(1 - total, 1e-12))]) if complete or not others else min(others)
+    )
     log_yes, log_no = (_log_sum(logs) if logs else bound for logs in found)
     logit = log_yes - log_no
     mass = min(1.0, sum(math.exp(_log_sum(logs)) for logs in found if logs))
@@ -179,7 +199,8 @@ def read_first_token(
 
 
 def without_reasoning(text: str) -> str:
-    """A reply without reasoning blocks, in lower case; nothing is left where the reasoning never ends.
+    """A reply without reasoning blocks, in lower case; nothing is left where the reasoning never
+    ends.
 
     Parameters
     ----------
@@ -191,7 +212,9 @@ def without_reasoning(text: str) -> str:
     >>> without_reasoning("<think>1 or 2?</think>2"), without_reasoning("<think>1 or 2?")
     ('2', '')
     """
-    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf").casefold()
+    text = "".join(
+        c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf"
+    ).casefold()
     ends = [found.end() for found in _BLOCK_END.finditer(text)]
     text = text[ends[-1] :] if ends else text
     unfinished = _BLOCK_START.search(text)
@@ -229,7 +252,8 @@ def plain_text(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a plain text that state something: questions and repeated instructions are left out.
+    """The sentences of a plain text that state something: questions and repeated instructions are
+    left out.
 
     Parameters
     ----------
@@ -278,12 +302,16 @@ class _Words:
         return None, ""
 
     def last(self, sentences: list[str]) -> Reading | None:
-        """The last decision that is put as one: after a cue, at the end of a sentence, or at the start of the last."""
+        """The last decision that is put as one: after a cue, at the end of a sentence, or at the
+        start of the last.
+        """
         word = f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
         for sentence in reversed(sentences):
             put = [
                 *re.finditer(
-                    rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- ){word}(?=$|[,.:]| -| because| as | since)", sentence
+                    rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- ){word}(?=$|[,.:]| -| because| "
+                    r"as | since)",
+                    sentence,
                 )
             ]
             found = put[-1] if put else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
@@ -299,7 +327,9 @@ class _Words:
         return all(re.search(side, text) for side in (self.yes, self.no))
 
     def alone(self, text: str) -> Reading | None:
-        """The answer whose words are the only ones to occur; short words double as others and are left out."""
+        """The answer whose words are the only ones to occur; short words double as others and are
+        left out.
+        """
         if self.long is None or re.search(r"\b(?:not|neither|nor|nicht|pas)\b", text):
             return None
         found = {"yes" if each["yes"] else "no" for each in self.long.finditer(text)}
@@ -310,19 +340,27 @@ class _Words:
 def _words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
     given = [{plain_text(word) or word.casefold() for word in words} for words in (yes, no)]
     if not given[0] or not given[1] or given[0] & given[1]:
-        raise InputError(f"the words for yes are {yes} and for no {no}; give at least one for each, and none for both")
+        raise InputError(
+            f"the words for yes are {yes} and for no {no}; give at least one for each, and none "
+            "for both"
+        )
     english = "yes" in given[0] and "no" in given[1]
     extra = (_ENGLISH_YES, _ENGLISH_NO) if english else ((), ())
     sides = [words | set(more) for words, more in zip(given, extra, strict=True)]
-    # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one inside it.
+    # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one
+    # inside it.
     first, second = (_alternatives(words, sides[1 - i]) for i, words in enumerate(sides))
     if english:
         first, second = (
-            rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])" for words, letter in ((first, "y"), (second, "n"))
+            rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])"
+            for words, letter in ((first, "y"), (second, "n"))
         )
-    listed, spaced = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) ", r" |,? (?:and|&) |"
+    listed = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) "
+    spaced = r" |,? (?:and|&) |"
     either = "|".join(f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first)))
-    bare = "|".join(f"(?:{a})(?:{spaced})(?:{b})(?! \\w)" for a, b in ((first, second), (second, first)))
+    bare = "|".join(
+        f"(?:{a})(?:{spaced})(?:{b})(?! \\w)" for a, b in ((first, second), (second, first))
+    )
     both = re.compile(f"(?:either |neither )?(?:{either})|(?P<bare>{bare})")
     long = [{word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80} for words in sides]
     alone = None
@@ -337,8 +375,14 @@ def _alternatives(words: set[str], others: set[str]) -> str:
     for word in sorted(words, key=lambda w: (-len(w), w)):
         if ord(word[0]) >= 0x2E80:
             longer = [other for other in others if word in other and word != other]
-            before = "".join(f"(?<!{re.escape(o[: o.index(word)])})" for o in longer if o.index(word))
-            after = "".join(f"(?!{re.escape(o[o.index(word) + len(word) :])})" for o in longer if not o.endswith(word))
+            before = "".join(
+                f"(?<!{re.escape(o[: o.index(word)])})" for o in longer if o.index(word)
+            )
+            after = "".join(
+                f"(?!{re.escape(o[o.index(word) + len(word) :])})"
+                for o in longer
+                if not o.endswith(word)
+            )
             parts.append(before + re.escape(word) + after)
         else:
             parts.append(rf"(?<![\w'-]){re.escape(word)}(?![\w']|-\w)")
@@ -346,7 +390,9 @@ def _alternatives(words: set[str], others: set[str]) -> str:
 
 
 def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
-    """Whether "Yes" goes on with "there is no pattern"; what follows "although" or "only" contradicts nothing."""
+    """Whether "Yes" goes on with "there is no pattern"; what follows "although" or "only"
+    contradicts nothing.
+    """
     follows = rest or "".join(sentences[1:2])
     said = _statement([follows])
     opposed = said.explicit and said.sign * polarity != (1 if lead == "yes" else -1)
@@ -354,7 +400,9 @@ def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int)
 
 
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
-    """What a question of the reply's own comes to with the answer behind it: "Uniform? I don't think so" says yes."""
+    """What a question of the reply's own comes to with the answer behind it: "Uniform? I don't
+    think so" says yes.
+    """
     parts = _PART.findall(text)
     asked = [_asked(_bare(part)) if "?" in part else 0 for part in parts]
     for i in range(len(parts) - 2, -1, -1):
@@ -370,23 +418,30 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         found: Reading = "yes" if sign * given * polarity == 1 else "no"
         before, after = (sentences_of("".join(some)) for some in (parts[:i], parts[i + 2 :]))
         others = {words.leading(before)[0], words.last(["", *after])} - {None, found}
-        return "ambiguous" if others or _contradicted(found, rest, ["", *after], polarity) else found
+        return (
+            "ambiguous" if others or _contradicted(found, rest, ["", *after], polarity) else found
+        )
     return None
 
 
 def _asked(question: str) -> int | None:
-    """What yes to a question says: 1 pattern, -1 none, 0 neither; None where a denial in it leaves that open."""
+    """What yes to a question says: 1 pattern, -1 none, 0 neither; None where a denial in it leaves
+    that open.
+    """
     question = _PHRASES["tag"].sub("", question)
     if _PHRASES["open_question"].search(question):
         return 0
-    target, flat = _PHRASES["target"].search(question), _PHRASES["flat_word"].search(question)
+    target = _PHRASES["target"].search(question)
+    flat = _PHRASES["flat_word"].search(question)
     # "It" is whatever was asked about.
     sign = bool(target and not target[0].startswith("it")) - bool(flat)
     return None if sign and _PHRASES["negation"].search(question) else sign
 
 
 def _given(words: _Words, sentence: str) -> tuple[int, str]:
-    """Whether a sentence affirms (1) or denies (-1) the question before it, or does neither (0), and its rest."""
+    """Whether a sentence affirms (1) or denies (-1) the question before it, or does neither (0),
+    and its rest.
+    """
     lead, rest = words.leading([sentence])
     if lead:
         return (1 if lead == "yes" else -1), rest
@@ -401,7 +456,9 @@ def _given(words: _Words, sentence: str) -> tuple[int, str]:
 def _stated(sentences: list[str], polarity: int) -> Reading | None:
     said = _statement(sentences)
     direct = {
-        _elliptic(each) for each in sentences if len(sentences) == 1 or not _PHRASES["filler"].fullmatch(each)
+        _elliptic(sentence)
+        for sentence in sentences
+        if len(sentences) == 1 or not _PHRASES["filler"].fullmatch(sentence)
     } - {0}
     signs = direct | ({said.sign * polarity} if said.sign else set())
     if len(signs) == 1:
@@ -422,12 +479,18 @@ class _Statement:
 
 
 def _is_refusal(text: str, *, excuses: bool) -> bool:
-    """Whether a reply says that no image was seen, or (with `excuses`) asks for it or declines to answer."""
-    return bool(_PHRASES["no_image"].search(text)) or (excuses and bool(_PHRASES["excuse"].search(text)))
+    """Whether a reply says that no image was seen, or (with `excuses`) asks for it or declines to
+    answer.
+    """
+    return bool(_PHRASES["no_image"].search(text)) or (
+        excuses and bool(_PHRASES["excuse"].search(text))
+    )
 
 
 def _elliptic(sentence: str) -> int:
-    """What a whole sentence answers that names nothing: "I think so" 1, "Probably not" -1; 0 where it is none such."""
+    """What a whole sentence answers that names nothing: "I think so" 1, "Probably not" -1; 0 where
+    it is none such.
+    """
     if sentence in ("no doubt", "without a doubt", "no question"):
         return 1
     if _PHRASES["elliptic_no"].fullmatch(sentence):
@@ -440,9 +503,13 @@ def _statement(sentences: list[str]) -> _Statement:
     clauses = [
         part.strip(" ,;:-")
         for sentence in sentences
-        for part in _PHRASES["clauses"].split(_PHRASES["idioms"].sub(" ", _without_exceptions(sentence)))
+        for part in _PHRASES["clauses"].split(
+            _PHRASES["idioms"].sub(" ", _without_exceptions(sentence))
+        )
     ]
-    found = [_clause(re.sub(r"\s+", " ", part)) for clause in clauses for part in _parts(clause) if part]
+    found = [
+        _clause(re.sub(r"\s+", " ", part)) for clause in clauses for part in _parts(clause) if part
+    ]
     for explicit in (True, False):
         signs = {each.sign for each in found if each.sign and each.explicit == explicit}
         if len(signs) == 2:
@@ -453,21 +520,35 @@ def _statement(sentences: list[str]) -> _Statement:
 
 
 def _without_exceptions(sentence: str) -> str:
-    """A sentence with "see only" for "nothing but", exceptions ("uniform except for stripes") as there, no asides."""
+    """A sentence with "see only" for "nothing but", exceptions ("uniform except for stripes") as
+    there, no asides.
+    """
     sentence = _PHRASES["aside"].sub(r"\1", sentence)
-    sentence = _PHRASES["nothing_but"].sub(" see only ", sentence).replace("anything but", "far from")
+    sentence = (
+        _PHRASES["nothing_but"].sub(" see only ", sentence).replace("anything but", "far from")
+    )
     return _PHRASES["exception"].sub(", there is ", sentence)
 
 
 def _parts(clause: str) -> list[str]:
-    """A clause, cut before a part that names a pattern and stands for itself: "not a plain image, stripes are seen"."""
-    parts, flat_told = [""], False
+    """A clause, cut before a part that names a pattern and stands for itself: "not a plain image,
+    stripes are seen".
+    """
+    parts = [""]
+    flat_told = False
     for piece in re.split("([,:]| - )", clause):
         said = piece.strip()
         stands_alone = flat_told or (parts[-1] and _PHRASES["own_verb"].match(said))
-        if stands_alone and _PHRASES["target"].search(said) and not _PHRASES["flat_first"].match(said):
-            parts, flat_told = [*parts, ""], False
-        flat_told = flat_told or bool(_PHRASES["is_flat"].search(said) and not _PHRASES["flat_noun"].search(said))
+        if (
+            stands_alone
+            and _PHRASES["target"].search(said)
+            and not _PHRASES["flat_first"].match(said)
+        ):
+            parts = [*parts, ""]
+            flat_told = False
+        flat_told = flat_told or bool(
+            _PHRASES["is_flat"].search(said) and not _PHRASES["flat_noun"].search(said)
+        )
         parts[-1] += piece
     return [part.strip(" ,;:-") for part in parts]
 
@@ -483,16 +564,24 @@ def _clause(text: str) -> _Statement:
     target = _PHRASES["target"].search(text)
     flat = _PHRASES["is_flat"].search(text)
     if target is not None:
-        before, after = text[: target.start()], text[target.end() :]
+        before = text[: target.start()]
+        after = text[target.end() :]
         denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith("none")
         denied = _PHRASES["denied"].search(after)
         aside = _PHRASES["of_its_own"].search(after)
-        # What is denied of a flat field, as in "not a plain image with stripes", is not denied of the pattern.
+        # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
+        # the pattern.
         flat_before = flat if flat and flat.start() < target.start() else None
-        other = flat_before and _negations_of_flat(text, flat_before) and not _PHRASES["flat_noun"].search(text)
+        other = (
+            flat_before
+            and _negations_of_flat(text, flat_before)
+            and not _PHRASES["flat_noun"].search(text)
+        )
         if denials > 1 or (denials and (denied or other)) or (denied and aside):
             return _Statement(0, undecided=True)
-        if denials == 0 and (_PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)):
+        if denials == 0 and (
+            _PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)
+        ):
             return _Statement(0, undecided=True)
         if denials or denied:
             return _Statement(-1, explicit=True)
@@ -521,8 +610,8 @@ def _negations_of_flat(text: str, flat: re.Match[str]) -> int:
 def answers_told(answers: Sequence[float], readout: str) -> list[float]:
     """What a posterior is told of a trial that was asked in each order of its images.
 
-    Drawn answers one by one: their mean is no probability, and would weigh less where all agree than where they do not.
-    Probabilities by their mean, which a liking for one order does not move.
+    Drawn answers one by one: their mean is no probability, and would weigh less where all agree
+    than where they do not. Probabilities by their mean, which a liking for one order does not move.
 
     Parameters
     ----------
@@ -541,7 +630,7 @@ def answers_told(answers: Sequence[float], readout: str) -> list[float]:
 
 def _log_sum(logs: Sequence[float]) -> float:
     most = max(logs)
-    return most + math.log(sum(math.exp(each - most) for each in logs))
+    return most + math.log(sum(math.exp(log - most) for log in logs))
 
 
 def _expit(logit: float) -> float:

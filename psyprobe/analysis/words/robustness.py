@@ -1,9 +1,11 @@
-"""Whether the contrast sensitivity of chat models predicts how well they answer about filtered images.
+"""Whether the contrast sensitivity of chat models predicts how well they answer about filtered
+images.
 
 References
 ----------
-Hernandez-Camara et al. (2026). Contrast sensitivity in multimodal large language models: a psychophysics-inspired
-evaluation. Neural Networks 201:108903; the claim that is tested here is its abstract's.
+Hernandez-Camara et al. (2026). Contrast sensitivity in multimodal large language models: a
+psychophysics-inspired evaluation. Neural Networks 201:108903; the claim that is tested here is its
+abstract's.
 """
 
 from __future__ import annotations
@@ -89,9 +91,10 @@ def csf_robustness(
     Returns
     -------
     Robustness
-        With three correlations: over "all" cells; over "models", what each band has on average taken away, which is
-        the claim that a model's own curve tells of its own accuracy; and over "bands", what each model has on average
-        taken away. Where `corrupted` is given, over "corruptions": of each model's mean log sensitivity with that.
+        With three correlations: over "all" cells; over "models", what each band has on average
+        taken away, which is the claim that a model's own curve tells of its own accuracy; and over
+        "bands", what each model has on average taken away. Where `corrupted` is given, over
+        "corruptions": of each model's mean log sensitivity with that.
 
     Raises
     ------
@@ -100,10 +103,11 @@ def csf_robustness(
 
     Notes
     -----
-    Intervals: models are drawn with replacement, with all their bands; with s the standard deviation of Fisher's z of
-    the samples times sqrt(M / (M - 1)), they are z ± t s, Student's t with M - 1 degrees of freedom. Null: over
-    "models" and "all", curves are dealt out to other models, whole; over "bands", the bands of all curves are
-    permuted alike. With fewer than four models there is neither. Noise of both measurements makes correlations smaller.
+    Intervals: models are drawn with replacement, with all their bands; with s the standard
+    deviation of Fisher's z of the samples times sqrt(M / (M - 1)), they are z ± t s, Student's t
+    with M - 1 degrees of freedom. Null: over "models" and "all", curves are dealt out to other
+    models, whole; over "bands", the bands of all curves are permuted alike. With fewer than four
+    models there is neither. Noise of both measurements makes correlations smaller.
 
     Examples
     --------
@@ -113,35 +117,53 @@ def csf_robustness(
     >>> [(link.over, round(link.r, 3)) for link in found.links]
     [('all', 1.0), ('models', 1.0), ('bands', 1.0)]
     """
-    known_bands, log_s, share = (np.asarray(each, dtype=np.float64) for each in (bands, sensitivity, accuracy))
+    known_bands, log_s, share = (
+        np.asarray(each, dtype=np.float64) for each in (bands, sensitivity, accuracy)
+    )
     shape = (len(models), known_bands.size)
     if log_s.shape != shape or share.shape != shape:
-        raise InputError(f"sensitivity and accuracy have shapes {log_s.shape} and {share.shape}; both must be {shape}")
+        raise InputError(
+            f"sensitivity and accuracy have shapes {log_s.shape} and {share.shape}; both must "
+            f"be {shape}"
+        )
     if min(shape) < 2:
-        raise InputError(f"{shape[0]} models and {shape[1]} bands leave nothing to correlate; give at least 2 of each")
+        raise InputError(
+            f"{shape[0]} models and {shape[1]} bands leave nothing to correlate; give at least "
+            "2 of each"
+        )
     links = tuple(
         _link(over, log_s, share, confidence, resamples, np.random.default_rng([seed, i]))
         for i, over in enumerate(("all", "models", "bands"))
     )
     if corrupted is not None:
         known = np.isfinite(log_s)
-        mean = np.where(known, log_s, 0).sum(axis=1) / np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+        mean = np.where(known, log_s, 0).sum(axis=1) / np.where(
+            known.any(axis=1), known.sum(axis=1), np.nan
+        )
         both = mean[:, None], np.asarray(corrupted, dtype=np.float64).reshape(-1, 1)
         found = _link("all", *both, confidence, resamples, np.random.default_rng([seed, 3]))
         links = (*links, replace(found, over="corruptions"))
     rows = [tuple(map(tuple, each.tolist())) for each in (log_s, share)]
-    return Robustness(tuple(models), tuple(known_bands.tolist()), rows[0], rows[1], links, confidence)
+    return Robustness(
+        tuple(models), tuple(known_bands.tolist()), rows[0], rows[1], links, confidence
+    )
 
 
 def _link(
-    over: str, log_s: FloatArray, share: FloatArray, confidence: float, resamples: int, rng: np.random.Generator
+    over: str,
+    log_s: FloatArray,
+    share: FloatArray,
+    confidence: float,
+    resamples: int,
+    rng: np.random.Generator,
 ) -> Link:
     from scipy.special import stdtrit
 
     def r_of(x: FloatArray, y: FloatArray) -> float:
         return _correlation(*_centred(over, x, y))
 
-    r, cells = r_of(log_s, share), int((np.isfinite(log_s) & np.isfinite(share)).sum())
+    r = r_of(log_s, share)
+    cells = int((np.isfinite(log_s) & np.isfinite(share)).sum())
     count = len(log_s)
     if not np.isfinite(r):
         return Link(over, None, None, None, None, cells)
@@ -153,7 +175,12 @@ def _link(
     reach = stdtrit(count - 1, (1 + confidence) / 2) * z.std(ddof=1) * np.sqrt(count / (count - 1))
     centre = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
     axis = 1 if over == "bands" else 0
-    null = np.array([r_of(np.take(log_s, rng.permutation(log_s.shape[axis]), axis), share) for _ in range(resamples)])
+    null = np.array(
+        [
+            r_of(np.take(log_s, rng.permutation(log_s.shape[axis]), axis), share)
+            for _ in range(resamples)
+        ]
+    )
     p = (1 + int((np.abs(null) >= abs(r) - 1e-12).sum())) / (1 + resamples)
     return Link(over, r, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)), p, cells)
 
@@ -164,20 +191,26 @@ def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
     if over != "all":
         axis = 0 if over == "models" else 1
         count = np.maximum(both.sum(axis=axis, keepdims=True), 1)
-        x, y = (each - np.where(both, each, 0).sum(axis=axis, keepdims=True) / count for each in (x, y))
+        x, y = (
+            each - np.where(both, each, 0).sum(axis=axis, keepdims=True) / count for each in (x, y)
+        )
     return x[both], y[both]
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
     if x.size < 3:
         return float("nan")
-    x, y = x - x.mean(), y - y.mean()
+    x = x - x.mean()
+    y = y - y.mean()
     spread = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / spread if spread > 1e-12 else float("nan")
 
 
-def sensitivity_at(frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: npt.ArrayLike) -> FloatArray:
-    """Log10 sensitivity at the centres of bands, by straight lines between measured frequencies in log-log.
+def sensitivity_at(
+    frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: npt.ArrayLike
+) -> FloatArray:
+    """Log10 sensitivity at the centres of bands, by straight lines between measured frequencies in
+    log-log.
 
     Parameters
     ----------
@@ -203,7 +236,8 @@ def sensitivity_at(frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: 
     if not known.any():
         return np.full(at.shape, np.nan)
     return np.asarray(
-        np.interp(np.log2(at), np.log2(f[known]), np.log10(s[known]), left=np.nan, right=np.nan), dtype=np.float64
+        np.interp(np.log2(at), np.log2(f[known]), np.log10(s[known]), left=np.nan, right=np.nan),
+        dtype=np.float64,
     )
 
 
@@ -212,6 +246,12 @@ def link_table(links: Sequence[Link]) -> Mapping[str, Mapping[str, str]]:
     told = {}
     for link in links:
         r = "-" if link.r is None else f"{link.r:.2f}"
-        ends = "" if link.low is None or link.high is None else f" [{link.low:.2f}, {link.high:.2f}]"
-        told[link.over] = {"r": r + ends, "p": "-" if link.p is None else f"{link.p:.3g}", "cells": str(link.cells)}
+        ends = (
+            "" if link.low is None or link.high is None else f" [{link.low:.2f}, {link.high:.2f}]"
+        )
+        told[link.over] = {
+            "r": r + ends,
+            "p": "-" if link.p is None else f"{link.p:.3g}",
+            "cells": str(link.cells),
+        }
     return told

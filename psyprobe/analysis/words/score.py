@@ -1,10 +1,12 @@
-"""The score of a questioning run: its sensitivities, beside those of people and of trivial observers.
+"""The score of a questioning run: its sensitivities, beside those of people and of trivial
+observers.
 
 References
 ----------
-Wang et al. (2024). "My answer is C": first-token probabilities do not match text answers in instruction-tuned language
-models. Findings of ACL: for some models the two disagree in most answers.
-Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20(1), 37-46.
+Wang et al. (2024). "My answer is C": first-token probabilities do not match text answers in
+instruction-tuned language models. Findings of ACL: for some models the two disagree in most
+answers. Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological
+Measurement 20(1), 37-46.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     both = asked & np.isin(read, ("yes", "no"))
     if not both.any():
         return None
-    token, words = p[both] > 0.5, read[both] == "yes"
+    token = p[both] > 0.5
+    words = read[both] == "yes"
     same = token == words
     by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
     prompts = result["prompt"].values.astype(str)[both]
@@ -88,29 +91,38 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
         kappa=None if by_chance >= 1 else float((same.mean() - by_chance) / (1 - by_chance)),
         n=int(both.sum()),
         unread=int((asked & ~both).sum()),
-        by_prompt={str(name): float(same[prompts == name].mean()) for name in dict.fromkeys(prompts.tolist())},
+        by_prompt={
+            str(name): float(same[prompts == name].mean())
+            for name in dict.fromkeys(prompts.tolist())
+        },
     )
 
 
 _KEY = (
-    "r, RMSE: Pearson correlation and root mean square error of sensitivities, arithmetic mean over prompts, "
+    "r, RMSE: Pearson correlation and root mean square error of sensitivities, arithmetic mean "
+    "over prompts, "
     "with intervals ({confidence} %). (mean ± SD): over single prompts.",
-    "r log, RMSE log: the same of log10 sensitivities and their geometric mean; 0.3 is a factor of two.",
+    "r log, RMSE log: the same of log10 sensitivities and their geometric mean; 0.3 is a factor "
+    "of two.",
     "shape: RMSE log that remains after the best gain. gain: that gain, log10.",
-    "prompts: those with a usable threshold at every scored frequency. frequencies: those scored, of all asked.",
+    "prompts: those with a usable threshold at every scored frequency. frequencies: those "
+    "scored, of all asked.",
     "CSF: geometric mean over prompts. usable: prompts in it.",
-    "read otherwise: of the replies read as text, those that another reader takes differently (opposite: for "
+    "read otherwise: of the replies read as text, those that another reader takes differently "
+    "(opposite: for "
     "the other answer; left out: for neither), and the score under that reader.",
 )
 _KEY_WITHOUT_PEOPLE = (
     "thresholds: usable ones, of all prompts and levels.",
-    "sensitivity: 1 / threshold contrast, geometric mean over prompts with its interval ({confidence} %). "
+    "sensitivity: 1 / threshold contrast, geometric mean over prompts with its interval "
+    "({confidence} %). "
     "usable: prompts in it.",
     "There is no human reference to compare with.",
 )
 
 _KEY_OF_DIFFERENCES = (
-    "threshold: the difference between two images at which 75 % of the choices are right (d' = 0.954). Its "
+    "threshold: the difference between two images at which 75 % of the choices are right (d' = "
+    "0.954). Its "
     "inverse stands in place of a sensitivity.",
 )
 
@@ -120,7 +132,9 @@ _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
 _FEWEST = 100
 #: Of the statistics, in tables.
-HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
+HEADINGS = dict(
+    zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True)
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +164,9 @@ class CsfPoint:
     unsure: bool
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
-        """Rounded for reading: sensitivities, the threshold of a difference in its unit, or the highest frequency."""
+        """Rounded for reading: sensitivities, the threshold of a difference in its unit, or the
+        highest frequency.
+        """
         said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
         said += [f"{self.low_validity} low validity"] if self.low_validity else []
         said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
@@ -188,8 +204,9 @@ class ChatScore(Tabled):
     human: str
     #: By human curve, `human` first.
     scores: Mapping[str, comparison.CsfScores]
-    #: The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
-    #: nearest to people (of the sensitivities for linear statistics, of their logarithms for the others).
+    #: The same statistics, against `human`, of an observer that knows nothing of frequency: the
+    #: constant sensitivity nearest to people (of the sensitivities for linear statistics, of their
+    #: logarithms for the others).
     flat: Mapping[str, float | None]
     #: The same of no sensitivity at all.
     blind: Mapping[str, float | None]
@@ -233,12 +250,16 @@ class ChatScore(Tabled):
         readout = _READOUTS.get(self.readout, self.readout)
         loud = " (random weights)" * self.random_weights
         if not self.human:
-            usable, asked = (sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts"))
+            usable, asked = (
+                sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts")
+            )
             cells = {"thresholds": f"{usable}/{asked}"}
             title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
-            rows = self._compared(f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})")
+            rows = self._compared(
+                f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})"
+            )
         of_frequency = self.human and self.level == "frequency" and not self.difference_unit
         axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
@@ -255,28 +276,39 @@ class ChatScore(Tabled):
             Row(
                 title,
                 OBSERVER,
-                each.reader,
-                each.cells | {HEADINGS[name]: number(value, digits_of(name)) for name, value in each.score.items()},
+                reading.reader,
+                reading.cells
+                | {
+                    HEADINGS[name]: number(value, digits_of(name))
+                    for name, value in reading.score.items()
+                },
             )
-            for each in self.readings
-            if each.differ
+            for reading in self.readings
+            if reading.differ
         ]
 
     def _compared(self, title: str) -> list[Row]:
         found = self.scores[self.human]
-        statistics: dict[str, comparison.Statistic] = {name: getattr(found, name) for name in comparison.STATISTICS}
+        statistics: dict[str, comparison.Statistic] = {
+            name: getattr(found, name) for name in comparison.STATISTICS
+        }
         cells = {HEADINGS[name]: interval_cell(one, name) for name, one in statistics.items()}
         cells |= {
             "gain": number(found.gain, sign=True),
             "prompts": f"{found.n_valid}/{found.n_prompts}",
             "frequencies": f"{found.n_frequencies}/{found.n_asked}",
         }
-        rows = [Row(title, OBSERVER, "", cells, self._record(self.human, found), notes=self._remarks())]
+        rows = [
+            Row(title, OBSERVER, "", cells, self._record(self.human, found), notes=self._remarks())
+        ]
         if found.n_prompts > 1:
             spread = {HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
         for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
-            trivial = {HEADINGS[name]: number(values[name], digits_of(name)) for name in comparison.STATISTICS}
+            trivial = {
+                HEADINGS[name]: number(values[name], digits_of(name))
+                for name in comparison.STATISTICS
+            }
             rows.append(Row(title, label, label, trivial))
         others = [(name, one) for name, one in self.scores.items() if name != self.human]
         return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
@@ -285,7 +317,9 @@ class ChatScore(Tabled):
         statistics: dict[str, Any] = {}
         for name in comparison.STATISTICS if found is not None else ():
             parts = vars(getattr(found, name)).items()
-            statistics |= {name if part == "value" else f"{name}_{part}": value for part, value in parts}
+            statistics |= {
+                name if part == "value" else f"{name}_{part}": value for part, value in parts
+            }
         return {
             "experiment": self.experiment,
             "observer": self.observer,
@@ -311,31 +345,55 @@ class ChatScore(Tabled):
     def _remarks(self) -> list[str]:
         notes = [*self.sittings]
         if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
-            notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
+            notes.append(
+                "scores have no intervals: few wordings are usable, and a threshold's is open "
+                "at both ends"
+            )
         if self.guess is not None and self.lapse is not None and not self.sittings:
-            notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
+            notes.append(
+                f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians "
+                "over prompts)"
+            )
         if self.excluded:
-            notes.append(f"{percent(self.excluded, 2)} of the replies say neither yes nor no and are left out")
+            notes.append(
+                f"{percent(self.excluded, 2)} of the replies say neither yes nor no and are "
+                "left out"
+            )
         if self.agreement is not None:
             found = self.agreement
             kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
-            remark = "" if found.enough or self.readout == "text" else "; below 0.95, so read the text instead"
-            notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
+            remark = (
+                ""
+                if found.enough or self.readout == "text"
+                else "; below 0.95, so read the text instead"
+            )
+            notes.append(
+                f"first token and text agree in {found.agreement:.3f} of {found.n} "
+                f"answers{kappa}{remark}"
+            )
         notes += [*self.instead, *([self.spent] if self.spent else [])]
-        alike = [each.reader for each in self.readings if not each.differ]
+        alike = [reading.reader for reading in self.readings if not reading.differ]
         if alike and not self.sittings:
-            notes.append(f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies")
+            notes.append(
+                f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies"
+            )
         return notes
 
     def notes(self) -> list[str]:
         """What the headings mean."""
         told = _KEY if self.human else _KEY_WITHOUT_PEOPLE
-        return [*told, *_KEY_OF_DIFFERENCES * bool(self.difference_unit), *_KEY_OF_ACUITY * self.finest]
+        return [
+            *told,
+            *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
+            *_KEY_OF_ACUITY * self.finest,
+        ]
 
 
 @dataclass(frozen=True)
 class ChoiceScore(ChatScore):
-    """The score of a run that asked which of two images has more of something: thresholds of that difference."""
+    """The score of a run that asked which of two images has more of something: thresholds of that
+    difference.
+    """
 
     #: Of what they differed in.
     difference_unit: str = ""  # type: ignore[misc]
@@ -344,9 +402,16 @@ class ChoiceScore(ChatScore):
 
 
 def score_chat(
-    result: xr.Dataset, *, measure: str | None = None, layer: str | None = None, human: str | None = None,
-    confidence: float = 0.95, resamples: int = 2000, seed: int = 0, **options: Any,
-) -> tuple[ChatScore]:  # fmt: skip
+    result: xr.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    human: str | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[ChatScore]:
     """Score a questioning run; over frequency, against human contrast sensitivity.
 
     Parameters
@@ -365,7 +430,8 @@ def score_chat(
     Raises
     ------
     InputError
-        If this is no result of a questioning run, nothing of it can be read, or a measure or layer is named.
+        If this is no result of a questioning run, nothing of it can be read, or a measure or layer
+        is named.
     UnknownNameError
         If there is no such human curve.
     """
@@ -373,7 +439,8 @@ def score_chat(
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
     (level,) = levels_of(csf)
     scores: dict[str, comparison.CsfScores] = {}
-    name, curve = "", np.full(csf.sizes[level], np.nan)
+    name = ""
+    curve = np.full(csf.sizes[level], np.nan)
     flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind = flat
     page = None if human else comparison.human_of_page(csf)
@@ -383,7 +450,7 @@ def score_chat(
         curves = {name: {name: curve}}
     elif page is None and level == "frequency":
         name, curve = comparison.human_curve(csf, human or comparison.default_human(csf))
-        curves = {each: each for each in dict.fromkeys([name, *comparison.human_names()])}
+        curves = {fromkey: fromkey for fromkey in dict.fromkeys([name, *comparison.human_names()])}
     if curves:
         for each, given in curves.items():
             scores[each] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
@@ -393,7 +460,9 @@ def score_chat(
         if not curves:
             return {}
         found = chat_csf(other, confidence=confidence, seed=seed, **options)
-        return _values(comparison.compare_with_human(found, {name: curve}, resamples=_FEWEST, seed=seed))
+        return _values(
+            comparison.compare_with_human(found, {name: curve}, resamples=_FEWEST, seed=seed)
+        )
 
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
@@ -401,7 +470,10 @@ def score_chat(
     made, more = (
         (ChatScore, {})
         if ruler == "contrast"
-        else (ChoiceScore, {"difference_unit": csf[ruler].attrs["units"], "finest": ruler == "period"})
+        else (
+            ChoiceScore,
+            {"difference_unit": csf[ruler].attrs["units"], "finest": ruler == "period"},
+        )
     )
     return (
         made(
@@ -435,7 +507,7 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
     sittings = sittings_of(csf)
     if not sittings:
         return ()
-    trials = sum(one.trials for one in sittings)
+    trials = sum(sitting.trials for sitting in sittings)
     lapse = _median(csf["lapse"].values)
     told = [f"{trials} answers in {len(sittings)} session{'s' * (len(sittings) > 1)}"]
     told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
@@ -447,10 +519,12 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
         told.append(f"area under the log CSF of each session, in order: {areas}")
     if is_remote(csf):
         told.append(
-            "answered elsewhere, on a screen of their own: its light, the distance within 10 % and who sat there are "
-            "taken on trust; groups and differences within a person can be told, thresholds of one person cannot"
+            "answered elsewhere, on a screen of their own: its light, the distance within 10 % "
+            "and who sat there are "
+            "taken on trust; groups and differences within a person can be told, thresholds of "
+            "one person cannot"
         )
-    measured = all(one.screen.light == "measured" for one in sittings)
+    measured = all(sitting.screen.light == "measured" for sitting in sittings)
     offset = float(csf.attrs["screen_offset"])
     told.append(
         f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
@@ -460,7 +534,8 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
 
 
 def asked_instead(result: xr.Dataset) -> tuple[str, ...]:
-    """What a server was asked in place of what the page says, since it refuses that; one sentence each.
+    """What a server was asked in place of what the page says, since it refuses that; one sentence
+    each.
 
     Examples
     --------
@@ -470,12 +545,15 @@ def asked_instead(result: xr.Dataset) -> tuple[str, ...]:
     ('temperature 0.0 was left out of 90 questions, since the server does not take it',)
     """
     told = []
-    for each in json.loads(result.attrs.get("asked_instead", "[]")):
-        name, asked, sent, count = (each[key] for key in ("name", "asked", "sent", "answers"))
+    for load in json.loads(result.attrs.get("asked_instead", "[]")):
+        name, asked, sent, count = (load[key] for key in ("name", "asked", "sent", "answers"))
         if name == "logprobs":
             told.append(f"no log-probabilities came back of {count} questions that asked for them")
         elif sent is None:
-            told.append(f"{name} {asked} was left out of {count} questions, since the server does not take it")
+            told.append(
+                f"{name} {asked} was left out of {count} questions, since the server does not "
+                "take it"
+            )
         elif name != "top_logprobs":
             told.append(f"{name} {sent} was sent in place of {asked} in {count} questions")
     return tuple(told)
@@ -486,7 +564,8 @@ def refuse_features(**named: str | None) -> None:
     given = [name for name, value in named.items() if value is not None]
     if given:
         raise InputError(
-            f"answers in words have no {' and no '.join(given)}; leave {'it' if len(given) == 1 else 'them'} out"
+            f"answers in words have no {' and no '.join(given)}; leave "
+            f"{'it' if len(given) == 1 else 'them'} out"
         )
 
 
@@ -514,7 +593,11 @@ def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | Non
     flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     log_spread = float(np.log10(human).std())
-    flat |= {"rmse_linear": float(human.std()), "rmse_log10": log_spread, "shape_rmse_log10": log_spread}
+    flat |= {
+        "rmse_linear": float(human.std()),
+        "rmse_log10": log_spread,
+        "shape_rmse_log10": log_spread,
+    }
     blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
     return flat, blind
 
@@ -544,7 +627,11 @@ def plain_number(value: float | None) -> str:
 def interval_cell(statistic: comparison.Statistic, name: str) -> str:
     """A statistic with its interval, rounded for reading."""
     digits = digits_of(name)
-    ends = "" if statistic.low is None else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
+    ends = (
+        ""
+        if statistic.low is None
+        else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
+    )
     return number(statistic.value, digits) + ends
 
 

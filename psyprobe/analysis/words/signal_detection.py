@@ -2,10 +2,10 @@
 
 References
 ----------
-Green & Swets (1966). Signal detection theory and psychophysics.
-Hautus (1995). Corrections for extreme proportions and their biasing effects on estimated values of d'. Behavior
-Research Methods 27 (log-linear correction).
-Macmillan & Creelman (2005). Detection theory: a user's guide, chapters 1, 2 and 7.
+Green & Swets (1966). Signal detection theory and psychophysics. Hautus (1995). Corrections for
+extreme proportions and their biasing effects on estimated values of d'. Behavior Research Methods
+27 (log-linear correction). Macmillan & Creelman (2005). Detection theory: a user's guide, chapters
+1, 2 and 7.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Detection:
     false_alarm_rate: FloatArray
     #: Distance of the two distributions in standard deviations.
     d_prime: FloatArray
-    #: Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no.
+    #: Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say
+    #: no.
     criterion: FloatArray
     #: Natural logarithm of the likelihood ratio at the criterion.
     log_beta: FloatArray
@@ -65,33 +66,44 @@ def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
     >>> print(log_linear_rate([0, 5, 10], 10).round(4))
     [0.0455 0.5    0.9545]
     """
-    k, n = np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    k = np.asarray(yes, dtype=np.float64)
+    n = np.asarray(trials, dtype=np.float64)
     try:
         k, n = np.broadcast_arrays(k, n)
     except ValueError:
-        raise InputError(f"yes of shape {k.shape} and trials of shape {n.shape} do not broadcast") from None
+        raise InputError(
+            f"yes of shape {k.shape} and trials of shape {n.shape} do not broadcast"
+        ) from None
     if not (np.all(np.isfinite(k)) and np.all(np.isfinite(n))):
-        raise InputError("a count is not a finite number; leave out conditions that were not tested")
+        raise InputError(
+            "a count is not a finite number; leave out conditions that were not tested"
+        )
     if k.size and (k.min() < 0 or n.min() <= 0):
-        raise InputError(f"yes from {k.min():g} and trials from {n.min():g}: yes starts at 0, and trials above 0")
+        raise InputError(
+            f"yes from {k.min():g} and trials from {n.min():g}: yes starts at 0, and trials above 0"
+        )
     if np.any(k > n):
         at = int(np.argmax(k - n))
         raise InputError(
-            f"{k.flat[at]:g} yes of {n.flat[at]:g} trials: give the number that said yes and the number asked"
+            f"{k.flat[at]:g} yes of {n.flat[at]:g} trials: give the number that said yes and "
+            "the number asked"
         )
     return np.asarray((k + 0.5) / (n + 1))
 
 
 def detect(
-    hits: npt.ArrayLike, signal_trials: npt.ArrayLike, false_alarms: npt.ArrayLike, noise_trials: npt.ArrayLike
+    hits: npt.ArrayLike,
+    signal_trials: npt.ArrayLike,
+    false_alarms: npt.ArrayLike,
+    noise_trials: npt.ArrayLike,
 ) -> Detection:
     """Sensitivity and criterion of yes/no answers, log-linear correction included.
 
     Parameters
     ----------
     hits, signal_trials : array_like of float
-        Yes to stimuli, and how many there were. All four broadcast, so that one block of catch trials serves all
-        frequencies.
+        Yes to stimuli, and how many there were. All four broadcast, so that one block of catch
+        trials serves all frequencies.
     false_alarms, noise_trials : array_like of float
         Yes to blanks, and how many there were.
 
@@ -123,11 +135,16 @@ def detect(
         hit_rate, false_alarm_rate = np.broadcast_arrays(hit_rate, false_alarm_rate)
     except ValueError:
         raise InputError(
-            f"stimuli of shape {hit_rate.shape} and blanks of shape {false_alarm_rate.shape} do not broadcast"
+            f"stimuli of shape {hit_rate.shape} and blanks of shape {false_alarm_rate.shape} do "
+            "not broadcast"
         ) from None
-    z_hit, z_false_alarm = ndtri(hit_rate), ndtri(false_alarm_rate)
-    d_prime, criterion = z_hit - z_false_alarm, -0.5 * (z_hit + z_false_alarm)
-    return Detection(hit_rate, false_alarm_rate, d_prime, criterion, np.asarray(criterion * d_prime))
+    z_hit = ndtri(hit_rate)
+    z_false_alarm = ndtri(false_alarm_rate)
+    d_prime = z_hit - z_false_alarm
+    criterion = -0.5 * (z_hit + z_false_alarm)
+    return Detection(
+        hit_rate, false_alarm_rate, d_prime, criterion, np.asarray(criterion * d_prime)
+    )
 
 
 def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
@@ -159,12 +176,15 @@ def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
     if not np.all((p > 0) & (p < 1)):
         bad = p[~((p > 0) & (p < 1))].flat[0]
         raise InputError(
-            f"proportion correct {bad:g} has no finite d'; give one in (0, 1), as log_linear_rate makes it"
+            f"proportion correct {bad:g} has no finite d'; give one in (0, 1), as "
+            "log_linear_rate makes it"
         )
     return np.asarray(np.sqrt(2) * ndtri(p))
 
 
-def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criterion: float = 1.0) -> FloatArray:
+def d_prime_threshold(
+    contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criterion: float = 1.0
+) -> FloatArray:
     """Contrast at which d' first reaches a criterion, between two tested contrasts.
 
     Parameters
@@ -179,8 +199,9 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
     Returns
     -------
     ndarray of float64, shape (...,)
-        Linear contrast, by straight lines of the best rising d' over log contrast; nan where d' never gets there or is
-        there from the lowest contrast on: the threshold then lies outside of what was tested.
+        Linear contrast, by straight lines of the best rising d' over log contrast; nan where d'
+        never gets there or is there from the lowest contrast on: the threshold then lies outside of
+        what was tested.
 
     Raises
     ------
@@ -189,7 +210,8 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
 
     Notes
     -----
-    d' is first replaced by its rising fit of least squares, so that one lucky level does not make a threshold.
+    d' is first replaced by its rising fit of least squares, so that one lucky level does not make a
+    threshold.
 
     Examples
     --------
@@ -197,19 +219,25 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
     0.0316
     """
     try:
-        c, d = np.broadcast_arrays(np.asarray(contrast, dtype=np.float64), np.asarray(d_prime, dtype=np.float64))
+        c, d = np.broadcast_arrays(
+            np.asarray(contrast, dtype=np.float64), np.asarray(d_prime, dtype=np.float64)
+        )
     except ValueError:
-        raise InputError("contrast and d' do not broadcast; the last axis of each is levels") from None
+        raise InputError(
+            "contrast and d' do not broadcast; the last axis of each is levels"
+        ) from None
     if not (np.all(np.isfinite(c)) and np.all(np.isfinite(d))):
         raise InputError("a contrast or a d' is not a finite number; leave such levels out")
     if c.ndim == 0 or not (np.all(c > 0) and np.all(np.diff(c, axis=-1) > 0)):
         raise InputError(
-            "contrasts are not above 0 and rising along the last axis; sort the levels, and leave blanks out"
+            "contrasts are not above 0 and rising along the last axis; sort the levels, and "
+            "leave blanks out"
         )
     from psyprobe.analysis.psychometric.counts import pick
     from psyprobe.analysis.psychometric.isotonic import rising_means
 
-    x, rising = np.log10(c), rising_means(d, np.ones(d.shape))
+    x = np.log10(c)
+    rising = rising_means(d, np.ones(d.shape))
     levels = c.shape[-1]
     above = rising >= criterion
     first = np.where(above.any(axis=-1), above.argmax(axis=-1), 0)
@@ -218,7 +246,10 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
     if levels < 2:
         return np.full(c.shape[:-1], np.nan)
 
-    x0, x1, d0, d1 = pick(x, here - 1), pick(x, here), pick(rising, here - 1), pick(rising, here)
+    x0 = pick(x, here - 1)
+    x1 = pick(x, here)
+    d0 = pick(rising, here - 1)
+    d1 = pick(rising, here)
     share = np.where(inside, (criterion - d0) / np.where(d1 > d0, d1 - d0, 1.0), 0.0)
     return np.where(inside, 10.0 ** (x0 + share * (x1 - x0)), np.nan)
 
@@ -234,8 +265,8 @@ def dprime_thresholds(counts: ChatCounts) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (P, F)
-        NaN where there are no catch trials, or d' is not on both sides of 1. d' is made to rise first (isotonic
-        regression), and rates are (yes + 0.5) / (trials + 1).
+        NaN where there are no catch trials, or d' is not on both sides of 1. d' is made to rise
+        first (isotonic regression), and rates are (yes + 0.5) / (trials + 1).
     """
     out = np.full(counts.trials.shape[:2], np.nan)
     for p, f in np.ndindex(*out.shape):
@@ -244,7 +275,8 @@ def dprime_thresholds(counts: ChatCounts) -> FloatArray:
         use = counts.trials[p, f] > 0
         # Without dither, two levels may be delivered as one contrast.
         contrast, first = np.unique(counts.contrast[p, f, use], return_index=True)
-        yes, trials = counts.yes[p, f, use][first], counts.trials[p, f, use][first]
+        yes = counts.yes[p, f, use][first]
+        trials = counts.trials[p, f, use][first]
         if len(contrast) > 1:
             found = detect(yes, trials, counts.catch_yes[p], counts.catch_trials[p])
             out[p, f] = np.log10(d_prime_threshold(contrast, found.d_prime))

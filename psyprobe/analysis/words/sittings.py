@@ -1,7 +1,9 @@
-"""Sittings of people: one person's become one result, and the error of the screen goes with the curve.
+"""Sittings of people: one person's become one result, and the error of the screen goes with the
+curve.
 
-A sitting on another screen or at another distance may lie higher or lower as a whole. How far is estimated from the
-sittings' own curves, and its answers are moved by it before all are taken together.
+A sitting on another screen or at another distance may lie higher or lower as a whole. How far is
+estimated from the sittings' own curves, and its answers are moved by it before all are taken
+together.
 """
 
 from __future__ import annotations
@@ -44,10 +46,15 @@ def person_of(result: xr.Dataset) -> str:
 
 
 def sittings_of(result: xr.Dataset) -> tuple[SittingRecord, ...]:
-    """The sittings of a person's result, or of `chat_csf` of it, in order; none of anybody else's."""
+    """The sittings of a person's result, or of `chat_csf` of it, in order; none of anybody
+    else's.
+    """
     if "sittings" in result.attrs:
         told = json.loads(result.attrs["sittings"])
-        return tuple(SittingRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"]) for one in told)
+        return tuple(
+            SittingRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"])
+            for one in told
+        )
     options = _options(result)
     if "person" not in options:
         return ()
@@ -56,7 +63,9 @@ def sittings_of(result: xr.Dataset) -> tuple[SittingRecord, ...]:
 
 
 def is_remote(result: xr.Dataset) -> bool:
-    """Whether a person answered on a screen of their own elsewhere, of which nothing can be promised."""
+    """Whether a person answered on a screen of their own elsewhere, of which nothing can be
+    promised.
+    """
     return any(one.screen.light == "remote" for one in sittings_of(result))
 
 
@@ -66,7 +75,9 @@ def _options(result: xr.Dataset) -> Mapping[str, Any]:
 
 
 def part_of(result: xr.Dataset) -> str | None:
-    """What all sittings of one person with one experiment have in common; None of a result of anybody else."""
+    """What all sittings of one person with one experiment have in common; None of a result of
+    anybody else.
+    """
     person = person_of(result)
     return f"{person} {result.attrs['experiment_digest']}" if person else None
 
@@ -82,15 +93,20 @@ def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Its attribute `sittings` lists session, screen and number of answers of each. Those that say something of one
-        sitting alone are left out: `design_estimates`, and what belongs to the screen where there were several.
+        Its attribute `sittings` lists session, screen and number of answers of each. Those that say
+        something of one sitting alone are left out: `design_estimates`, and what belongs to the
+        screen where there were several.
     """
     import xarray as xr
 
     sessions: dict[str, SittingRecord] = {}
     parts = []
     for one in results:
-        numbers = one["sitting"].values.astype(int) if "sitting" in one else np.zeros(one.sizes["trial"], dtype=int)
+        numbers = (
+            one["sitting"].values.astype(int)
+            if "sitting" in one
+            else np.zeros(one.sizes["trial"], dtype=int)
+        )
         for number, sitting in enumerate(sittings_of(one)):
             if sitting.session in sessions:
                 # The same sitting, from two files.
@@ -102,37 +118,52 @@ def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
             sessions[sitting.session] = sitting
     if len(parts) == 1:
         return results[0]
-    merged = xr.concat(parts, "trial", combine_attrs="override", coords="minimal", compat="override")
+    merged = xr.concat(
+        parts, "trial", combine_attrs="override", coords="minimal", compat="override"
+    )
     card = json.loads(str(results[0].attrs["observer_card"]))
     card["options"] = {"person": person_of(results[0])}
-    told = [{"session": one.session, "screen": one.screen.to_dict(), "trials": one.trials} for one in sessions.values()]
+    told = [
+        {"session": session.session, "screen": session.screen.to_dict(), "trials": session.trials}
+        for session in sessions.values()
+    ]
     kept = {name: value for name, value in results[0].attrs.items() if name not in _OF_ONE}
-    screens = {json.dumps(one.screen.to_dict(), sort_keys=True) for one in sessions.values()}
+    screens = {
+        json.dumps(session.screen.to_dict(), sort_keys=True) for session in sessions.values()
+    }
     if len(screens) == 1:
-        kept = {name: value for name, value in results[0].attrs.items() if name != "design_estimates"}
+        kept = {
+            name: value for name, value in results[0].attrs.items() if name != "design_estimates"
+        }
     merged.attrs = {**kept, "observer_card": json.dumps(card), "sittings": json.dumps(told)}
     return merged
 
 
 @dataclass(frozen=True)
 class ScreenError:
-    """The error of thresholds that stays with the screens, as standard deviations in log10 contrast."""
+    """The error of thresholds that stays with the screens, as standard deviations in log10
+    contrast.
+    """
 
     #: Shared by all thresholds.
     offset: float
     #: Of each threshold, the offset included.
     total: FloatArray
-    #: Whether a threshold lies where an unmeasured panel's single steps decide, so that little is claimed of it.
+    #: Whether a threshold lies where an unmeasured panel's single steps decide, so that little is
+    #: claimed of it.
     unsure: npt.NDArray[np.bool_]
 
 
-def screen_error(screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray) -> ScreenError:
+def screen_error(
+    screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray
+) -> ScreenError:
     """What the screens of one mean add to the intervals of its thresholds.
 
     Parameters
     ----------
     screens : sequence of Screen
-        Of sittings, or of people; equal ones share their error, others have errors of their own, which average out.
+        Of sittings, or of people; equal ones share their error, others have errors of their own,
+        which average out.
     weights : sequence of float
         With which they enter the mean.
     threshold : ndarray
@@ -148,12 +179,16 @@ def screen_error(screens: Sequence[Screen], weights: Sequence[float], threshold:
         share[name] = share.get(name, 0.0) + weight / sum(weights)
     contrast = 10.0**threshold
     offset = np.sqrt(sum((share[name] * one.offset) ** 2 for name, one in by_name.items()))
-    total = np.sqrt(sum((share[name] * one.threshold_sd(contrast)) ** 2 for name, one in by_name.items()))
+    total = np.sqrt(
+        sum((share[name] * one.threshold_sd(contrast)) ** 2 for name, one in by_name.items())
+    )
     unsure = np.any([one.threshold_sd(contrast) > one.offset for one in by_name.values()], axis=0)
     return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
 
 
-def sitting_offsets(level: FloatArray, variance: FloatArray, screens: Sequence[Screen]) -> FloatArray:
+def sitting_offsets(
+    level: FloatArray, variance: FloatArray, screens: Sequence[Screen]
+) -> FloatArray:
     """By how many log10 units the thresholds of each sitting lie above those of all.
 
     Parameters
@@ -168,8 +203,8 @@ def sitting_offsets(level: FloatArray, variance: FloatArray, screens: Sequence[S
     Returns
     -------
     ndarray, shape (S,)
-        The best linear prediction where offsets are normal with mean 0 and a standard deviation of 0.05; 0 where all
-        sat at one screen.
+        The best linear prediction where offsets are normal with mean 0 and a standard deviation of
+        0.05; 0 where all sat at one screen.
 
     Examples
     --------
@@ -179,8 +214,10 @@ def sitting_offsets(level: FloatArray, variance: FloatArray, screens: Sequence[S
     [-0.05, 0.05]
     """
     if not len(level) == len(screens):
-        raise InputError(f"{len(screens)} screens do not fit {len(level)} sessions; give one for each")
-    names = [json.dumps(one.to_dict(), sort_keys=True) for one in screens]
+        raise InputError(
+            f"{len(screens)} screens do not fit {len(level)} sessions; give one for each"
+        )
+    names = [json.dumps(screen.to_dict(), sort_keys=True) for screen in screens]
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
         return np.zeros(len(level))

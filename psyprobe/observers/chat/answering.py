@@ -80,7 +80,9 @@ class Decoding:
 
     def to_dict(self) -> dict[str, Any]:
         """All but what few observers take and is not set, as JSON can hold it."""
-        return {name: value for name, value in vars(self).items() if name not in SPECIAL} | self.special
+        return {
+            name: value for name, value in vars(self).items() if name not in SPECIAL
+        } | self.special
 
 
 _GREEDY = Decoding()
@@ -123,15 +125,15 @@ class Inquiry:
     decoding : Decoding
         How the answer is drawn.
     words : tuple of str
-        Answers whose first-token probabilities are wanted, such as ("yes", "no") or ("A", "B", "C", "D"). Case and
-        surrounding space of a token do not count.
+        Answers whose first-token probabilities are wanted, such as ("yes", "no") or ("A", "B", "C",
+        "D"). Case and surrounding space of a token do not count.
     key : str
         Who asks may put here by what it knows the question again; no observer sees it.
     examples : tuple of Example
         Questions with answers that go before.
     drawing : mapping, optional
-        For an observer whose page draws by itself: "stimuli", the specifications, "dither_seeds" and "delivery"; then
-        there are no images.
+        For an observer whose page draws by itself: "stimuli", the specifications, "dither_seeds"
+        and "delivery"; then there are no images.
     attempt : int
         At which attempt of a person the question is; their earlier ones were given up.
     """
@@ -154,14 +156,14 @@ class Answer:
     Parameters
     ----------
     text : str
-        The reply as it came, unparsed. Halves of characters (lone surrogates), which no file can hold, are spelt out,
-        here and in all other text, as a backslash and the code.
+        The reply as it came, unparsed. Halves of characters (lone surrogates), which no file can
+        hold, are spelt out, here and in all other text, as a backslash and the code.
     first_tokens : tuple of (str, float), optional
-        Log-probabilities (natural) of the first token of the answer, likeliest first: at least those the observer
-        offers of the inquiry's words. None where there are none to be had.
+        Log-probabilities (natural) of the first token of the answer, likeliest first: at least
+        those the observer offers of the inquiry's words. None where there are none to be had.
     complete : bool
-        True where `first_tokens` holds every token that spells one of the words; False where only the likeliest are
-        listed, so that an absent one has at most the probability of the last.
+        True where `first_tokens` holds every token that spells one of the words; False where only
+        the likeliest are listed, so that an absent one has at most the probability of the last.
     finish : str
         Why the text ended: "stop", "length", "content_filter", or what the server says.
     tokens_in, tokens_out : int, optional
@@ -173,19 +175,23 @@ class Answer:
     cost : float, optional
         Its price, where the server tells it or prices of the model were given.
     model, server : str
-        What answered, as it names itself: the model's identifier, and the server's version or fingerprint.
+        What answered, as it names itself: the model's identifier, and the server's version or
+        fingerprint.
     thinking : str
         What the server tells of the model's thinking apart from the reply.
     tokens_thinking : int, optional
-        How many of the reply's tokens went into thinking; by their share of the characters where it does not tell.
+        How many of the reply's tokens went into thinking; by their share of the characters where it
+        does not tell.
     tokens_cached : int, optional
         How many of the question's tokens the server had cached, as it tells.
     currency : str
         Of `cost`.
     instead : mapping of str to list
-        What was sent in place of what was asked for, as [asked, sent], by name, where the server refuses it.
+        What was sent in place of what was asked for, as [asked, sent], by name, where the server
+        refuses it.
     sitting : mapping, optional
-        Of a person's answer: reaction time, frames, screen, seeds; see `psyprobe.observers.people.observer`.
+        Of a person's answer: reaction time, frames, screen, seeds; see
+        `psyprobe.observers.people.observer`.
 
     Examples
     --------
@@ -214,25 +220,38 @@ class Answer:
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking", "currency"):
             object.__setattr__(self, name, _speakable(getattr(self, name)))
-        if self.first_tokens is not None and not "".join([token for token, _ in self.first_tokens]).isascii():
+        if (
+            self.first_tokens is not None
+            and not "".join([token for token, _ in self.first_tokens]).isascii()
+        ):
             tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
             object.__setattr__(self, "first_tokens", tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values that JSON can hold, one entry a field; what few answers have only where it is."""
+        """The answer as plain values that JSON can hold, one entry a field; what few answers have
+        only where it is.
+        """
         rare = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
         return {name: value for name, value in vars(self).items() if name not in rare}
 
     @property
     def named(self) -> dict[str, str]:
         """What answered, as far as it names itself: "model" and "fingerprint"."""
-        return {name: told for name, told in (("model", self.model), ("fingerprint", self.server)) if told}
+        return {
+            name: told
+            for name, told in (("model", self.model), ("fingerprint", self.server))
+            if told
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
         """The answer that `to_dict` was called on, perhaps after a trip through JSON."""
         tokens = values.get("first_tokens")
-        pairs = None if tokens is None else tuple((str(token), float(logprob)) for token, logprob in tokens)
+        pairs = (
+            None
+            if tokens is None
+            else tuple((str(token), float(logprob)) for token, logprob in tokens)
+        )
         return cls(**{**values, "first_tokens": pairs})
 
 
@@ -267,7 +286,9 @@ class Spending:
             self._cost[currency] = self._cost.get(currency, 0.0) + cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Answers, tokens by kind, cost by currency, and how many answers have a price that is not known."""
+        """Answers, tokens by kind, cost by currency, and how many answers have a price that is not
+        known.
+        """
         cost = dict(sorted(self._cost.items()))
         return {
             "answers": self._answers,
@@ -291,22 +312,26 @@ class AnswerObserver(Observer, Protocol):
     """An observer that is shown images and asked in words, such as a chat model.
 
     One that can work on many inquiries at once (a server, a GPU) offers besides
-    ``answers(inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]``: it takes inquiries from the iterator
-    only as it gets to them, and yields each answer as it comes, in any order. `ask_all` uses it where it is there.
-    One behind a server, of which the card cannot tell what it serves, offers ``served(certain: bool) -> dict``; see
+    ``answers(inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]``: it takes
+    inquiries from the iterator only as it gets to them, and yields each answer as it comes, in any
+    order. `ask_all` uses it where it is there. One behind a server, of which the card cannot tell
+    what it serves, offers ``served(certain: bool) -> dict``; see
     `psyprobe.observers.chat.openai_chat.OpenAIObserver`.
     """
 
     @property
     def bits(self) -> int | None:
-        """Bits a channel that images must come in (8: values k/255); None where any float passes unrounded."""
+        """Bits a channel that images must come in (8: values k/255); None where any float passes
+        unrounded.
+        """
 
     @property
     def images_at_once(self) -> int | None:
         """How many images one inquiry may hold; None for any number."""
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """An image as it gets into the network: drive (h, w, 3), after resizing and rounding, before normalisation.
+        """An image as it gets into the network: drive (h, w, 3), after resizing and rounding,
+        before normalisation.
 
         Where that cannot be known, as behind a server, the image as it was sent.
         """
@@ -324,7 +349,9 @@ class AnswerObserver(Observer, Protocol):
 
 
 class Answering:
-    """What the observers that answer share: each question passes one check, and then their own `_reply`."""
+    """What the observers that answer share: each question passes one check, and then their own
+    `_reply`.
+    """
 
     card: Card
     #: The fewest images that a question may hold; the others are as in `AnswerObserver`.
@@ -352,7 +379,8 @@ class Answering:
         Raises
         ------
         InputError
-            If the images are not what the observer takes, or it has no place for something else of the question.
+            If the images are not what the observer takes, or it has no place for something else of
+            the question.
         PsyprobeError
             If there is no answer.
         """
@@ -365,19 +393,28 @@ class Answering:
         Raises
         ------
         InputError
-            If there are too few or too many images, or one is no drive in [0, 1], or not of 8 bits where that is
-            wanted.
+            If there are too few or too many images, or one is no drive in [0, 1], or not of 8 bits
+            where that is wanted.
         """
-        count, least, most = len(inquiry.images), self.fewest_images, self.images_at_once
+        count = len(inquiry.images)
+        least = self.fewest_images
+        most = self.images_at_once
         if count < least or (most is not None and count > most):
             raise InputError(
-                f"{self.card.name} takes {_number_of_images(least, most)} at a time and was shown {count} images"
+                f"{self.card.name} takes {_number_of_images(least, most)} at a time and was "
+                f"shown {count} images"
             )
-        if not self.takes_all and (more := [*inquiry.decoding.special, *(["examples"] if inquiry.examples else [])]):
+        if not self.takes_all and (
+            more := [*inquiry.decoding.special, *(["examples"] if inquiry.examples else [])]
+        ):
             raise InputError(
-                f"{self.card.name} takes no {' and no '.join(more)}; leave {'it' if len(more) == 1 else 'them'} out"
+                f"{self.card.name} takes no {' and no '.join(more)}; leave "
+                f"{'it' if len(more) == 1 else 'them'} out"
             )
-        for image in (*inquiry.images, *(image for each in inquiry.examples for image in each.images)):
+        for image in (
+            *inquiry.images,
+            *(image for example in inquiry.examples for image in example.images),
+        ):
             self._check_image(image)
         return inquiry
 
@@ -397,19 +434,27 @@ def _number_of_images(least: int, most: int | None) -> str:
     return "one image" if most == 1 else f"{least or 'up'} to {most} images"
 
 
-def ask_all(observer: AnswerObserver, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+def ask_all(
+    observer: AnswerObserver, inquiries: Iterable[Inquiry]
+) -> Iterator[tuple[Inquiry, Answer]]:
     """Put many questions to an observer, as many at once as it takes.
 
-    Inquiries are drawn upon only as the observer gets to them, so that a generator keeps memory constant; answers come
-    in any order.
+    Inquiries are drawn upon only as the observer gets to them, so that a generator keeps memory
+    constant; answers come in any order.
     """
     together = getattr(observer, "answers", None)
     if together is not None:
         yield from together(inquiries)
         return
-    for each in inquiries:
-        answer = observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words)
-        yield each, answer
+    for inquiry in inquiries:
+        answer = observer.answer(
+            inquiry.images,
+            inquiry.prompt,
+            system=inquiry.system,
+            decoding=inquiry.decoding,
+            words=inquiry.words,
+        )
+        yield inquiry, answer
 
 
 def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -423,7 +468,8 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     Raises
     ------
     InputError
-        A value lies between two codes: rounding it here would change the contrast that was asked for.
+        A value lies between two codes: rounding it here would change the contrast that was asked
+        for.
 
     Examples
     --------
@@ -437,7 +483,8 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     step = float(max(off.max(initial=0), -off.min(initial=0)))
     if not step <= 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
         raise InputError(
-            f"the image has drive values up to {step:.3g} of a step off the 8-bit codes 0 to 255; round it with dither "
+            f"the image has drive values up to {step:.3g} of a step off the 8-bit codes 0 to "
+            "255; round it with dither "
             "first (psyprobe.probes.words.delivery), since rounding changes the contrast"
         )
     return np.array(np.broadcast_to(codes.astype(np.uint8), np.shape(image)))

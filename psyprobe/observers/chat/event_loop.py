@@ -14,8 +14,8 @@ T = TypeVar("T")
 class EventLoop:
     """A thread with an event loop of its own.
 
-    Work is given to it as a function, and its coroutine made in the thread: made where it is asked for, one that a
-    Ctrl-C comes before would never be awaited, of which Python complains.
+    Work is given to it as a function, and its coroutine made in the thread: made where it is asked
+    for, one that a Ctrl-C comes before would never be awaited, of which Python complains.
 
     Parameters
     ----------
@@ -38,7 +38,9 @@ class EventLoop:
         """Take back what is under way, do a last thing in the loop, and end the thread."""
         if not self._thread.is_alive():  # closed before, or lost by a fork
             return
-        if threading.current_thread() is self._thread:  # the garbage collector may call from anywhere
+        if (
+            threading.current_thread() is self._thread
+        ):  # the garbage collector may call from anywhere
             self._loop.call_soon(self._loop.stop)
             return
         self.soon(_taken_back).result()
@@ -48,11 +50,18 @@ class EventLoop:
         self._thread.join()
         self._loop.close()
 
-    def _begin(self, told: Future[T], work: Callable[..., Coroutine[Any, Any, T]], arguments: tuple[Any, ...]) -> None:
+    def _begin(
+        self,
+        told: Future[T],
+        work: Callable[..., Coroutine[Any, Any, T]],
+        arguments: tuple[Any, ...],
+    ) -> None:
         task = self._loop.create_task(work(*arguments))
         task.add_done_callback(lambda done: _tell(done, told))
         # The loop itself keeps no task from the garbage collector; who waits for it does.
-        told.add_done_callback(lambda given: given.cancelled() and self._loop.call_soon_threadsafe(task.cancel))
+        told.add_done_callback(
+            lambda given: given.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
+        )
 
 
 def _tell(done: asyncio.Task[T], told: Future[T]) -> None:

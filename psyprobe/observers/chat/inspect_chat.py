@@ -50,10 +50,11 @@ def inspect_card(model: str, input_size: int | None = None) -> Card:
 
 
 class InspectObserver(Answering):
-    """A chat model asked through inspect-ai: of Anthropic, Google, Bedrock, Mistral, vLLM and its other providers.
+    """A chat model asked through inspect-ai: of Anthropic, Google, Bedrock, Mistral, vLLM and its
+    other providers.
 
-    Images go as PNG (lossless) in data URLs, before the text. Keys and addresses are those of inspect-ai, from its
-    environment variables. It tries again what a provider refuses for a while.
+    Images go as PNG (lossless) in data URLs, before the text. Keys and addresses are those of
+    inspect-ai, from its environment variables. It tries again what a provider refuses for a while.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class InspectObserver(Answering):
     logprobs : bool
         Whether log-probabilities of the first token are asked for, which some providers refuse.
     input_size : int, optional
-        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this size.
+        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this
+        size.
     **model_args
         What the provider of inspect-ai takes besides.
     """
@@ -84,7 +86,8 @@ class InspectObserver(Answering):
         if type(concurrency) is not int or concurrency < 1:
             raise InputError(f"concurrency is {concurrency!r}; give a whole number of at least 1")
         self.card = inspect_card(model, input_size)
-        self._concurrency, self._logprobs = concurrency, logprobs
+        self._concurrency = concurrency
+        self._logprobs = logprobs
         config = _module("model").GenerateConfig(max_connections=concurrency)
         try:
             self._model = _module("model").get_model(model, config=config, **model_args)
@@ -94,7 +97,9 @@ class InspectObserver(Answering):
         weakref.finalize(self, self._loop.close)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers to many questions, as they come, in any order; `concurrency` of them are under way."""
+        """Answers to many questions, as they come, in any order; `concurrency` of them are under
+        way.
+        """
         source = iter(inquiries)
         out: dict[Future[Answer], Inquiry] = {}
         try:
@@ -163,7 +168,8 @@ def generate_config(decoding: Decoding, *, logprobs: bool) -> dict[str, Any]:
 
 
 def answer_of(output: Any) -> Answer:
-    """What came back, from inspect-ai's ``ModelOutput``; as it was, where it comes from a log that psyprobe wrote.
+    """What came back, from inspect-ai's ``ModelOutput``; as it was, where it comes from a log that
+    psyprobe wrote.
 
     Raises
     ------
@@ -171,11 +177,18 @@ def answer_of(output: Any) -> Answer:
         There is no reply in it.
     """
     if not output.choices:
-        raise PsyprobeError(f"{output.model or 'the model'} gave no answer: {output.error or 'there is no reply'}")
-    choice, usage = output.choices[0], output.usage
+        raise PsyprobeError(
+            f"{output.model or 'the model'} gave no answer: {output.error or 'there is no reply'}"
+        )
+    choice = output.choices[0]
+    usage = output.usage
     kept = (output.metadata or {}).get("psyprobe", {})
     parts = choice.message.content if isinstance(choice.message.content, list) else []
-    listed = choice.logprobs.content[0].top_logprobs if choice.logprobs and choice.logprobs.content else None
+    listed = (
+        choice.logprobs.content[0].top_logprobs
+        if choice.logprobs and choice.logprobs.content
+        else None
+    )
     told = {
         "finish": _FINISH.get(choice.stop_reason, choice.stop_reason),
         "tokens_in": usage.input_tokens if usage else None,
@@ -194,7 +207,7 @@ def answer_of(output: Any) -> Answer:
 def _shown(images: tuple[FloatArray, ...], prompt: str) -> Any:
     model = _module("model")
     codes = [eight_bit(image) for image in images]
-    shown = [model.ContentImage(image=_url(each.shape, each.tobytes())) for each in codes]
+    shown = [model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes]
     return model.ChatMessageUser(content=[*shown, model.ContentText(text=prompt)])
 
 

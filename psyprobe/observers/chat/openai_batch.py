@@ -1,4 +1,6 @@
-"""Questions in files for Batch APIs of OpenAI's form: requests are written, and answers read when they are there."""
+"""Questions in files for Batch APIs of OpenAI's form: requests are written, and answers read when
+they are there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import Any
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
-from psyprobe.observers.chat.openai_batch_folder import THOUGHT, Folder, Writer, answer_at, read_folder
+from psyprobe.observers.chat.openai_batch_folder import (
+    THOUGHT,
+    Folder,
+    Writer,
+    answer_at,
+    read_folder,
+)
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_instead
 from psyprobe.observers.chat.openai_sending import request_body
@@ -19,19 +27,22 @@ from psyprobe.observers.chat.prices import Price, Purse, priced
 
 
 class BatchObserver(Answering):
-    """A model behind OpenAI's protocol that is asked in files, and answers when its results lie beside them.
+    """A model behind OpenAI's protocol that is asked in files, and answers when its results lie
+    beside them.
 
     Parameters
     ----------
     observer : OpenAIObserver
-        Whose questions these are; its card is this observer's, so that answers are the same in a store.
+        Whose questions these are; its card is this observer's, so that answers are the same in a
+        store.
     folder : str or Path
         Of requests and results; made by a run where there is none.
     submit : bool
-        Whether files are sent to the server, and results fetched from it, over its ``/files`` and ``/batches``.
+        Whether files are sent to the server, and results fetched from it, over its ``/files`` and
+        ``/batches``.
     probe : bool
-        Whether the first question is put to the server directly, to find out what it refuses before thousands are
-        written.
+        Whether the first question is put to the server directly, to find out what it refuses before
+        thousands are written.
 
     Examples
     --------
@@ -52,14 +63,24 @@ class BatchObserver(Answering):
     directly: OpenAIObserver
 
     def __init__(
-        self, observer: OpenAIObserver, folder: str | Path, *, submit: bool = False, probe: bool = False
+        self,
+        observer: OpenAIObserver,
+        folder: str | Path,
+        *,
+        submit: bool = False,
+        probe: bool = False,
     ) -> None:
         if not isinstance(observer, OpenAIObserver):
             raise InputError(
-                f"{observer.card.name} is asked directly: batches are for openai:MODEL; leave the batch folder out"
+                f"{observer.card.name} is asked directly: batches are for openai:MODEL; leave "
+                "the batch folder out"
             )
-        self.directly, self.card, self.model = observer, observer.card, observer.endpoint.model
-        self._path, self._submit, self._probe = Path(folder), submit, probe
+        self.directly = observer
+        self.card = observer.card
+        self.model = observer.endpoint.model
+        self._path = Path(folder)
+        self._submit = submit
+        self._probe = probe
         self._price: Price | None = None
         self._folder: Folder | None = None
         #: What the server takes, where it was asked.
@@ -79,11 +100,18 @@ class BatchObserver(Answering):
     def served(self, certain: bool) -> dict[str, str]:
         """Which model answered, by the first result there is; nothing before that."""
         folder = self._read()
-        own = (place for key, place in folder.answers.items() if self._model_of(folder, key) == self.model)
+        own = (
+            place
+            for key, place in folder.answers.items()
+            if self._model_of(folder, key) == self.model
+        )
         return next((answer.named for place in own if (answer := answer_at(*place))), {})
 
-    def put(self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]) -> Iterator[Any]:
-        """Put batches of questions as an executor does; of those whose answers are waited for nothing is drawn.
+    def put(
+        self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]
+    ) -> Iterator[Any]:
+        """Put batches of questions as an executor does; of those whose answers are waited for
+        nothing is drawn.
 
         Raises
         ------
@@ -93,11 +121,15 @@ class BatchObserver(Answering):
         make_folder(self._path)
         if self._submit:
             fetch(self._read(), self.directly)
-        self._folder, self._waiting, self._written = self._read(), 0, []
+        self._folder = self._read()
+        self._waiting = 0
+        self._written = []
 
         def left() -> Iterator[Any]:
             for batch in agenda:
-                questions = tuple(each for each in batch.questions if not self._pending(each.key))
+                questions = tuple(
+                    question for question in batch.questions if not self._pending(question.key)
+                )
                 self._waiting += len(batch.questions) - len(questions)
                 if questions:
                     yield replace(batch, questions=questions)
@@ -118,7 +150,10 @@ class BatchObserver(Answering):
         """
         folder = self._folder
         if folder is None:
-            raise InputError(f"{self.card.name} is asked in batches, by psyprobe.run alone; leave the batch folder out")
+            raise InputError(
+                f"{self.card.name} is asked in batches, by psyprobe.run alone; leave the batch "
+                "folder out"
+            )
         writer: Writer | None = None
         try:
             for inquiry in inquiries:
@@ -133,7 +168,9 @@ class BatchObserver(Answering):
                     yield inquiry, found
                 elif writer is not None:
                     question = self.directly.question(self.directly.checked(inquiry))
-                    writer.add(inquiry, request_body(self.directly.endpoint, question, writer.dialect))
+                    writer.add(
+                        inquiry, request_body(self.directly.endpoint, question, writer.dialect)
+                    )
                     self._waiting += 1
             if writer is not None:
                 writer.finish()
@@ -143,7 +180,10 @@ class BatchObserver(Answering):
                 writer.close()
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        raise InputError(f"{self.card.name} is asked in batches; leave the batch folder out to ask a single question")
+        raise InputError(
+            f"{self.card.name} is asked in batches; leave the batch folder out to ask a single "
+            "question"
+        )
 
     def _read(self) -> Folder:
         return read_folder(self._path, self.directly.endpoint.thinking)
@@ -164,7 +204,9 @@ class BatchObserver(Answering):
         return priced(with_instead(answer, inquiry, dialect), self._price, inquiry)
 
     def _terms(self, folder: Folder) -> Dialect:
-        """In which dialect to ask: that of the last file, and what its failures say of the server."""
+        """In which dialect to ask: that of the last file, and what its failures say of the
+        server.
+        """
         if self._dialect is not None:
             return self._dialect
         own = [one for one in folder.sent.values() if one.model == self.model]
@@ -174,7 +216,12 @@ class BatchObserver(Answering):
         problems: dict[tuple[str, str], ProblemError] = {}
         for key, failures in folder.failures.items():
             asked = folder.sent[folder.asked[key][-1]]
-            if failures and key not in folder.answers and asked.model == self.model and asked.dialect == last:
+            if (
+                failures
+                and key not in folder.answers
+                and asked.model == self.model
+                and asked.dialect == last
+            ):
                 problem = list(failures.values())[-1]
                 problems.setdefault((str(problem), problem.param), problem)
         for problem in problems.values():
@@ -186,11 +233,19 @@ class BatchObserver(Answering):
 
     def _told(self, folder: Folder) -> str:
         """What is waited for, and what is to be done."""
-        here = f"{self._waiting:,} question{'s wait' if self._waiting > 1 else ' waits'} for an answer"
+        here = (
+            f"{self._waiting:,} question{'s wait' if self._waiting > 1 else ' waits'} for an answer"
+        )
         failed = [
-            list(each.values())[-1] for key, each in folder.failures.items() if each and key not in folder.answers
+            list(each.values())[-1]
+            for key, each in folder.failures.items()
+            if each and key not in folder.answers
         ]
-        again = f"; {len(failed):,} came back without one ({clipped(str(failed[-1]), 80)})" if failed else ""
+        again = (
+            f"; {len(failed):,} came back without one ({clipped(str(failed[-1]), 80)})"
+            if failed
+            else ""
+        )
         lost = f"; {folder.unread:,} lines of results cannot be read" if folder.unread else ""
         new = self._written
         files = f" {new[0]}{f' to {new[-1]}' * (len(new) > 1)} in" if new else ""
@@ -198,7 +253,10 @@ class BatchObserver(Answering):
             todo = "run the same command later"
         elif new:
             each = "batches" if len(new) > 1 else "a batch"
-            todo = f"submit{files} {folder.path} as {each}, put the results there, and run the same command"
+            todo = (
+                f"submit{files} {folder.path} as {each}, put the results there, and run the "
+                "same command"
+            )
         else:
             todo = f"put the results into {folder.path}, and run the same command"
         return f"{here}{again}{lost}; {todo}"

@@ -1,12 +1,15 @@
-"""A folder of batches of OpenAI's form: requests that were written, results that came back, and what is left.
+"""A folder of batches of OpenAI's form: requests that were written, results that came back, and
+what is left.
 
-A folder holds all that there is to know: ``requests-0001.jsonl`` and so on, what was sent; every other ``.jsonl``, what
-came back; ``batches.json``, in which terms each file asks. So nothing has to go on running, and it may take days.
+A folder holds all that there is to know: ``requests-0001.jsonl`` and so on, what was sent; every
+other ``.jsonl``, what came back; ``batches.json``, in which terms each file asks. So nothing has to
+go on running, and it may take days.
 
 References
 ----------
-OpenAI. Batch API reference (2024-2026): a file holds up to 50,000 requests to one model and 200 MB; each line of a
-result names its request by ``custom_id``; what was not answered in time comes back as an error.
+OpenAI. Batch API reference (2024-2026): a file holds up to 50,000 requests to one model and 200 MB;
+each line of a result names its request by ``custom_id``; what was not answered in time comes back
+as an error.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from psyprobe.observers.chat.openai_protocol import (
 #: As OpenAI has it; a path of the server, and no address.
 ENDPOINT = "/v1/chat/completions"
 #: Requests and bytes of a file.
-MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
+MOST_REQUESTS = 50_000
+MOST_BYTES = 200_000_000
 _STATE = "batches.json"
 #: In place of the field of a request that a server complains of.
 THOUGHT = "thinking"
@@ -62,13 +66,18 @@ class Sent:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {**asdict(self), "dialect": {**asdict(self.dialect), "without": sorted(self.dialect.without)}}
+        return {
+            **asdict(self),
+            "dialect": {**asdict(self.dialect), "without": sorted(self.dialect.without)},
+        }
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Sent:
         """The file that `to_dict` was called on."""
         dialect = told["dialect"]
-        return cls(**{**told, "dialect": Dialect(**{**dialect, "without": frozenset(dialect["without"])})})
+        return cls(
+            **{**told, "dialect": Dialect(**{**dialect, "without": frozenset(dialect["without"])})}
+        )
 
 
 @dataclass
@@ -98,7 +107,9 @@ class Folder:
 
     def save(self) -> None:
         """Write down in which terms each file asks, and what became of it."""
-        write_text(self.path / _STATE, json_text({name: one.to_dict() for name, one in self.sent.items()}))
+        write_text(
+            self.path / _STATE, json_text({name: one.to_dict() for name, one in self.sent.items()})
+        )
 
 
 def read_folder(path: Path, thinking: int) -> Folder:
@@ -109,27 +120,32 @@ def read_folder(path: Path, thinking: int) -> Folder:
     path : Path
         Of the folder.
     thinking : int
-        Tokens that a model which thinks is given besides: an answer that was cut off in its thoughts without them is
-        no answer yet.
+        Tokens that a model which thinks is given besides: an answer that was cut off in its
+        thoughts without them is no answer yet.
 
     Raises
     ------
     InputError
         Something in it cannot be read, or is not what psyprobe wrote.
     """
-    found, known = Folder(path), {}
+    found = Folder(path)
+    known = {}
     if (path / _STATE).is_file():
         told = parse_json(read_text(path / _STATE), str(path / _STATE))
         try:
             known = {name: Sent.from_dict(each) for name, each in told.items()}
         except (TypeError, KeyError, AttributeError):
-            raise InputError(f"{path / _STATE} is not what psyprobe wrote; take another folder") from None
+            raise InputError(
+                f"{path / _STATE} is not what psyprobe wrote; take another folder"
+            ) from None
     files = sorted(path.glob("*.jsonl"))
     for file in files:
         if not _REQUESTS.fullmatch(file.name):
             continue
         if file.name not in known:
-            raise InputError(f"{file} is not in {_STATE} beside it; take another folder, or remove the file")
+            raise InputError(
+                f"{file} is not in {_STATE} beside it; take another folder, or remove the file"
+            )
         found.sent[file.name] = known[file.name]
         for line, _ in _lines(file, MOST_BYTES):
             if line is not None and (named := _CUSTOM_ID.match(line)):
@@ -171,7 +187,8 @@ def _lines(file: Path, most: int) -> Iterator[tuple[bytes | None, int]]:
             while line := lines.readline(most + 1):
                 whole: bytes | None = line
                 while not line.endswith(b"\n") and len(line) > most:
-                    whole, line = None, lines.readline(most + 1)
+                    whole = None
+                    line = lines.readline(most + 1)
                 if whole is None or whole.strip():
                     yield whole, place
                 place = lines.tell()
@@ -180,12 +197,16 @@ def _lines(file: Path, most: int) -> Iterator[tuple[bytes | None, int]]:
 
 
 def _result(line: bytes | None) -> tuple[str | None, str, Answer | ProblemError]:
-    """Of a line of a result: the custom_id, what the server calls the line, and the answer or why there is none."""
+    """Of a line of a result: the custom_id, what the server calls the line, and the answer or why
+    there is none.
+    """
     nothing = ProblemError("the line cannot be read", passing=True)
     try:
         told = json.loads(line or b"")
-        key, mark = told["custom_id"], told.get("id")
-        response, error = told.get("response"), told.get("error")
+        key = told["custom_id"]
+        mark = told.get("id")
+        response = told.get("response")
+        error = told.get("error")
         # Some servers put the completion itself into the place of the response.
         inside = isinstance(response, dict) and "body" in response
         body = json.dumps(response["body"] if inside else response).encode()
@@ -196,11 +217,19 @@ def _result(line: bytes | None) -> tuple[str | None, str, Answer | ProblemError]
     mark = mark if isinstance(mark, str) else ""
     if error or not isinstance(response, dict):
         message = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
-        return key, mark, ProblemError(harmless(str(message or "it holds no response")[:2000]), passing=True)
+        return (
+            key,
+            mark,
+            ProblemError(harmless(str(message or "it holds no response")[:2000]), passing=True),
+        )
     status = response.get("status_code", 200) if inside else 200
     try:
         if status != 200:
-            return key, mark, problem_of_status(status if isinstance(status, int) else 500, response["body"], {})
+            return (
+                key,
+                mark,
+                problem_of_status(status if isinstance(status, int) else 500, response["body"], {}),
+            )
         return key, mark, read_completion(body, {})
     except ProblemError as problem:
         return key, mark, problem
@@ -210,7 +239,9 @@ class Writer:
     """Writes requests into files, each whole or not at all."""
 
     def __init__(self, folder: Folder, model: str, dialect: Dialect) -> None:
-        self._folder, self._model, self.dialect = folder, model, dialect
+        self._folder = folder
+        self._model = model
+        self.dialect = dialect
         self._spool: BinaryIO | None = None
         self._open = ExitStack()
         self._keys: list[str] = []
@@ -224,10 +255,17 @@ class Writer:
         line = b'{"custom_id": "%s", "method": "POST", "url": "%s", "body": %s}\n'
         line %= (inquiry.key.encode(), ENDPOINT.encode(), body)
         if not _CUSTOM_ID.match(line):
-            raise InputError(f"the key of a question is {inquiry.key!r:.80}; give up to 64 hexadecimal digits")
+            raise InputError(
+                f"the key of a question is {inquiry.key!r:.80}; give up to 64 hexadecimal digits"
+            )
         if len(line) > MOST_BYTES:
-            raise InputError(f"a request has {len(line):,} bytes; {MOST_BYTES:,} are allowed, so show a smaller image")
-        if self._spool is not None and (len(self._keys) == MOST_REQUESTS or self._bytes + len(line) > MOST_BYTES):
+            raise InputError(
+                f"a request has {len(line):,} bytes; {MOST_BYTES:,} are allowed, so show a "
+                "smaller image"
+            )
+        if self._spool is not None and (
+            len(self._keys) == MOST_REQUESTS or self._bytes + len(line) > MOST_BYTES
+        ):
             self.finish()
         if self._spool is None:
             # Without a name, so that nothing of it is left where this process is killed.
@@ -239,7 +277,8 @@ class Writer:
 
     def finish(self) -> None:
         """Give the file its name."""
-        spool, folder = self._spool, self._folder
+        spool = self._spool
+        folder = self._folder
         if spool is None:
             return
         name = f"requests-{1 + max((int(each[9:-6]) for each in folder.sent), default=0):04d}.jsonl"

@@ -1,7 +1,7 @@
 """Chat models behind any server that speaks OpenAI's chat-completions protocol: "openai:MODEL".
 
-The server's address and the key come from the environment and are written nowhere: not into a card, a result, a log or
-an error.
+The server's address and the key come from the environment and are written nowhere: not into a card,
+a result, a log or an error.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
 _REMEMBERED = 8
-#: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
+#: Questions taken from whoever asks, for each that is under way: those that wait to be tried again
+#: take no place.
 _AHEAD = 4
 #: Seconds and requests a second that nobody means; and characters of an address.
-_MOST, _LONGEST_ADDRESS = 1e6, 2000
+_MOST = 1e6
+_LONGEST_ADDRESS = 2000
 #: Held while a connection is opened, so that threads share one.
 _OPENING = threading.Lock()
 
@@ -52,7 +54,8 @@ class Capabilities:
     Parameters
     ----------
     logprobs : {"given", "refused", "absent"}
-        Whether log-probabilities of the first token come back, are refused, or are silently left out.
+        Whether log-probabilities of the first token come back, are refused, or are silently left
+        out.
     listed : int
         How many of them are listed at most; 0 where there are none.
     several_images : bool
@@ -72,20 +75,22 @@ class Capabilities:
 
 
 class OpenAIObserver(Answering):
-    """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp, gateways and others.
+    """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp,
+    gateways and others.
 
-    Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token are asked for; where
-    a server refuses or leaves them out, the text alone comes back (``first_tokens`` is None). Many questions are under
-    way at once; each is sent again, after a pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks
-    off. A wrong key, an unknown model or a refused question ends it with one sentence.
+    Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token
+    are asked for; where a server refuses or leaves them out, the text alone comes back
+    (``first_tokens`` is None). Many questions are under way at once; each is sent again, after a
+    pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks off. A wrong key, an
+    unknown model or a refused question ends it with one sentence.
 
     Parameters
     ----------
     model : str
         As the server calls it.
     base_url : str, optional
-        The server's address, usually ending in /v1; by default the environment's OPENAI_BASE_URL, and OpenAI's own
-        server without that. The key is OPENAI_API_KEY of the environment.
+        The server's address, usually ending in /v1; by default the environment's OPENAI_BASE_URL,
+        and OpenAI's own server without that. The key is OPENAI_API_KEY of the environment.
     concurrency : int
         Questions under way at once.
     rate : float, optional
@@ -97,11 +102,14 @@ class OpenAIObserver(Answering):
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
     thinking : int
-        Tokens that a model which thinks before it answers is given for that, besides those of the answer.
+        Tokens that a model which thinks before it answers is given for that, besides those of the
+        answer.
     input_size : int or (int, int), optional
-        Pixels (height, width) at which the model looks, where you know them: stimuli are then drawn at this size.
+        Pixels (height, width) at which the model looks, where you know them: stimuli are then drawn
+        at this size.
     server : str
-        A name of yours for the server, where the model's name does not tell two of them apart; a part of the card.
+        A name of yours for the server, where the model's name does not tell two of them apart; a
+        part of the card.
 
     Attributes
     ----------
@@ -143,15 +151,20 @@ class OpenAIObserver(Answering):
         whole = type(concurrency) is int and type(retries) is int
         if not (whole and 1 <= concurrency <= _MOST and 0 <= retries <= _MOST):
             raise InputError(
-                f"concurrency is {concurrency!r} and retries {retries!r}; give whole numbers, at least 1 and at least 0"
+                f"concurrency is {concurrency!r} and retries {retries!r}; give whole numbers, "
+                "at least 1 and at least 0"
             )
         for name, value in (("rate", rate), ("timeout", timeout)):
             if value is not None and not (_is_number(value) and 0 < value <= _MOST):
-                raise InputError(f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}")
+                raise InputError(
+                    f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}"
+                )
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
         if type(thinking) is not int or not 0 <= thinking <= _MOST:
-            raise InputError(f"thinking is {thinking!r} tokens; give a whole number from 0 to {_MOST:g}")
+            raise InputError(
+                f"thinking is {thinking!r} tokens; give a whole number from 0 to {_MOST:g}"
+            )
         size = _size(input_size)
         url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
         place = _place(url)
@@ -165,7 +178,12 @@ class OpenAIObserver(Answering):
             input_size=size,
             device="server",
             weights="behind a server",
-            options={"version": 1, "detail": detail, "endpoint": place, **({"server": str(server)} if server else {})},
+            options={
+                "version": 1,
+                "detail": detail,
+                "endpoint": place,
+                **({"server": str(server)} if server else {}),
+            },
             software={"aiohttp": importlib.metadata.version("aiohttp")},
         )
 
@@ -204,7 +222,9 @@ class OpenAIObserver(Answering):
             # What is found is what is given back.
             sender.found.clear()
             try:
-                self.answer([grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False))
+                self.answer(
+                    [grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False)
+                )
                 several = True
             except PsyprobeError:
                 several = False
@@ -219,7 +239,8 @@ class OpenAIObserver(Answering):
         return self._capabilities
 
     def served(self, certain: bool) -> dict[str, str]:
-        """What the server says that it serves: "listed", and where that tells nothing "model" and "fingerprint".
+        """What the server says that it serves: "listed", and where that tells nothing "model" and
+        "fingerprint".
 
         Parameters
         ----------
@@ -252,14 +273,14 @@ class OpenAIObserver(Answering):
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answers to many questions, as they come, in any order.
 
-        Inquiries are drawn upon as there is room; four times `concurrency` are out at most, those included that wait to
-        be tried again. Closing the generator takes back what is under way.
+        Inquiries are drawn upon as there is room; four times `concurrency` are out at most, those
+        included that wait to be tried again. Closing the generator takes back what is under way.
 
         Raises
         ------
         PsyprobeError
-            A question cannot be answered; what else has been answered by then is yielded before. Where others were
-            answered while it was tried, those that are left are asked before.
+            A question cannot be answered; what else has been answered by then is yielded before.
+            Where others were answered while it was tried, those that are left are asked before.
         UnfinishedError
             Another question might not fit into the purse; what was under way is yielded before.
         """
@@ -267,7 +288,9 @@ class OpenAIObserver(Answering):
         source = iter(inquiries)
         out: dict[Future[Answer], Inquiry] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
-        more, answered, left_out = True, 0, 0
+        more = True
+        answered = 0
+        left_out = 0
         last: LeftOutError | None = None
         stopped: UnfinishedError | None = None
         try:
@@ -288,11 +311,13 @@ class OpenAIObserver(Answering):
                 if isinstance(problem, UnfinishedError):
                     # Nothing new is sent; what is under way is paid for, and waited for.
                     del out[future]
-                    more, stopped = False, problem
+                    more = False
+                    stopped = problem
                     continue
                 if isinstance(problem, LeftOutError) and left_out < answered:
                     del out[future]
-                    left_out, last = left_out + 1, problem
+                    left_out = left_out + 1
+                    last = problem
                     continue
                 if problem is not None:
                     del out[future]
@@ -307,7 +332,9 @@ class OpenAIObserver(Answering):
         if stopped is not None:
             raise stopped
         if last is not None:
-            raise PsyprobeError(f"{last} ({left_out} of {answered + left_out} questions are without an answer)")
+            raise PsyprobeError(
+                f"{last} ({left_out} of {answered + left_out} questions are without an answer)"
+            )
 
     def close(self) -> None:
         """Close all connections; the next question opens them again."""
@@ -322,7 +349,8 @@ class OpenAIObserver(Answering):
             if self._sender is None or self._sender.pid != os.getpid():
                 self._sender = Sender(self.endpoint)
                 self._finalizer = weakref.finalize(self, self._sender.close)
-            self._sender.price, self._sender.purse = self.price, self.purse
+            self._sender.price = self.price
+            self._sender.purse = self.purse
             return self._sender
 
     def _check_image(self, image: FloatArray) -> None:
@@ -334,10 +362,15 @@ class OpenAIObserver(Answering):
         return Question(inquiry, [self._url(image) for image in (*before, *inquiry.images)])
 
     def _url(self, image: FloatArray) -> bytes:
-        """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
+        """The image as a data URL; encoded once, as long as it is among the last that were asked
+        about.
+        """
         shown = np.asarray(image)
-        # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
-        known = next((each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None)
+        # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is
+        # another image.
+        known = next(
+            (each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None
+        )
         if known is None:
             super()._check_image(shown)
             png = encode_png(eight_bit(shown), noise=True)
@@ -355,9 +388,18 @@ def _tell(sender: Sender) -> None:
 def _size(given: int | Sequence[int] | None) -> tuple[int, int] | None:
     if given is None:
         return None
-    sides = (given, given) if type(given) is int else tuple(given) if isinstance(given, Sequence) else ()
-    if len(sides) != 2 or not all(type(each) is int and 8 <= each <= 8192 for each in sides):
-        raise InputError(f"input_size is {given!r}; give pixels from 8 to 8192, or two such numbers as [height, width]")
+    sides = (
+        (given, given)
+        if type(given) is int
+        else tuple(given)
+        if isinstance(given, Sequence)
+        else ()
+    )
+    if len(sides) != 2 or not all(type(side) is int and 8 <= side <= 8192 for side in sides):
+        raise InputError(
+            f"input_size is {given!r}; give pixels from 8 to 8192, or two such numbers as "
+            "[height, width]"
+        )
     return (sides[0], sides[1])
 
 
@@ -368,13 +410,18 @@ def _is_number(value: object) -> bool:
 def _place(url: str | None) -> str:
     """What tells one server from another in a store without giving its address away.
 
-    Loopback is one place whatever the port, so that a server that is started again there is the same.
+    Loopback is one place whatever the port, so that a server that is started again there is the
+    same.
     """
     address = OPENAI if url is None else url
     try:
-        parts = urlsplit(address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else "")
+        parts = urlsplit(
+            address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else ""
+        )
         # A port that is none is found out only where it is read.
-        host = (parts.hostname or "") if parts.scheme in ("http", "https") and parts.port != 0 else ""
+        host = (
+            (parts.hostname or "") if parts.scheme in ("http", "https") and parts.port != 0 else ""
+        )
     except ValueError:
         host = ""
     if not host:
@@ -384,7 +431,8 @@ def _place(url: str | None) -> str:
         )
     if parts.username or parts.password or parts.query:
         raise InputError(
-            f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, which libraries write "
+            f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, "
+            "which libraries write "
             "into logs; put the key into OPENAI_API_KEY and leave the rest out"
         )
     with contextlib.suppress(ValueError):  # a name, and no number

@@ -1,4 +1,6 @@
-"""The chat-completions protocol: what is sent, in the terms that a server takes, and what comes back."""
+"""The chat-completions protocol: what is sent, in the terms that a server takes, and what comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,12 @@ _PASSING_STATUS = (408, 409, 425, 429)
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
 #: What a server may call the largest number of tokens.
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_AT_MOST = re.compile(r"(?:at most|up to|maximum[a-z ]*(?:is|of|:)|less than or equal to|<=|not exceed)\D{0,12}(\d+)")
-_AT_LEAST = re.compile(r"(?:at least|minimum[a-z ]*(?:is|of|:)|greater than or equal to|>=)\D{0,12}(\d+)")
+_AT_MOST = re.compile(
+    r"(?:at most|up to|maximum[a-z ]*(?:is|of|:)|less than or equal to|<=|not exceed)\D{0,12}(\d+)"
+)
+_AT_LEAST = re.compile(
+    r"(?:at least|minimum[a-z ]*(?:is|of|:)|greater than or equal to|>=)\D{0,12}(\d+)"
+)
 #: As vLLM tells it: asked, of the whole context, less the question.
 _LEFT = re.compile(r"\(\d+ > (\d+) - (\d+)\)")
 #: Where servers put thinking that they keep apart from the answer.
@@ -62,7 +68,8 @@ class Dialect:
     room : int
         Tokens that it is given besides, for thinking.
     without : frozenset of str
-        What it refuses, and is left out; of "system", what was to be said there goes before the question.
+        What it refuses, and is left out; of "system", what was to be said there goes before the
+        question.
     """
 
     listed: int = _MOST_LISTED
@@ -73,7 +80,8 @@ class Dialect:
     without: frozenset[str] = frozenset()
 
     def after(self, problem: ProblemError, more: Iterable[str] = ()) -> Dialect | None:
-        """The dialect that avoids what a server has just refused; None if it refused something else.
+        """The dialect that avoids what a server has just refused; None if it refused something
+        else.
 
         Parameters
         ----------
@@ -100,7 +108,9 @@ class Dialect:
             return replace(self, listed=0)
         if any(name in about for name in _LIMITS) and (bounded := self._bounded(about)):
             return bounded
-        if re.search(r"\bsystem\b", about) and re.search(r"\b(?:role|messages?|instructions?)\b", about):
+        if re.search(r"\bsystem\b", about) and re.search(
+            r"\b(?:role|messages?|instructions?)\b", about
+        ):
             refused = ["system"]
         else:
             names = [*_SPARE, *more]
@@ -119,7 +129,11 @@ class Dialect:
             return replace(self, least=int(least[1]))
         if most and int(most[1]) >= 1 and (self.most is None or int(most[1]) < self.most):
             return replace(self, most=int(most[1]))
-        return None if self.limit in self.without else replace(self, without=self.without | {self.limit})
+        return (
+            None
+            if self.limit in self.without
+            else replace(self, without=self.without | {self.limit})
+        )
 
     def tokens(self, asked: int) -> int:
         """The largest number of tokens that is sent."""
@@ -156,14 +170,26 @@ class ProblemError(PsyprobeError):
     dialect: Dialect | None = None
 
     def __init__(
-        self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""
+        self,
+        reason: str,
+        *,
+        passing: bool = False,
+        wait: float | None = None,
+        status: int = 0,
+        param: str = "",
     ) -> None:
         super().__init__(reason)
-        self.passing, self.wait, self.status, self.param = passing, wait, status, param
+        self.passing = passing
+        self.wait = wait
+        self.status = status
+        self.param = param
 
 
-def messages(inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN) -> list[dict[str, Any]]:
-    """The conversation that a question is: images first, so that servers can share their prefix between prompts.
+def messages(
+    inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN
+) -> list[dict[str, Any]]:
+    """The conversation that a question is: images first, so that servers can share their prefix
+    between prompts.
 
     `urls` are those of the examples' images, and then of the question's.
     """
@@ -171,7 +197,8 @@ def messages(inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialec
 
     def asked(images: Sequence[Any], text: str) -> dict[str, Any]:
         parts: list[dict[str, Any]] = [
-            {"type": "image_url", "image_url": {"url": next(left), "detail": detail}} for _ in images
+            {"type": "image_url", "image_url": {"url": next(left), "detail": detail}}
+            for _ in images
         ]
         return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
 
@@ -180,8 +207,14 @@ def messages(inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialec
     if inquiry.system and not folded:
         said.append({"role": "system", "content": inquiry.system})
     for example in inquiry.examples:
-        said += [asked(example.images, example.prompt), {"role": "assistant", "content": example.answer}]
-    return [*said, asked(inquiry.images, f"{folded}\n\n{inquiry.prompt}" if folded else inquiry.prompt)]
+        said += [
+            asked(example.images, example.prompt),
+            {"role": "assistant", "content": example.answer},
+        ]
+    return [
+        *said,
+        asked(inquiry.images, f"{folded}\n\n{inquiry.prompt}" if folded else inquiry.prompt),
+    ]
 
 
 def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
@@ -192,7 +225,10 @@ def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
     >>> settings(Decoding(), Dialect(listed=0))
     {'temperature': 0.0, 'max_tokens': 16}
     """
-    chosen: dict[str, Any] = {"temperature": decoding.temperature, dialect.limit: dialect.tokens(decoding.max_tokens)}
+    chosen: dict[str, Any] = {
+        "temperature": decoding.temperature,
+        dialect.limit: dialect.tokens(decoding.max_tokens),
+    }
     if decoding.logprobs and dialect.listed:
         chosen |= {"logprobs": True, "top_logprobs": dialect.listed}
     for name in ("top_p", "seed", "reasoning_effort", "response_format"):
@@ -213,10 +249,15 @@ def instead(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
     if dialect == _PLAIN:
         return {}
     wanted, sent = (
-        {"max_tokens" if name in _LIMITS else name: value for name, value in settings(inquiry.decoding, each).items()}
+        {
+            "max_tokens" if name in _LIMITS else name: value
+            for name, value in settings(inquiry.decoding, each).items()
+        }
         for each in (_PLAIN, dialect)
     )
-    changed = {name: [value, sent.get(name)] for name, value in wanted.items() if sent.get(name) != value}
+    changed = {
+        name: [value, sent.get(name)] for name, value in wanted.items() if sent.get(name) != value
+    }
     if inquiry.system and "system" in dialect.without:
         changed["system"] = ["system text", "before the question"]
     return changed
@@ -231,7 +272,8 @@ def with_instead(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
 
 
 def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
-    """The answer in the body of a response, or a ProblemError; its cost is what the server itself tells.
+    """The answer in the body of a response, or a ProblemError; its cost is what the server itself
+    tells.
 
     Examples
     --------
@@ -249,7 +291,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         raise ProblemError("the reply is no JSON object", passing=True)
     if data.get("error"):
         code = data["error"].get("code") if isinstance(data["error"], dict) else None
-        raise problem_of_status(code if isinstance(code, int) and 400 <= code <= 599 else 500, data, headers)
+        raise problem_of_status(
+            code if isinstance(code, int) and 400 <= code <= 599 else 500, data, headers
+        )
     try:
         choice = data["choices"][0]
         message = choice["message"]
@@ -265,9 +309,13 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         raise ProblemError("the reply's content is no text", passing=True)
     # What comes beside an answer does not undo it: what cannot be read of this is not known.
     usage = data["usage"] if isinstance(data.get("usage"), dict) else {}
-    thinking = next((each for name in _APART if isinstance(each := message.get(name), str) and each), "")
+    thinking = next(
+        (each for name in _APART if isinstance(each := message.get(name), str) and each), ""
+    )
     tokens_out = _count(usage.get("completion_tokens"))
-    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server")
+    server = (
+        data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server")
+    )
     return Answer(
         text,
         tokens,
@@ -275,7 +323,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=tokens_out,
         thinking=thinking,
-        tokens_thinking=_thought(text, thinking, tokens_out, usage.get("completion_tokens_details")),
+        tokens_thinking=_thought(
+            text, thinking, tokens_out, usage.get("completion_tokens_details")
+        ),
         tokens_cached=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
         cost=_amount(usage.get("cost", headers.get("x-litellm-response-cost"))),
         model=_name(data.get("model")),
@@ -284,7 +334,9 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
 
 
 def _thought(text: str, apart: str, tokens_out: int | None, details: Any) -> int | None:
-    """Tokens of thinking: as the server tells, else by their share of the characters; None where there are none."""
+    """Tokens of thinking: as the server tells, else by their share of the characters; None where
+    there are none.
+    """
     if told := _detail(details, "reasoning_tokens"):
         return told
     inside = _THINKING.match(text)
@@ -323,7 +375,9 @@ def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> Pro
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
-    message = _text(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else ""))
+    message = _text(
+        fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else "")
+    )
     spent = (fields.get("code") or fields.get("type")) in _SPENT
     redirect = 300 <= status < 400
     passing = (status in _PASSING_STATUS or status >= 500 or redirect) and not spent
@@ -331,9 +385,15 @@ def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> Pro
     # What a server tells about a key may hold the key; what one tells about a redirect is where to.
     told = f": {harmless(message)}" if message and status != 401 and not redirect else ""
     if wait is not None and wait > _LONGEST_WAIT:
-        return ProblemError(f"HTTP {status}, and the server asks to wait {wait:.6g} s{told}", status=status)
+        return ProblemError(
+            f"HTTP {status}, and the server asks to wait {wait:.6g} s{told}", status=status
+        )
     return ProblemError(
-        f"HTTP {status}{told}", passing=passing, wait=wait, status=status, param=_text(fields.get("param") or "")
+        f"HTTP {status}{told}",
+        passing=passing,
+        wait=wait,
+        status=status,
+        param=_text(fields.get("param") or ""),
     )
 
 
@@ -345,10 +405,13 @@ def _text(value: Any) -> str:
 
 
 def harmless(message: str) -> str:
-    """A server's message, short, in one line, without keys and addresses and without what steers a terminal."""
+    """A server's message, short, in one line, without keys and addresses and without what steers a
+    terminal.
+    """
     for variable in (KEY_VARIABLE, URL_VARIABLE):
         secret = os.environ.get(variable, "")
-        # A made-up key such as "x" or "none", for a server that wants none, is a part of many words.
+        # A made-up key such as "x" or "none", for a server that wants none, is a part of many
+        # words.
         if len(secret) >= _SHORTEST_SECRET:
             message = message.replace(secret, f"[{variable}]")
     message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
@@ -399,7 +462,11 @@ def _amount(value: Any) -> float | None:
 
 def _count(value: Any) -> int | None:
     """A number of tokens; None for what is none, or more than any model takes."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
+        else None
+    )
 
 
 def _detail(details: Any, name: str) -> int | None:

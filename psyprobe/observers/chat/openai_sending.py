@@ -1,9 +1,10 @@
 """How questions get to a server: many at once, and tried again.
 
-No more than `concurrency` questions are under way at a time, and a few spare requests: when a question waits for longer
-than twice what nine of ten answers took lately, or four times what half of them did, it is sent a second time while the
-first goes on waiting, and whichever answers first is taken. What a slow server is working on is so never thrown away,
-and it gets at most an eighth more to do.
+No more than `concurrency` questions are under way at a time, and a few spare requests: when a
+question waits for longer than twice what nine of ten answers took lately, or four times what half
+of them did, it is sent a second time while the first goes on waiting, and whichever answers first
+is taken. What a slow server is working on is so never thrown away, and it gets at most an eighth
+more to do.
 """
 
 from __future__ import annotations
@@ -43,21 +44,31 @@ from psyprobe.observers.chat.openai_protocol import (
 )
 from psyprobe.observers.chat.prices import Price, Purse, priced
 
-#: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
-#: enough for a guess.
-_LATENCIES, _ENOUGH, _FEW = 30, 20, 3
+#: Answers from which it is learnt how long one takes: the last ones, since it changes with the
+#: load; enough to trust; enough for a guess.
+_LATENCIES = 30
+_ENOUGH = 20
+_FEW = 3
 #: Answers to the questions sent last, at least, from which it is learnt how long one takes by now.
 _LATER = 8
-#: Seconds after which an answer is overdue while nothing is known; at least; and between looks at whether it is.
-_LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
+#: Seconds after which an answer is overdue while nothing is known; at least; and between looks at
+#: whether it is.
+_LONGEST_PATIENCE = 60.0
+_SHORTEST_PATIENCE = 0.25
+_GLANCE = 0.25
 #: Seconds of the first pause before trying again, and of the longest.
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
-#: How many times as long each pause is as the last: of a server that is silent, and of one that answers others.
-_SILENT, _ANSWERING = 2.0, 1.4
+_FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 60.0
+#: How many times as long each pause is as the last: of a server that is silent, and of one that
+#: answers others.
+_SILENT = 2.0
+_ANSWERING = 1.4
 #: Stands for images until all else of a request is JSON; no prompt holds it.
 _MARK = secrets.token_hex(16)
-#: Seconds that questions wait at most for the first to find out what the server takes; and until another tries it, too.
-_FIRST_LOOK, _NEXT_LOOK = 5.0, 1.0
+#: Seconds that questions wait at most for the first to find out what the server takes; and until
+#: another tries it, too.
+_FIRST_LOOK = 5.0
+_NEXT_LOOK = 1.0
 #: Seconds that the list of models may take.
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
@@ -107,7 +118,8 @@ def request_body(endpoint: Endpoint, question: Question, dialect: Dialect) -> by
         {"model": endpoint.model, "messages": said, **settings(question.inquiry.decoding, dialect)}
     ).encode()
     for mark, url in zip(marks, question.urls, strict=True):
-        # Put in when all else is JSON already: to look through an image for quotes takes longer than to send it.
+        # Put in when all else is JSON already: to look through an image for quotes takes longer
+        # than to send it.
         body = body.replace(mark.encode(), url, 1)
     return body
 
@@ -147,53 +159,76 @@ class Sender:
         return self._loop.soon(exchange, *arguments).result()
 
     def listed(self) -> str:
-        """What the server lists about the model that is asked, in one line; empty where it does not tell."""
+        """What the server lists about the model that is asked, in one line; empty where it does not
+        tell.
+        """
         return self.wait_for(self._listed)
 
     async def models(self) -> list[dict[str, Any]]:
-        """The models that the server lists, each with its "id"; none where it lists none in time."""
+        """The models that the server lists, each with its "id"; none where it lists none in
+        time.
+        """
         import aiohttp
 
         try:
             async with asyncio.timeout(_SHORT_EXCHANGE):
                 reply = await self.client.exchange("GET", "/models")
             return [each for each in json.loads(reply.body)["data"] if isinstance(each["id"], str)]
-        except (aiohttp.ClientError, OSError, ReplyError, ValueError, KeyError, TypeError, RuntimeError):
+        except (
+            aiohttp.ClientError,
+            OSError,
+            ReplyError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RuntimeError,
+        ):
             return []
 
     async def _listed(self) -> str:
         models = await self.models()
         # Whoever serves one model answers with it to any name.
-        named = [each for each in models if each["id"] == self.endpoint.model] or models
+        named = [model for model in models if model["id"] == self.endpoint.model] or models
         if len(named) != 1:
             return ""
         (one,) = named
         meta = one["meta"] if isinstance(one.get("meta"), dict) else {}
         told = {"root": one.get("root"), **{name: meta.get(name) for name in ("n_params", "size")}}
-        more = [f"{name} {value}" for name, value in told.items() if value not in (None, "", one["id"])]
+        more = [
+            f"{name} {value}" for name, value in told.items() if value not in (None, "", one["id"])
+        ]
         line = ", ".join([one["id"], *more])
-        return line if len(line) <= _LONGEST_NAME else f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
+        return (
+            line
+            if len(line) <= _LONGEST_NAME
+            else f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
+        )
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
-        failures, began, pause = 0, _now(), _FIRST_PAUSE
+        failures = 0
+        began = _now()
+        pause = _FIRST_PAUSE
         failed = began
-        place, self._looking = self._looking, self._looking + 1
+        place = self._looking
+        self._looking = self._looking + 1
         if place and not self._known.is_set():
-            # The first question finds out what the server takes, so that not all of them are refused; or, if it hangs,
-            # one of those after it.
+            # The first question finds out what the server takes, so that not all of them are
+            # refused; or, if it hangs, one of those after it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(place * _NEXT_LOOK, _FIRST_LOOK)):
                     await self._known.wait()
         while True:
             try:
-                dialect, outcome = self.dialect, await self._attempt(question)
+                dialect = self.dialect
+                outcome = await self._attempt(question)
             except BaseException:
                 self._known.set()
                 raise
             if isinstance(outcome, Answer):
                 if cut_in_thought(outcome) and not dialect.room:
-                    more, asked = replace(self.dialect, room=self.endpoint.thinking), question.inquiry.decoding
+                    more = replace(self.dialect, room=self.endpoint.thinking)
+                    asked = question.inquiry.decoding
                     # A server that caps tokens may have no more to give.
                     if more.tokens(asked.max_tokens) > dialect.tokens(asked.max_tokens):
                         self._learn(more, "it thinks before it answers")
@@ -204,9 +239,12 @@ class Sender:
                 self._known.set()
             if outcome.passing:
                 failures += 1
-                if failures > self.endpoint.retries or (failures >= _FIRST_CONTACT and not self._heard):
+                if failures > self.endpoint.retries or (
+                    failures >= _FIRST_CONTACT and not self._heard
+                ):
                     raise await self._end(outcome, failures, alone=self._answered > began)
-                silent, failed = self._answered < failed, _now()
+                silent = self._answered < failed
+                failed = _now()
                 await asyncio.sleep(_varied(pause, outcome))
                 pause = _longer(pause, outcome, _SILENT if silent else _ANSWERING)
             elif outcome.dialect == self.dialect:
@@ -218,7 +256,8 @@ class Sender:
                 self._learn(learnt, str(outcome))
 
     def _learn(self, dialect: Dialect, why: str) -> None:
-        before, self.dialect = self.dialect, dialect
+        before = self.dialect
+        self.dialect = dialect
         if dialect != before and (told := _told(before, dialect)):
             self.found.append(f"openai:{self.endpoint.model}: {told} from here on ({why})")
 
@@ -231,8 +270,10 @@ class Sender:
             await self._turn()
             first = asyncio.ensure_future(self._send(question))
             try:
-                factor, pause = 1.0, _FIRST_PAUSE
-                # What is paid for by the piece is not sent twice while the first may still be answered.
+                factor = 1.0
+                pause = _FIRST_PAUSE
+                # What is paid for by the piece is not sent twice while the first may still be
+                # answered.
                 if self.purse is None and await self._overdue(1.0, first):
                     while not first.done():
                         second = await self._send_beside(first, factor, question)
@@ -250,13 +291,17 @@ class Sender:
             self._slots.release()
 
     async def _overdue(self, factor: float, *requests: asyncio.Future[Any]) -> bool:
-        """Wait for one of some requests; whether that takes `factor` times the patience, which is learnt meanwhile."""
+        """Wait for one of some requests; whether that takes `factor` times the patience, which is
+        learnt meanwhile.
+        """
         since = _now()
-        while not any(each.done() for each in requests):
+        while not any(request.done() for request in requests):
             left = factor * self._patience(since) - (_now() - since)
             if left <= 0:
                 return True
-            await asyncio.wait(requests, timeout=min(left, _GLANCE), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                requests, timeout=min(left, _GLANCE), return_when=asyncio.FIRST_COMPLETED
+            )
         return False
 
     async def _send_beside(
@@ -298,7 +343,8 @@ class Sender:
             return replace(outcome, latency=took, attempts=question.sent)
         outcome.dialect = dialect
         if outcome.status == 429:
-            # A server that refuses one now and then is left alone with that one; one that refuses all, altogether.
+            # A server that refuses one now and then is left alone with that one; one that refuses
+            # all, altogether.
             self._refused_in_a_row += 1
             if self._refused_in_a_row >= max(4, self.endpoint.concurrency):
                 self._rest_until = max(self._rest_until, _now() + _varied(_FIRST_PAUSE, outcome))
@@ -319,7 +365,12 @@ class Sender:
             return problem
         except TimeoutError:
             return ProblemError(f"no answer within {self.endpoint.timeout:g} s", passing=True)
-        except (ReplyError, aiohttp.ClientError, OSError, RuntimeError) as error:  # the last as the process ends
+        except (
+            ReplyError,
+            aiohttp.ClientError,
+            OSError,
+            RuntimeError,
+        ) as error:  # the last as the process ends
             return ProblemError(what_broke(error), passing=True)
         return with_instead(answer, question.inquiry, dialect)
 
@@ -334,9 +385,11 @@ class Sender:
             await asyncio.sleep(turn - now)
 
     def _patience(self, since: float) -> float:
-        """Seconds after which an answer is overdue: by how long later ones took, or else those that were sent last.
+        """Seconds after which an answer is overdue: by how long later ones took, or else those that
+        were sent last.
 
-        Not by those that came last: as a run ends they had waited behind others, of which there are none any more.
+        Not by those that came last: as a run ends they had waited behind others, of which there are
+        none any more.
         """
         if len(self._latencies) < _FEW:
             return _LONGEST_PATIENCE
@@ -346,7 +399,9 @@ class Sender:
         later = sum(sent >= since for sent, _ in self._latencies)
         known = sorted(by_turn[-max(later, _LATER) :])
         # While the load falls, half of the answers tell sooner that it does than nine of ten.
-        return max(_SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2]))
+        return max(
+            _SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2])
+        )
 
     async def _end(self, problem: ProblemError, failures: int, *, alone: bool) -> PsyprobeError:
         """The one sentence that says why there is no answer, and what can be done."""
@@ -361,7 +416,8 @@ class Sender:
             told = f"{where} knows no such model ({problem}); {offer}"
         elif 300 <= problem.status < 400:
             told = (
-                f"{where} redirects to another address ({problem}), where no question and no image is sent; set "
+                f"{where} redirects to another address ({problem}), where no question and no "
+                "image is sent; set "
                 f"base_url, or {URL_VARIABLE}, to the address that answers"
             )
         elif problem.status == 200:
@@ -369,10 +425,14 @@ class Sender:
         elif not problem.passing:
             told = f"{where} refuses the question ({problem})"
         elif not self._heard:
-            told = f"no server answers ({problem}); does base_url, or else {URL_VARIABLE}, name one that is running?"
+            told = (
+                f"no server answers ({problem}); does base_url, or else {URL_VARIABLE}, name "
+                "one that is running?"
+            )
         else:
             told = (
-                f"no answer after {failures} attempts, the last of which ended so: {problem}; what was answered stays, "
+                f"no answer after {failures} attempts, the last of which ended so: {problem}; "
+                "what was answered stays, "
                 "so run it again later, or with a lower concurrency or rate"
             )
         kind = LeftOutError if alone else PsyprobeError
@@ -387,7 +447,11 @@ def _told(before: Dialect, after: Dialect) -> str:
     if dropped:
         return f"{' and '.join(dropped)} left out"
     if after.listed != before.listed:
-        return f"{after.listed} log-probabilities are asked for" if after.listed else "logprobs left out"
+        return (
+            f"{after.listed} log-probabilities are asked for"
+            if after.listed
+            else "logprobs left out"
+        )
     if after.room != before.room:
         return f"{after.room} tokens more for thinking"
     if (after.least, after.most) != (before.least, before.most):
@@ -398,7 +462,8 @@ def _told(before: Dialect, after: Dialect) -> str:
 def _client(endpoint: Endpoint) -> Connection:
     if not endpoint.base_url and not os.environ.get(KEY_VARIABLE):
         raise PsyprobeError(
-            f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or {URL_VARIABLE} to the "
+            f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or "
+            f"{URL_VARIABLE} to the "
             "address of another server"
         )
     # Servers of one's own ask for no key, and some insist on any.
@@ -406,8 +471,14 @@ def _client(endpoint: Endpoint) -> Connection:
 
 
 def _varied(pause: float, problem: ProblemError) -> float:
-    """Seconds before the next attempt: what the server asks for, or a pause of ours; never all at once."""
-    return pause * random.uniform(0.5, 1.0) if problem.wait is None else problem.wait * random.uniform(1.0, 1.1)
+    """Seconds before the next attempt: what the server asks for, or a pause of ours; never all at
+    once.
+    """
+    return (
+        pause * random.uniform(0.5, 1.0)
+        if problem.wait is None
+        else problem.wait * random.uniform(1.0, 1.1)
+    )
 
 
 def _longer(pause: float, problem: ProblemError, growth: float) -> float:

@@ -1,4 +1,5 @@
-"""Batches by a server's own ``/files`` and ``/batches``: files of requests are sent to it, and results fetched.
+"""Batches by a server's own ``/files`` and ``/batches``: files of requests are sent to it, and
+results fetched.
 
 The key is that of the environment, and stays there.
 """
@@ -26,13 +27,15 @@ _WINDOW = "24h"
 #: Of a batch of which nothing more comes.
 _ENDED = ("completed", "failed", "expired", "cancelled")
 #: Bytes of a file of results, and seconds that one exchange may take.
-_LARGEST, _LONGEST = 2**31, 900.0
+_LARGEST = 2**31
+_LONGEST = 900.0
 #: What a server may call a file or a batch.
 _NAME = re.compile(r"[\w.:-]{1,200}")
 
 
 def submit(folder: Folder, observer: OpenAIObserver) -> None:
-    """Send files of requests to the observer's server that were not sent yet, and have them answered.
+    """Send files of requests to the observer's server that were not sent yet, and have them
+    answered.
 
     Raises
     ------
@@ -41,7 +44,9 @@ def submit(folder: Folder, observer: OpenAIObserver) -> None:
     """
     for name, sent in folder.sent.items():
         if sent.model == observer.endpoint.model and not sent.batch and not sent.closed:
-            sent.batch = observer.sending().wait_for(_submitted, observer.sending().client, folder.path / name)
+            sent.batch = observer.sending().wait_for(
+                _submitted, observer.sending().client, folder.path / name
+            )
             # Written down at once: a file that is sent twice is paid for twice.
             folder.save()
 
@@ -78,10 +83,12 @@ async def _fetched(client: Connection, folder: Folder, name: str, sent: Sent) ->
     if status not in _ENDED:
         return
     if status == "failed":
-        batch, sent.batch = sent.batch, ""
+        batch = sent.batch
+        sent.batch = ""
         folder.save()
         raise PsyprobeError(
-            f"the server refused {batch} as a whole ({harmless(_why(told))}); {name} is sent again by the next command"
+            f"the server refused {batch} as a whole ({harmless(_why(told))}); {name} is sent "
+            "again by the next command"
         )
     number = name.removeprefix("requests-").removesuffix(".jsonl")
     for kind in ("output", "error"):
@@ -120,19 +127,27 @@ async def _told(client: Connection, method: str, path: str, body: Any = None) ->
     if reply.status != 200:
         raise _refused(reply.status, found, reply.headers)
     if not isinstance(found, dict):
-        raise PsyprobeError("the server answers with something else than a batch; send the files by hand")
+        raise PsyprobeError(
+            "the server answers with something else than a batch; send the files by hand"
+        )
     return found
 
 
 def _unreached(error: Exception) -> PsyprobeError:
-    why = f"no answer within {_LONGEST:g} s" if isinstance(error, TimeoutError) else what_broke(error)
-    return PsyprobeError(f"the server's batches cannot be reached ({why}); run the same command later")
+    why = (
+        f"no answer within {_LONGEST:g} s" if isinstance(error, TimeoutError) else what_broke(error)
+    )
+    return PsyprobeError(
+        f"the server's batches cannot be reached ({why}); run the same command later"
+    )
 
 
 def _refused(status: int, body: Any, headers: Mapping[str, str]) -> PsyprobeError:
     problem = problem_of_status(status, body, headers)
     todo = (
-        "send the files by hand, and leave --submit out" if status in (404, 405, 501) else "run the same command later"
+        "send the files by hand, and leave --submit out"
+        if status in (404, 405, 501)
+        else "run the same command later"
     )
     if status == 401:
         todo = "set OPENAI_API_KEY to a key that it takes"
@@ -142,7 +157,9 @@ def _refused(status: int, body: Any, headers: Mapping[str, str]) -> PsyprobeErro
 def _named(told: Mapping[str, Any]) -> str:
     name = told.get("id")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
-        raise PsyprobeError("the server gives a file or batch no name that can be used; send the files by hand")
+        raise PsyprobeError(
+            "the server gives a file or batch no name that can be used; send the files by hand"
+        )
     return name
 
 

@@ -37,7 +37,8 @@ class Price:
     input, output : float
         Per million tokens of questions and of answers, thinking among them.
     cached_input : float, optional
-        Per million tokens of questions that the server tells it had cached; by default as all others.
+        Per million tokens of questions that the server tells it had cached; by default as all
+        others.
     image : float
         An image, besides the tokens that the server counts; or a patch of one.
     patch : int, optional
@@ -74,7 +75,11 @@ class Price:
         )
 
     def of(
-        self, tokens_in: float, tokens_out: float, images: Iterable[tuple[int, int]] = (), cached: float = 0
+        self,
+        tokens_in: float,
+        tokens_out: float,
+        images: Iterable[tuple[int, int]] = (),
+        cached: float = 0,
     ) -> float:
         """The price of a question.
 
@@ -88,15 +93,23 @@ class Price:
             Of `tokens_in`, those that the server had cached.
         """
         side = self.patch
-        pieces = (1 if side is None else math.ceil(rows / side) * math.ceil(columns / side) for rows, columns in images)
+        pieces = (
+            1 if side is None else math.ceil(rows / side) * math.ceil(columns / side)
+            for rows, columns in images
+        )
         again = self.input if self.cached_input is None else self.cached_input
         tokens = (tokens_in - cached) * self.input + cached * again + tokens_out * self.output
         return tokens / 1e6 + sum(pieces) * self.image
 
     def of_answer(self, answer: Answer, images: Iterable[tuple[int, int]]) -> float | None:
-        """The price of an answer; None where the server does not tell the tokens that are paid for."""
+        """The price of an answer; None where the server does not tell the tokens that are paid
+        for.
+        """
         counts = (answer.tokens_in, answer.tokens_out)
-        if any(count is None and price for count, price in zip(counts, (self.input, self.output), strict=True)):
+        if any(
+            count is None and price
+            for count, price in zip(counts, (self.input, self.output), strict=True)
+        ):
             return None
         return self.of(counts[0] or 0, counts[1] or 0, images, answer.tokens_cached or 0)
 
@@ -114,7 +127,8 @@ class Prices:
     named: bool = False
 
     def of(self, observer: str) -> Price | None:
-        """The price of an observer's model, "openai:" before its name or not; None where the file does not tell.
+        """The price of an observer's model, "openai:" before its name or not; None where the file
+        does not tell.
 
         Raises
         ------
@@ -130,7 +144,8 @@ class Prices:
         guess = f"did you mean {near[0]!r}? It has" if near else "it has"
         known = ", ".join(map(repr, self.models)) or "none"
         raise InputError(
-            f"{self.path} has no price of {model!r}; {guess} {known:.120}; add [models.{model!r}] with input and "
+            f"{self.path} has no price of {model!r}; {guess} {known:.120}; add "
+            f"[models.{model!r}] with input and "
             "output, both 0 for a server of yours"
         )
 
@@ -141,7 +156,8 @@ def read_prices(path: str | Path | None = None) -> Prices:
     Parameters
     ----------
     path : str or Path, optional
-        By default the file that PSYPROBE_PRICES names, or else ``~/.config/psyprobe/prices.toml`` where there is one.
+        By default the file that PSYPROBE_PRICES names, or else ``~/.config/psyprobe/prices.toml``
+        where there is one.
 
     Raises
     ------
@@ -167,30 +183,46 @@ def read_prices(path: str | Path | None = None) -> Prices:
     for key, value in page.items():
         if isinstance(value, dict) and {"input", "output"} <= value.keys():
             raise InputError(
-                f"{path}: the prices of {key!r:.60} stand in no [models]; write [models.{json.dumps(key):.60}]"
+                f"{path}: the prices of {key!r:.60} stand in no [models]; write "
+                f"[models.{json.dumps(key):.60}]"
             )
         if key not in ("currency", "models"):
             raise unknown_name(f"key of prices in {path}", key, ["currency", "models"])
-    currency, models = page.get("currency", USD), page.get("models", {})
+    currency = page.get("currency", USD)
+    models = page.get("models", {})
     if not (isinstance(currency, str) and 1 <= len(currency) <= 8 and currency.isprintable()):
-        raise InputError(f"{path}: currency is {currency!r:.40}; give up to 8 letters, such as 'USD'")
+        raise InputError(
+            f"{path}: currency is {currency!r:.40}; give up to 8 letters, such as 'USD'"
+        )
     if not isinstance(models, dict):
-        raise InputError(f"{path}: models is {models!r:.40}; write a table [models.NAME] for each model")
-    found = {name: _price(row, f"{path}: models.{name!r}", currency) for name, row in models.items()}
+        raise InputError(
+            f"{path}: models is {models!r:.40}; write a table [models.NAME] for each model"
+        )
+    found = {
+        name: _price(row, f"{path}: models.{name!r}", currency) for name, row in models.items()
+    }
     return Prices(found, currency, str(path), named)
 
 
 def _price(row: Any, where: str, currency: str) -> Price:
     if not isinstance(row, dict):
-        raise InputError(f"{where} is {row!r:.40}; give a table with input and output, per million tokens")
+        raise InputError(
+            f"{where} is {row!r:.40}; give a table with input and output, per million tokens"
+        )
     for key in row:
         if key not in _KEYS:
             raise unknown_name(f"price in {where}", key, _KEYS)
-    values, image = dict(row), row.get("image", 0.0)
+    values = dict(row)
+    image = row.get("image", 0.0)
     if isinstance(image, dict):
-        if image.keys() != {"patch", "price"} or type(image["patch"]) is not int or image["patch"] < 1:
+        if (
+            image.keys() != {"patch", "price"}
+            or type(image["patch"]) is not int
+            or image["patch"] < 1
+        ):
             raise InputError(
-                f"{where}.image is {image!r:.80}; give a price, or {{ patch = 512, price = 0.001 }}: pixels of a side, "
+                f"{where}.image is {image!r:.80}; give a price, or {{ patch = 512, price = "
+                f"0.001 }}: pixels of a side, "
                 "and what a patch costs"
             )
         values |= {"image": image["price"], "patch": image["patch"]}
@@ -208,8 +240,8 @@ def _price(row: Any, where: str, currency: str) -> Price:
 class Purse:
     """What may be spent: a question is sent only while it fits beside those that are under way.
 
-    Each is taken to cost as much as the dearest so far. So the budget is passed only by as much as questions under way
-    cost more than any before them.
+    Each is taken to cost as much as the dearest so far. So the budget is passed only by as much as
+    questions under way cost more than any before them.
 
     Parameters
     ----------
@@ -237,10 +269,12 @@ class Purse:
         number = isinstance(budget, int | float) and not isinstance(budget, bool)
         if not number or not (math.isfinite(budget) and budget > 0):
             raise InputError(f"the budget is {budget!r} {currency}; give an amount above 0")
-        self.budget, self.currency = float(budget), currency
+        self.budget = float(budget)
+        self.currency = currency
         #: What was paid, and how much of it at most for one question.
         self.spent = self.dearest = 0.0
-        self._under_way, self._unknown = 0, ""
+        self._under_way = 0
+        self._unknown = ""
 
     def take(self) -> None:
         """Send another question; whatever comes of it, `settle` follows.
@@ -252,14 +286,20 @@ class Purse:
         """
         if self._unknown:
             raise UnfinishedError(
-                f"the budget of {self} cannot be kept, since {self._unknown}; give the prices of the model "
+                f"the budget of {self} cannot be kept, since {self._unknown}; give the prices "
+                "of the model "
                 "(--prices FILE); what is answered is kept"
             )
-        if self.spent + (self._under_way + 1) * self.dearest > self.budget or self.spent >= self.budget:
+        if (
+            self.spent + (self._under_way + 1) * self.dearest > self.budget
+            or self.spent >= self.budget
+        ):
             beside = f" beside {self._under_way} under way" if self._under_way else ""
             raise UnfinishedError(
-                f"the budget of {self} is spent: {money(self.spent, self.currency)}, and another question may cost "
-                f"{money(self.dearest, self.currency)}{beside}; what is answered is kept, and the same command goes on "
+                f"the budget of {self} is spent: {money(self.spent, self.currency)}, and "
+                "another question may cost "
+                f"{money(self.dearest, self.currency)}{beside}; what is answered is kept, and "
+                "the same command goes on "
                 "with a new budget"
             )
         self._under_way += 1
@@ -292,9 +332,12 @@ class Purse:
 
 
 def charge(observers: Iterable[Any], prices: Prices, purse: Purse | None) -> None:
-    """Let observers that are paid for, those with a `purse`, know what they cost and what may be spent on them."""
-    for who in observers:
-        who.price, who.purse = prices.of(who.card.name), purse
+    """Let observers that are paid for, those with a `purse`, know what they cost and what may be
+    spent on them.
+    """
+    for observer in observers:
+        observer.price = prices.of(observer.card.name)
+        observer.purse = purse
 
 
 def money(amount: float, currency: str) -> str:
@@ -311,9 +354,11 @@ def money(amount: float, currency: str) -> str:
 
 
 def priced(answer: Answer, price: Price | None, inquiry: Inquiry) -> Answer:
-    """An answer with what it cost by the prices of its model; without them, with what the server itself told."""
+    """An answer with what it cost by the prices of its model; without them, with what the server
+    itself told.
+    """
     if price is None:
         return answer
-    shown = (*(image for each in inquiry.examples for image in each.images), *inquiry.images)
+    shown = (*(image for example in inquiry.examples for image in example.images), *inquiry.images)
     sizes = [(int(image.shape[0]), int(image.shape[1])) for image in shown]
     return replace(answer, cost=price.of_answer(answer, sizes), currency=price.currency)

@@ -22,8 +22,13 @@ def told(spent: Mapping[str, Any]) -> str:
     parts = []
     if spent["tokens_in"] or spent["tokens_out"]:
         cached = f" ({short(spent['tokens_cached'])} cached)" if spent["tokens_cached"] else ""
-        thinking = f" ({short(spent['tokens_thinking'])} thinking)" if spent["tokens_thinking"] else ""
-        parts.append(f"{short(spent['tokens_in'])} tokens in{cached}, {short(spent['tokens_out'])} out{thinking}")
+        thinking = (
+            f" ({short(spent['tokens_thinking'])} thinking)" if spent["tokens_thinking"] else ""
+        )
+        parts.append(
+            f"{short(spent['tokens_in'])} tokens in{cached}, {short(spent['tokens_out'])} "
+            f"out{thinking}"
+        )
     if spent["cost"]:
         paid = " and ".join(money(amount, currency) for currency, amount in spent["cost"].items())
         rest = f" and {spent['unpriced']:,} of unknown price" if spent["unpriced"] else ""
@@ -32,7 +37,8 @@ def told(spent: Mapping[str, Any]) -> str:
 
 
 def spent_on(attributes: Mapping[str, Any]) -> str:
-    """What the answers of a result took, by its attributes, as a sentence; empty where nothing was counted.
+    """What the answers of a result took, by its attributes, as a sentence; empty where nothing was
+    counted.
 
     Examples
     --------
@@ -59,10 +65,17 @@ def short(count: float) -> str:
 
 
 def shown_on(bar: Any, observers: Mapping[str, Any], answered: Iterator[Any]) -> Iterator[Any]:
-    """Answers as they come, with what they took behind a progress bar, and the budget that it is taken from."""
+    """Answers as they come, with what they took behind a progress bar, and the budget that it is
+    taken from.
+    """
     spending = Spending()
-    purse = next((who.purse for who in observers.values() if getattr(who, "purse", None)), None)
+    purse = next(
+        (observer.purse for observer in observers.values() if getattr(observer, "purse", None)),
+        None,
+    )
     for each in answered:
         spending.add(each.answer.get("reply"))
-        bar.set_postfix_str(told(spending.to_dict()) + (f" of {purse}" if purse else ""), refresh=False)
+        bar.set_postfix_str(
+            told(spending.to_dict()) + (f" of {purse}" if purse else ""), refresh=False
+        )
         yield each

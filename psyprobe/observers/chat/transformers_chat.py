@@ -29,7 +29,8 @@ from psyprobe.observers.encoders.network import exact_arithmetic, first_line
 #: Of the first token, at least this many of the likeliest are told.
 LIKELIEST = 20
 #: How far log-probabilities may differ with and without sharing, in float32 and in shorter formats.
-SLACK, SLACK_SHORT = 1e-3, 0.25
+SLACK = 1e-3
+SLACK_SHORT = 0.25
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class ChatOptions(LocalOptions):
     Parameters
     ----------
     template : str
-        What stands around the prompt where the model has no chat template: "Question: {prompt} Answer:".
+        What stands around the prompt where the model has no chat template: "Question: {prompt}
+        Answer:".
     batch_size : int
         How many inquiries are worked on at once.
     """
@@ -51,54 +53,73 @@ class ChatOptions(LocalOptions):
         if self.batch_size < 1:
             raise InputError(f"batch_size is {self.batch_size}; give a whole number of at least 1")
         if "{prompt}" not in self.template:
-            raise InputError(f"the template {self.template!r} lacks {{prompt}}, where the question goes")
+            raise InputError(
+                f"the template {self.template!r} lacks {{prompt}}, where the question goes"
+            )
 
 
 def load_transformers(source: str, options: ChatOptions) -> TransformersChat:
-    """A chat model of the transformers library, from a folder or from the library's cache of the hub."""
+    """A chat model of the transformers library, from a folder or from the library's cache of the
+    hub.
+    """
     name = f"transformers:{source}"
     chat = load_model(name, source, options)
     return TransformersChat(chat, pixel_path(name, chat, options), options)
 
 
 class TransformersChat(Answering):
-    """A vision-language model that answers in words, with the whole distribution of its first token.
+    """A vision-language model that answers in words, with the whole distribution of its first
+    token.
 
-    Decoding is the inquiry's alone: temperature, penalties and forced tokens of the model's repository are left out.
-    Prompts about the same images share the work on those: the model's state after the image is kept and each prompt
-    goes on from there, or, where that is not possible, the vision tower runs once. The first time, the answer with
-    and without sharing are compared, and where they differ nothing is shared from then on.
+    Decoding is the inquiry's alone: temperature, penalties and forced tokens of the model's
+    repository are left out. Prompts about the same images share the work on those: the model's
+    state after the image is kept and each prompt goes on from there, or, where that is not
+    possible, the vision tower runs once. The first time, the answer with and without sharing are
+    compared, and where they differ nothing is shared from then on.
     """
 
     fewest_images = 1
 
     def __init__(self, chat: ChatModel, pixels: PixelPath, options: ChatOptions) -> None:
-        self._chat, self._pixels, self._template = chat, pixels, options.template
-        self._batch_size, self.bits = options.batch_size, pixels.bits
-        self._model, self._processor, self._tokenizer = chat.model, chat.processor, chat.processor.tokenizer
+        self._chat = chat
+        self._pixels = pixels
+        self._template = options.template
+        self._batch_size = options.batch_size
+        self.bits = pixels.bits
+        self._model = chat.model
+        self._processor = chat.processor
+        self._tokenizer = chat.processor.tokenizer
         self._templated = bool(getattr(chat.processor, "chat_template", None))
         ids = (getattr(chat.model.config, f"image_token_{name}", None) for name in ("id", "index"))
-        self._image_token: int | None = next((found for found in ids if found is not None), None)
+        self._image_token: int | None = next((id_ for id_ in ids if id_ is not None), None)
         self._lock = threading.Lock()  # the model keeps state of its own between tokens
-        #: Whether prompts go on from the model's state after the image; None until the first chance to.
-        can_share = self._templated and self._padding_side == "left" and self._image_token is not None
+        #: Whether prompts go on from the model's state after the image; None until the first chance
+        #: to.
+        can_share = (
+            self._templated and self._padding_side == "left" and self._image_token is not None
+        )
         self.shares_prefix: bool | None = None if can_share else False
         self.card = chat.card(pixels, template="chat" if self._templated else options.template)
         one, two = (self._text(Inquiry("", (np.zeros(0),) * count)) for count in (1, 2))
-        self.images_at_once = None if len(two) > len(one) else 1  # 1 where the template has room for one image
+        self.images_at_once = (
+            None if len(two) > len(one) else 1
+        )  # 1 where the template has room for one image
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """As in `PixelPath`: after the processor's resizing and rounding, and the network's number format."""
+        """As in `PixelPath`: after the processor's resizing and rounding, and the network's number
+        format.
+        """
         return self._pixels.delivered(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         return next(self._answers([inquiry]))[1]
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers to many questions, `batch_size` at once; fastest where those about the same image come together.
+        """Answers to many questions, `batch_size` at once; fastest where those about the same image
+        come together.
 
-        The latency of an answer is that of its batch. First tokens are complete: every token that spells one of the
-        words, and the 20 likeliest.
+        The latency of an answer is that of its batch. First tokens are complete: every token that
+        spells one of the words, and the 20 likeliest.
         """
         return self._answers(map(self.checked, inquiries))
 
@@ -107,7 +128,11 @@ class TransformersChat(Answering):
         while batch := list(itertools.islice(inquiries, self._batch_size)):
             alone: list[Inquiry] = []
             for group in _about_the_same(batch):
-                together = self._going_on(group) if len(group) > 1 and self.shares_prefix is not False else None
+                together = (
+                    self._going_on(group)
+                    if len(group) > 1 and self.shares_prefix is not False
+                    else None
+                )
                 if together is None:
                     alone += group
                 else:
@@ -115,18 +140,26 @@ class TransformersChat(Answering):
             if alone:
                 yield from zip(alone, self._from_scratch(alone)[0], strict=True)
 
-    def _from_scratch(self, group: list[Inquiry], *, share: bool = True) -> tuple[list[Answer], FloatArray]:
+    def _from_scratch(
+        self, group: list[Inquiry], *, share: bool = True
+    ) -> tuple[list[Answer], FloatArray]:
         """Each with its own images, padded on the left to one length."""
         began = time.perf_counter()
         inputs = self._encode(group)
         once: AbstractContextManager[None] = nullcontext()
-        if share and all(len(each.images) == 1 for each in group) and inputs["pixel_values"].ndim == 4:
+        if (
+            share
+            and all(len(each.images) == 1 for each in group)
+            and inputs["pixel_values"].ndim == 4
+        ):
             once = encoded_once(self._model, [image_digest(each.images[0]) for each in group])
         with self._lock, once:
             return self._generate(inputs, group, began)
 
     def _going_on(self, group: list[Inquiry]) -> list[Answer] | None:
-        """All from the state after what their texts share, images included; None where that cannot be done."""
+        """All from the state after what their texts share, images included; None where that cannot
+        be done.
+        """
         import torch
 
         began = time.perf_counter()
@@ -157,21 +190,34 @@ class TransformersChat(Answering):
 
     @cached_property
     def _padding_side(self) -> str:
-        """Left of what a decoder goes on with; right of what an encoder reads, where T5 counts distances over gaps."""
+        """Left of what a decoder goes on with; right of what an encoder reads, where T5 counts
+        distances over gaps.
+        """
         config = self._model.config
-        encoder = config.is_encoder_decoder or getattr(config.get_text_config(), "is_encoder_decoder", False)
+        encoder = config.is_encoder_decoder or getattr(
+            config.get_text_config(), "is_encoder_decoder", False
+        )
         return "right" if encoder else "left"
 
     def _text(self, inquiry: Inquiry) -> str:
         if not self._templated:
             if inquiry.system:
-                raise InputError(f"{self.card.name} has no chat template and so no place for a system instruction")
+                raise InputError(
+                    f"{self.card.name} has no chat template and so no place for a system "
+                    "instruction"
+                )
             return self._template.replace("{prompt}", inquiry.prompt)
-        said = [{"role": "system", "content": [{"type": "text", "text": inquiry.system}]}] if inquiry.system else []
+        said = (
+            [{"role": "system", "content": [{"type": "text", "text": inquiry.system}]}]
+            if inquiry.system
+            else []
+        )
         shown = [{"type": "image"} for _ in inquiry.images]
         said.append({"role": "user", "content": [*shown, {"type": "text", "text": inquiry.prompt}]})
         try:
-            text: str = self._processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+            text: str = self._processor.apply_chat_template(
+                said, add_generation_prompt=True, tokenize=False
+            )
         except Exception as problem:  # a template may refuse in any way it likes
             if not inquiry.system:
                 raise
@@ -184,7 +230,11 @@ class TransformersChat(Answering):
         shown = {id(image): image for each in group for image in each.images}
         handed = dict(zip(shown, self._pixels.hand_over(list(shown.values())), strict=True))
         begin = self._tokenizer.bos_token
-        keep = {"add_special_tokens": False} if begin and all(text.startswith(begin) for text in texts) else {}
+        keep = (
+            {"add_special_tokens": False}
+            if begin and all(text.startswith(begin) for text in texts)
+            else {}
+        )
         encoded = self._processor(
             images=[[handed[id(image)] for image in each.images] for each in group],
             text=texts,
@@ -195,7 +245,8 @@ class TransformersChat(Answering):
             **keep,
         )
         if "qformer_attention_mask" in encoded:
-            # A Q-Former counts positions from the first column, filled or not: its padding belongs on the right.
+            # A Q-Former counts positions from the first column, filled or not: its padding belongs
+            # on the right.
             order = (1 - encoded["qformer_attention_mask"]).argsort(dim=1, stable=True)
             for key in ("qformer_input_ids", "qformer_attention_mask"):
                 encoded[key] = encoded[key].gather(1, order)
@@ -225,15 +276,22 @@ class TransformersChat(Answering):
         lengths = inputs["attention_mask"].sum(-1).cpu().tolist()
         took = time.perf_counter() - began
         rows = zip(group, tokens, first, lengths, strict=True)
-        return [self._answer(each, row, logprobs, int(length), took) for each, row, logprobs, length in rows], first
+        return [
+            self._answer(each, row, logprobs, int(length), took)
+            for each, row, logprobs, length in rows
+        ], first
 
-    def _answer(self, inquiry: Inquiry, row: FloatArray, first: FloatArray, length: int, took: float) -> Answer:
+    def _answer(
+        self, inquiry: Inquiry, row: FloatArray, first: FloatArray, length: int, took: float
+    ) -> Answer:
         tokens = row[: inquiry.decoding.max_tokens]
         (ends,) = np.nonzero(np.isin(tokens, self._ends))
         tokens = tokens[: ends[0] + 1] if ends.size else tokens
         return Answer(
             text=self._tokenizer.decode(tokens, skip_special_tokens=True),
-            first_tokens=self._first_tokens(inquiry.words, first) if inquiry.decoding.logprobs else None,
+            first_tokens=self._first_tokens(inquiry.words, first)
+            if inquiry.decoding.logprobs
+            else None,
             complete=inquiry.decoding.logprobs,
             finish="stop" if ends.size else "length",
             tokens_in=length,
@@ -243,7 +301,9 @@ class TransformersChat(Answering):
             server=f"transformers {self.card.software['transformers']}",
         )
 
-    def _first_tokens(self, words: Sequence[str], logprobs: FloatArray) -> tuple[tuple[str, float], ...]:
+    def _first_tokens(
+        self, words: Sequence[str], logprobs: FloatArray
+    ) -> tuple[tuple[str, float], ...]:
         spelled = (self._spellings.get(word.strip().casefold(), ()) for word in words)
         wanted = set(np.argsort(logprobs)[-LIKELIEST:].tolist()).union(*spelled)
         ordered = sorted(wanted, key=lambda token: -logprobs[token])
@@ -266,8 +326,12 @@ class TransformersChat(Answering):
     @cached_property
     def _ends(self) -> list[int]:
         parts = (getattr(part, "generation_config", None) for part in self._model.modules())
-        ids = (part.eos_token_id for part in parts if part is not None and part.eos_token_id is not None)
-        return [end for each in ids for end in (each if isinstance(each, list) else [each])]
+        ids = (
+            part.eos_token_id
+            for part in parts
+            if part is not None and part.eos_token_id is not None
+        )
+        return [end for id_ in ids for end in (id_ if isinstance(id_, list) else [id_])]
 
 
 def _about_the_same(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
@@ -281,19 +345,24 @@ def _about_the_same(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
 class Noise:
     """Draws tokens by the Gumbel-max rule: the likeliest after noise is a draw from the softmax.
 
-    Each inquiry has its own stream of random numbers, so that a seed gives the same text in any batch.
+    Each inquiry has its own stream of random numbers, so that a seed gives the same text in any
+    batch.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
-        self._temperatures = [each.temperature for each in decodings]
-        self._streams = [np.random.default_rng(each.seed) for each in decodings]
+        self._temperatures = [decoding.temperature for decoding in decodings]
+        self._streams = [np.random.default_rng(decoding.seed) for decoding in decodings]
 
     def __call__(self, tokens: Any, scores: Any) -> Any:
-        """The scores over temperature, plus noise, in the rows that are drawn; shape (N, vocabulary)."""
+        """The scores over temperature, plus noise, in the rows that are drawn; shape (N,
+        vocabulary).
+        """
         import torch
 
         drawn = scores.double()
-        for row, (temperature, stream) in enumerate(zip(self._temperatures, self._streams, strict=True)):
+        for row, (temperature, stream) in enumerate(
+            zip(self._temperatures, self._streams, strict=True)
+        ):
             if temperature:
                 noise = torch.from_numpy(stream.gumbel(size=scores.shape[-1]))
                 drawn[row] = drawn[row] / temperature + noise.to(scores.device)
@@ -303,23 +372,28 @@ class Noise:
 def prefix_inputs(
     inputs: Mapping[str, Any], image_token: int | None, padding: int
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What inquiries about the same images begin with alike, those images included, and the texts to go on with.
+    """What inquiries about the same images begin with alike, those images included, and the texts
+    to go on with.
 
-    `inputs` are padded on the left and hold the same images. Given are the inputs of the shared beginning, one row, and
-    the text inputs of all, padded between it and the rest; None where an image comes after the point of parting.
+    `inputs` are padded on the left and hold the same images. Given are the inputs of the shared
+    beginning, one row, and the text inputs of all, padded between it and the rest; None where an
+    image comes after the point of parting.
     """
     import torch
 
-    tokens, mask = inputs["input_ids"], inputs["attention_mask"].bool()
+    tokens = inputs["input_ids"]
+    mask = inputs["attention_mask"].bool()
     rows = [row[kept] for row, kept in zip(tokens, mask, strict=True)]
     lengths = [len(row) for row in rows]
-    shortest, longest = min(lengths), max(lengths)
+    shortest = min(lengths)
+    longest = max(lengths)
     same = torch.stack([row[:shortest] == rows[0][:shortest] for row in rows]).all(0)
     # one token at least is left to each, or there would be nothing to go on with
     shared = min(int(same.long().cumprod(0).sum()), shortest - 1)
     if any(bool((row[shared:] == image_token).any()) for row in rows):
         return None
-    prefix, rest = {}, {}
+    prefix = {}
+    rest = {}
     for name, value in inputs.items():
         if value.shape != tokens.shape:
             prefix[name] = value[: len(value) // len(rows)]
@@ -328,25 +402,30 @@ def prefix_inputs(
         fill = padding if name == "input_ids" else 0
         prefix[name] = full[0][None, :shared]
         rest[name] = torch.stack(
-            [torch.cat([row[:shared], row.new_full((longest - len(row),), fill), row[shared:]]) for row in full]
+            [
+                torch.cat([row[:shared], row.new_full((longest - len(row),), fill), row[shared:]])
+                for row in full
+            ]
         )
     return prefix, rest
 
 
 @contextmanager
 def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
-    """In here the model's vision tower looks once at each image, whichever rows of the batch hold it.
+    """In here the model's vision tower looks once at each image, whichever rows of the batch hold
+    it.
 
-    `images` tells the images of the rows apart; nothing is done where no tower takes ``pixel_values`` (N, 3, H, W).
+    `images` tells the images of the rows apart; nothing is done where no tower takes
+    ``pixel_values`` (N, 3, H, W).
     """
     import torch
 
     tower = vision_tower(model)
-    first = [images.index(each) for each in dict.fromkeys(images)]
+    first = [images.index(fromkey) for fromkey in dict.fromkeys(images)]
     if tower is None or len(first) == len(images):
         yield
         return
-    row_of = [list(dict.fromkeys(images)).index(each) for each in images]
+    row_of = [list(dict.fromkeys(images)).index(image) for image in images]
     forward = tower.forward
 
     def once(pixel_values: Any, **arguments: Any) -> Any:

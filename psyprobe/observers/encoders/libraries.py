@@ -1,5 +1,5 @@
-"""Encoders of four libraries: "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "diffusers:OWNER/MODEL", and what timm holds in
-part of transformers: "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL".
+"""Encoders of four libraries: "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "diffusers:OWNER/MODEL", and
+what timm holds in part of transformers: "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL".
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from typing import Any
 
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
-from psyprobe.observers.encoders.network import EncoderOptions, FileOptions, HubOptions, Network, NetworkObserver
+from psyprobe.observers.encoders.network import (
+    EncoderOptions,
+    FileOptions,
+    HubOptions,
+    Network,
+    NetworkObserver,
+)
 from psyprobe.observers.images import check_patches, checked_size, size_text
 
 #: The architecture that Stable Diffusion 1 and XL share.
@@ -30,17 +36,29 @@ _TRANSFORMERS: dict[str, Any] = {
     "packages": ("torch", "transformers"),
 }
 
-#: Share of the patches that a masked autoencoder did not see in training, nor in the published runs.
+#: Share of the patches that a masked autoencoder did not see in training, nor in the published
+#: runs.
 MASK_RATIO = 0.75
-#: Length of the one noise vector by which the published runs chose their patches, whatever the model.
+#: Length of the one noise vector by which the published runs chose their patches, whatever the
+#: model.
 _PUBLISHED_PATCHES = 196
 
 #: The architectures by the end of their repository's name: He et al. (2022), appendix.
-_MAE_FIELDS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "patch_size")
-_MAE = {"base": (768, 12, 12, 3072, 16), "large": (1024, 24, 16, 4096, 16), "huge": (1280, 32, 16, 5120, 14)}
+_MAE_FIELDS = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "patch_size",
+)
+_MAE = {
+    "base": (768, 12, 12, 3072, 16),
+    "large": (1024, 24, 16, 4096, 16),
+    "huge": (1280, 32, 16, 5120, 14),
+}
 
-#: width, heads, blocks a stage, blocks that attend globally, side of the position background, windows: the published
-#: configurations of SAM 2.1.
+#: width, heads, blocks a stage, blocks that attend globally, side of the position background,
+#: windows: the published configurations of SAM 2.1.
 _SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
     "tiny": (96, 1, (1, 2, 7, 2), (5, 7, 9), 7, (8, 4, 14, 7)),
     "small": (96, 1, (1, 2, 11, 2), (7, 10, 13), 7, (8, 4, 14, 7)),
@@ -50,19 +68,29 @@ _SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[in
 
 
 def load_timm(name: str, options: FileOptions) -> NetworkObserver:
-    """An encoder of the timm library, by architecture and pretrained tag: "vit_small_patch14_dinov2.lvd142m"."""
+    """An encoder of the timm library, by architecture and pretrained tag:
+    "vit_small_patch14_dinov2.lvd142m".
+    """
     import timm
 
     full = f"timm:{name}"
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
-        known = [f"timm:{each}" for each in timm.list_models()]  # some 1,300: all of them would bury the message
-        raise unknown_name("observer", full, difflib.get_close_matches(full, known, n=5, cutoff=0.5))
+        known = [
+            f"timm:{model}" for model in timm.list_models()
+        ]  # some 1,300: all of them would bury the message
+        raise unknown_name(
+            "observer", full, difflib.get_close_matches(full, known, n=5, cutoff=0.5)
+        )
     tags = timm.list_models(f"{architecture}.*", pretrained=True)
     if tag and name not in tags:
         raise unknown_name("observer", full, [f"timm:{each}" for each in tags])
     native = timm.get_pretrained_cfg(name)
-    size = checked_size(options.input_size) if options.input_size is not None else tuple(native.input_size[1:])
+    size = (
+        checked_size(options.input_size)
+        if options.input_size is not None
+        else tuple(native.input_size[1:])
+    )
     other = native.fixed_input_size and size != tuple(native.input_size[1:])
     arguments: dict[str, Any] = {"img_size": size} if other else {}
     file = nets.own_weights(full, options)
@@ -74,23 +102,34 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
         origin = f"file {file}"
         overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
         try:
-            module = create(full, name, size, arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay})
+            module = create(
+                full,
+                name,
+                size,
+                arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay},
+            )
         except Exception as problem:  # each library raises its own of a damaged file
             raise InputError(
                 f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
             ) from problem
     elif not native.has_weights:
-        raise WeightsError(f"timm has no trained weights for {full}: name a file with weights=FILE, or another encoder")
+        raise WeightsError(
+            f"timm has no trained weights for {full}: name a file with weights=FILE, or another "
+            "encoder"
+        )
     else:
         with nets.hub_weights(full):
             module = create(full, name, size, arguments | {"pretrained": True})
-        origin = f"timm, {module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
+        origin = (
+            f"timm, {module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
+        )
     network = timm_network(full, module, input_size=size, weights=origin)
     return NetworkObserver(network, options)
 
 
 def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any]) -> Any:
-    """A timm network for images of a size, on the CPU; `full` is the observer's name, `name` timm's.
+    """A timm network for images of a size, on the CPU; `full` is the observer's name, `name`
+    timm's.
 
     Raises
     ------
@@ -104,7 +143,9 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any
     except (AssertionError, TypeError) as problem:
         if "img_size" not in arguments:
             raise
-        raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
+        raise InputError(
+            f"{full} cannot look at images of {size_text(size)}: {problem}"
+        ) from problem
     check_patches(full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None))
     return module
 
@@ -112,8 +153,8 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any
 def timm_network(full: str, module: Any, **known: Any) -> Network:
     """A timm network and how to look through it; `known` are further fields of `Network`.
 
-    Its main feature is the embedding that the classifier would get: pooled, or the class token, as the network was
-    trained; its stages are those that timm names in ``feature_info``.
+    Its main feature is the embedding that the classifier would get: pooled, or the class token, as
+    the network was trained; its stages are those that timm names in ``feature_info``.
     """
     config = module.pretrained_cfg
     info = module.feature_info
@@ -127,7 +168,8 @@ def timm_network(full: str, module: Any, **known: Any) -> Network:
         "mean": tuple(config["mean"]),
         "std": tuple(config["std"]),
         "licence": config.get("license"),
-        "paper": ", ".join(filter(None, (config.get("paper_name"), config.get("paper_ids")))) or None,
+        "paper": ", ".join(filter(None, (config.get("paper_name"), config.get("paper_ids"))))
+        or None,
         "packages": ("torch", "timm"),
         "channels_last": True,
     }
@@ -141,18 +183,24 @@ def timm_network(full: str, module: Any, **known: Any) -> Network:
 def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
     """The image tower of a CLIP, by architecture and pretrained tag: "ViT-B-32/laion2b_s34b_b79k".
 
-    The tag may be left out with random weights or a file. Whether its activations are QuickGELU or GELU follows from
-    the tag, because the weights were trained with the one or the other; open_clip itself only warns. The card records
-    it as ``options["quick_gelu"]``.
+    The tag may be left out with random weights or a file. Whether its activations are QuickGELU or
+    GELU follows from the tag, because the weights were trained with the one or the other; open_clip
+    itself only warns. The card records it as ``options["quick_gelu"]``.
     """
     import open_clip
 
     full = f"open_clip:{name}"
-    architecture, tag = _checked_name(full, name, needs_tag=not options.random_weights and options.weights is None)
+    architecture, tag = _checked_name(
+        full, name, needs_tag=not options.random_weights and options.weights is None
+    )
     config = open_clip.get_pretrained_cfg(architecture, tag) if tag else {}
     built_in = open_clip.get_model_config(architecture)
     quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
-    size = checked_size(options.input_size if options.input_size is not None else built_in["vision_cfg"]["image_size"])
+    size = checked_size(
+        options.input_size
+        if options.input_size is not None
+        else built_in["vision_cfg"]["image_size"]
+    )
     file = nets.own_weights(full, options)
     if options.random_weights:
         origin = nets.RANDOM
@@ -172,16 +220,24 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
                 pretrained_hf=False,
             )
         except TypeError as problem:
-            raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
+            raise InputError(
+                f"{full} cannot look at images of {size_text(size)}: {problem}"
+            ) from problem
         except Exception as problem:  # each library raises its own of a damaged file
-            raise InputError(f"{full}: {origin} does not hold its weights: {nets.first_line(problem)}") from problem
+            raise InputError(
+                f"{full}: {origin} does not hold its weights: {nets.first_line(problem)}"
+            ) from problem
     tower = model.visual
     check_patches(full, size, getattr(tower, "patch_size", None))
     timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)
     if timm_info is not None:
-        stages = tuple(f"trunk.{stage['module']}" for stage in getattr(timm_info, "info", timm_info))
+        stages = tuple(
+            f"trunk.{stage['module']}" for stage in getattr(timm_info, "info", timm_info)
+        )
     elif hasattr(tower, "transformer"):
-        stages = tuple(f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks)))
+        stages = tuple(
+            f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks))
+        )
     else:
         stages = ("layer1", "layer2", "layer3", "layer4")
     network = Network(
@@ -222,24 +278,31 @@ class AutoencoderOptions(EncoderOptions):
     Parameters
     ----------
     sample_seed : int, optional
-        One sample of the posterior with this seed, the same noise for every image, instead of its mean. The
-        published runs took an unseeded one.
+        One sample of the posterior with this seed, the same noise for every image, instead of its
+        mean. The published runs took an unseeded one.
     """
 
     sample_seed: int | None = None
 
 
 def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
-    """The variational autoencoder of a latent diffusion model, by the hub's repository whose folder "vae" holds it.
+    """The variational autoencoder of a latent diffusion model, by the hub's repository whose folder
+    "vae" holds it.
 
     Whatever `input` says, drive v goes in as 2 v - 1, which is the range it was trained in.
     """
     import torch
     from diffusers import AutoencoderKL
 
-    full, random, sample_seed = f"diffusers:{name}", options.random_weights, options.sample_seed
+    full = f"diffusers:{name}"
+    random = options.random_weights
+    sample_seed = options.sample_seed
     with nets.seeded() if random else nets.hub_weights(full):
-        module = AutoencoderKL(**_STABLE_DIFFUSION) if random else AutoencoderKL.from_pretrained(name, subfolder="vae")
+        module = (
+            AutoencoderKL(**_STABLE_DIFFUSION)
+            if random
+            else AutoencoderKL.from_pretrained(name, subfolder="vae")
+        )
     module.decoder = torch.nn.Identity()  # only the encoder looks
 
     def embed(images: Any) -> Any:
@@ -270,16 +333,17 @@ class MaskedOptions(HubOptions):
     Parameters
     ----------
     mask_seed : int, optional
-        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random numbers with this
-        seed. The published runs did, with seed 8; ViT-H has 256 patches, of which the last 60 are then never seen.
-        By default every patch is seen.
+        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random
+        numbers with this seed. The published runs did, with seed 8; ViT-H has 256 patches, of which
+        the last 60 are then never seen. By default every patch is seen.
     """
 
     mask_seed: int | None = None
 
 
 def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
-    """The encoder of a masked autoencoder, by its repository on the model hub: "facebook/vit-mae-base".
+    """The encoder of a masked autoencoder, by its repository on the model hub:
+    "facebook/vit-mae-base".
 
     With random weights the name must end in "base", "large" or "huge".
     """
@@ -287,28 +351,40 @@ def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
 
     full = f"vit_mae:{name}"
     with nets.seeded() if options.random_weights else nets.hub_weights(full):
-        module = ViTMAEModel(vit_mae_config(name)) if options.random_weights else ViTMAEModel.from_pretrained(name)
+        module = (
+            ViTMAEModel(vit_mae_config(name))
+            if options.random_weights
+            else ViTMAEModel.from_pretrained(name)
+        )
     return mae_observer(full, module, options)
 
 
 def vit_mae_config(name: str) -> Any:
-    """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
+    """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or
+    "huge".
+    """
     from transformers import ViTMAEConfig
 
     return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True)))
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
-    """A masked autoencoder that is in memory already, a ``transformers.ViTMAEModel``, as an observer called `full`."""
+    """A masked autoencoder that is in memory already, a ``transformers.ViTMAEModel``, as an
+    observer called `full`.
+    """
     import torch
 
-    config, mask_seed, random = module.config, options.mask_seed, options.random_weights
+    config = module.config
+    mask_seed = options.mask_seed
+    random = options.random_weights
     patches = (config.image_size // config.patch_size) ** 2
     config.mask_ratio = 0.0 if mask_seed is None else MASK_RATIO
     # The library shuffles patches by this noise even where it keeps all of them.
     order = torch.arange(patches, dtype=torch.float32)[None]
     if mask_seed is not None:
-        order = torch.rand(1, _PUBLISHED_PATCHES, generator=torch.Generator().manual_seed(mask_seed))
+        order = torch.rand(
+            1, _PUBLISHED_PATCHES, generator=torch.Generator().manual_seed(mask_seed)
+        )
 
     def embed(images: Any) -> Any:
         noise = order.to(images.device).expand(len(images), -1)
@@ -333,12 +409,13 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
 def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
     """The image encoder of Segment Anything 2: the map of 256 x 64 x 64 that its mask decoder gets.
 
-    The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random weights it must end in
-    "tiny", "small", "base-plus" or "large".
+    The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random
+    weights it must end in "tiny", "small", "base-plus" or "large".
     """
     from transformers import Sam2Model
 
-    full, random = f"sam2:{name}", options.random_weights
+    full = f"sam2:{name}"
+    random = options.random_weights
     with nets.seeded() if random else nets.hub_weights(full):
         module = Sam2Model(sam2_config(name)) if random else Sam2Model.from_pretrained(name)
     side = int(module.config.vision_config.backbone_config.image_size[0])
@@ -357,7 +434,9 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
 
 
 def sam2_config(name: str) -> Any:
-    """The architecture of a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
+    """The architecture of a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or
+    "large".
+    """
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
     width, heads, blocks, everywhere, background, windows = _architecture("sam2", name, _SAM2)
@@ -372,7 +451,9 @@ def sam2_config(name: str) -> Any:
         global_attention_blocks=list(everywhere),
         window_positional_embedding_background_size=[background, background],
     )
-    return Sam2Config(vision_config=Sam2VisionConfig(backbone_config=backbone, backbone_channel_list=widths[::-1]))
+    return Sam2Config(
+        vision_config=Sam2VisionConfig(backbone_config=backbone, backbone_channel_list=widths[::-1])
+    )
 
 
 def _architecture(kind: str, name: str, known: Mapping[str, Any]) -> Any:

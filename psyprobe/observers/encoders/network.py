@@ -1,4 +1,6 @@
-"""A torch network as an observer: its options and weights, one exact forward pass, and the layers on the way."""
+"""A torch network as an observer: its options and weights, one exact forward pass, and the layers
+on the way.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnknownNameError, WeightsError, unknown_name
+from psyprobe.errors import (
+    ConditionWarning,
+    InputError,
+    PsyprobeError,
+    UnknownNameError,
+    WeightsError,
+    unknown_name,
+)
 from psyprobe.observers.images import check_finite, check_images, drive_range, is_grey_view
 from psyprobe.observers.registry import Card
 
@@ -37,12 +46,12 @@ class NetworkOptions:
     Parameters
     ----------
     input : {"normalised", "raw"}
-        Whether the network's mean and standard deviation are applied to the drive, or it goes in as it is (as in Cai
-        et al. 2025).
+        Whether the network's mean and standard deviation are applied to the drive, or it goes in as
+        it is (as in Cai et al. 2025).
     layers : "all" or iterable of str, optional
-        Names of layers ("blocks.3"), tokens of a layer ("blocks.3:cls", "blocks.3:patches") or the main feature,
-        in the order wanted, all from one pass; "all" is every stage and then the main feature; None the main feature
-        alone.
+        Names of layers ("blocks.3"), tokens of a layer ("blocks.3:cls", "blocks.3:patches") or the
+        main feature, in the order wanted, all from one pass; "all" is every stage and then the main
+        feature; None the main feature alone.
     device : str, optional
         A torch device; by default "cuda" where there is one, else "cpu".
     dtype : {"float32", "bfloat16", "float16"}
@@ -65,7 +74,8 @@ class HubOptions(NetworkOptions):
     Parameters
     ----------
     random_weights : bool
-        Random numbers, always the same ones, instead of trained weights: for tests of the machinery. The card says so.
+        Random numbers, always the same ones, instead of trained weights: for tests of the
+        machinery. The card says so.
     """
 
     random_weights: bool = False
@@ -78,8 +88,9 @@ class EncoderOptions(HubOptions):
     Parameters
     ----------
     input_size : int or tuple of int, optional
-        Side, or (height, width), in px to draw at instead of the native size. A vision transformer gets its position
-        table resampled by its library as it loads; a convolutional network takes any size as it is.
+        Side, or (height, width), in px to draw at instead of the native size. A vision transformer
+        gets its position table resampled by its library as it loads; a convolutional network takes
+        any size as it is.
     """
 
     input_size: int | tuple[int, int] | None = None
@@ -109,14 +120,15 @@ class Network:
     module : torch.nn.Module
         Its layers are named as in ``module.named_modules()``.
     embed : callable
-        From a tensor of shape (N, 3, H, W) to the main feature, (N, ...); with `extract`, from what that gives.
+        From a tensor of shape (N, 3, H, W) to the main feature, (N, ...); with `extract`, from what
+        that gives.
     main : str
         The name of what `embed` returns.
     stages : tuple of str
         The layers that ``layers="all"`` stands for.
     tokens : tuple of int, optional
-        How many class and register tokens, the class token first, and then how many patch tokens a layer gives;
-        None where layers give no class token.
+        How many class and register tokens, the class token first, and then how many patch tokens a
+        layer gives; None where layers give no class token.
     input_size : tuple of int, optional
         (height, width) in px; None for any.
     resizable : bool
@@ -130,10 +142,11 @@ class Network:
     nodes : tuple of str
         What layers are called where they are nodes of a traced graph, and not modules.
     extract : callable, optional
-        With `nodes`: from names of layers to a module that gives them by name, and what `embed` needs, from one pass.
+        With `nodes`: from names of layers to a module that gives them by name, and what `embed`
+        needs, from one pass.
     channels_last : bool
-        Whether weights of convolutions, and with them its maps, may lie in memory with channels last. On a CPU such a
-        pass is faster; a module that takes views of its maps may fail.
+        Whether weights of convolutions, and with them its maps, may lie in memory with channels
+        last. On a CPU such a pass is faster; a module that takes views of its maps may fail.
     """
 
     name: str
@@ -160,8 +173,9 @@ class Network:
 class NetworkObserver:
     """Looks at images through a torch network.
 
-    Normalisation is done in float32 and any cast to a shorter format comes after it, so that small contrasts
-    survive; the pass runs in evaluation mode, without gradients and without TensorFloat-32.
+    Normalisation is done in float32 and any cast to a shorter format comes after it, so that small
+    contrasts survive; the pass runs in evaluation mode, without gradients and without
+    TensorFloat-32.
 
     Parameters
     ----------
@@ -192,14 +206,17 @@ class NetworkObserver:
         digest = network.weights_digest or state_digest(network.module.state_dict())
         module = network.module
         if network.extract is not None:
-            module = network.extract(tuple(name.partition(":")[0] for name in features if name != network.main))
+            module = network.extract(
+                tuple(name.partition(":")[0] for name in features if name != network.main)
+            )
         self._module = module.eval().to(device=self._device, dtype=self._dtype)
         if network.channels_last and self._device.type == "cpu":
             self._module.to(memory_format=torch.channels_last)
         raw = options.input == "raw"
         mean, std = ((0.0,) * 3, (1.0,) * 3) if raw else (network.mean, network.std)
         self._mean, self._std = (
-            torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None] for each in (mean, std)
+            torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None]
+            for each in (mean, std)
         )
         #: Images that memory holds at once, once it was found not to hold all.
         self._at_once: int | None = None
@@ -221,7 +238,8 @@ class NetworkObserver:
         )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images, all from one forward pass; maps and tokens are flattened.
+        """Feature vectors of a batch of images, all from one forward pass; maps and tokens are
+        flattened.
 
         Raises
         ------
@@ -244,7 +262,10 @@ class NetworkObserver:
         while True:
             count = min(self._at_once or len(batch), len(batch))
             try:
-                parts = [self._seen(batch[first : first + count]) for first in range(0, len(batch), count)]
+                parts = [
+                    self._seen(batch[first : first + count])
+                    for first in range(0, len(batch), count)
+                ]
             except torch.cuda.OutOfMemoryError:
                 self._at_once = self._fewer(count, tuple(batch.shape[2:]))
                 continue
@@ -256,17 +277,22 @@ class NetworkObserver:
         """The features of one forward pass."""
         import torch
 
-        network, count = self._network, len(batch)
+        network = self._network
+        count = len(batch)
         with torch.inference_mode(), exact_arithmetic(self._device):
             if network.extract is not None:
                 nodes = self._module(batch)
                 seen = {name: _node(network, name, nodes, count) for name in self.card.features}
             else:
                 with self._watching(count) as seen:
-                    seen[network.main] = _rows(network.name, network.main, network.embed(batch), count)
+                    seen[network.main] = _rows(
+                        network.name, network.main, network.embed(batch), count
+                    )
         for name in self.card.features:
             if name not in seen:
-                raise InputError(f"{network.name}: the layer {name!r} takes no part in the forward pass")
+                raise InputError(
+                    f"{network.name}: the layer {name!r} takes no part in the forward pass"
+                )
         return seen
 
     def _fewer(self, count: int, size: tuple[int, ...]) -> int:
@@ -275,38 +301,57 @@ class NetworkObserver:
 
         if count == 1:
             raise PsyprobeError(
-                f"{self.card.name}: one image of {size[0]} x {size[1]} px does not fit into what is free of the memory "
+                f"{self.card.name}: one image of {size[0]} x {size[1]} px does not fit into "
+                "what is free of the memory "
                 f"of {self._device}; free some, or take another device or a smaller input_size"
             )
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
         fewer = -(-count // 2)
         warnings.warn(
-            f"{self.card.name}: the memory of {self._device} ran out with {count} images at once; {fewer} are taken "
-            f"from now on, which can move numbers by rounding; for one size throughout, run with --batch-size {fewer}",
+            f"{self.card.name}: the memory of {self._device} ran out with {count} images at "
+            f"once; {fewer} are taken "
+            "from now on, which can move numbers by rounding; for one size throughout, run "
+            f"with --batch-size {fewer}",
             ConditionWarning,
             stacklevel=4,
         )
         return fewer
 
     def _hand_over(self, images: Array) -> Any:
-        """The images as the network receives them: (N, 3, H, W), normalised, contiguous, cast last."""
+        """The images as the network receives them: (N, 3, H, W), normalised, contiguous, cast
+        last.
+        """
         import torch
 
         size = self.card.input_size
-        hint = ", or load the observer with input_size=(height, width)" if self._network.resizable else ""
-        images = check_images(images, self.card.name, input_size=size, hint=hint, pixel_range=drive_range(self.card))
+        hint = (
+            ", or load the observer with input_size=(height, width)"
+            if self._network.resizable
+            else ""
+        )
+        images = check_images(
+            images, self.card.name, input_size=size, hint=hint, pixel_range=drive_range(self.card)
+        )
         if images.shape[-1] != 3:
             raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
-        planes = images[..., : 1 if is_grey_view(images) else 3]  # a grey plane is normalised into three
-        normalised = torch.empty((len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device)
+        planes = images[
+            ..., : 1 if is_grey_view(images) else 3
+        ]  # a grey plane is normalised into three
+        normalised = torch.empty(
+            (len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device
+        )
         if isinstance(images, np.ndarray) and self._device.type == "cpu":
             seen = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
             np.subtract(seen, self._mean.numpy(), out=normalised.numpy())
         else:
             if isinstance(images, np.ndarray):
                 planes = torch.from_numpy(np.array(planes, np.float32))
-            torch.sub(planes.permute(0, 3, 1, 2).to(self._device, torch.float32), self._mean, out=normalised)
+            torch.sub(
+                planes.permute(0, 3, 1, 2).to(self._device, torch.float32),
+                self._mean,
+                out=normalised,
+            )
         normalised.div_(self._std)
         return normalised.to(self._dtype)
 
@@ -319,19 +364,31 @@ class NetworkObserver:
                 if name != self._network.main:
                     layer, _, token = name.partition(":")
                     catch = _catcher(self._network, name, token, count, seen)
-                    hooks.enter_context(self._module.get_submodule(layer).register_forward_hook(catch))
+                    hooks.enter_context(
+                        self._module.get_submodule(layer).register_forward_hook(catch)
+                    )
             yield seen
 
 
-def _catcher(network: Network, name: str, token: str, count: int, seen: dict[str, FloatArray]) -> Callable[..., None]:
+def _catcher(
+    network: Network, name: str, token: str, count: int, seen: dict[str, FloatArray]
+) -> Callable[..., None]:
     def catch(module: Any, inputs: Any, output: Any) -> None:
         if name in seen:
-            raise InputError(f"{network.name}: the layer {name!r} runs more than once a pass: name one that runs once")
+            raise InputError(
+                f"{network.name}: the layer {name!r} runs more than once a pass: name one that "
+                "runs once"
+            )
         if not hasattr(output, "detach"):
-            raise InputError(f"{network.name}: the layer {name!r} gives a {type(output).__name__}, not one tensor")
+            raise InputError(
+                f"{network.name}: the layer {name!r} gives a {type(output).__name__}, not one "
+                "tensor"
+            )
         if token:
             output = _tokens(network, name, token, output)
-        seen[name] = _rows(network.name, name, output, count).copy()  # later layers may work in place
+        seen[name] = _rows(
+            network.name, name, output, count
+        ).copy()  # later layers may work in place
 
     return catch
 
@@ -339,14 +396,17 @@ def _catcher(network: Network, name: str, token: str, count: int, seen: dict[str
 def _node(network: Network, name: str, nodes: Mapping[str, Any], count: int) -> FloatArray:
     layer, _, token = name.partition(":")
     output = network.embed(nodes) if name == network.main else nodes[layer]
-    return _rows(network.name, name, _tokens(network, name, token, output) if token else output, count)
+    return _rows(
+        network.name, name, _tokens(network, name, token, output) if token else output, count
+    )
 
 
 def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
     prefix, patches = network.tokens or (0, 0)
     if output.ndim != 3 or output.shape[1] != prefix + patches:
         raise InputError(
-            f"{network.name}: the layer of {name!r} gives {tuple(output.shape)}, which is not {prefix} + {patches} "
+            f"{network.name}: the layer of {name!r} gives {tuple(output.shape)}, which is not "
+            f"{prefix} + {patches} "
             "tokens an image: name the layer without a token"
         )
     return output[:, :1] if token == "cls" else output[:, prefix:]
@@ -358,7 +418,10 @@ def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
 
     if not hasattr(output, "detach") or output.ndim < 2 or len(output) != count:
         shape = tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
-        raise InputError(f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map an image")
+        raise InputError(
+            f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map "
+            "an image"
+        )
     return np.asarray(output.detach().flatten(1).to("cpu", torch.float32).numpy())
 
 
@@ -390,7 +453,9 @@ def check_each_once(observer: str, wanted: tuple[str, ...]) -> None:
         raise InputError(f"layers {list(wanted)} of {observer}: name at least one, and each once")
 
 
-def unknown_layer(observer: str, name: str, listed: Iterable[str], known: Iterable[str] = ()) -> UnknownNameError:
+def unknown_layer(
+    observer: str, name: str, listed: Iterable[str], known: Iterable[str] = ()
+) -> UnknownNameError:
     """An error that lists the layers there are, those with the nearest names first.
 
     Parameters
@@ -406,7 +471,8 @@ def unknown_layer(observer: str, name: str, listed: Iterable[str], known: Iterab
     near = difflib.get_close_matches(name, dict.fromkeys([*own, *known]), cutoff=0.5)
     guess = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
-        f"unknown layer of {observer} {name!r}; {guess}It has {', '.join(dict.fromkeys([*near, *own]))}"
+        f"unknown layer of {observer} {name!r}; {guess}It has "
+        f"{', '.join(dict.fromkeys([*near, *own]))}"
     )
 
 
@@ -426,7 +492,9 @@ def checked_device(name: str, device: str | None) -> Any:
         checked = torch.device(device)
         torch.empty(0, device=checked)
     except (RuntimeError, AssertionError, NotImplementedError) as problem:
-        raise InputError(f"{name} cannot run on device {device!r}: {first_line(problem)}") from problem
+        raise InputError(
+            f"{name} cannot run on device {device!r}: {first_line(problem)}"
+        ) from problem
     return checked
 
 
@@ -443,14 +511,20 @@ def best_device() -> str:
 
 @contextmanager
 def exact_arithmetic(device: Any) -> Iterator[None]:
-    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs 20."""
+    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs
+    20.
+    """
     import torch
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     cuda = device.type == "cuda"
     try:
-        with torch.backends.cudnn.flags(deterministic=True, allow_tf32=False) if cuda else nullcontext():
+        with (
+            torch.backends.cudnn.flags(deterministic=True, allow_tf32=False)
+            if cuda
+            else nullcontext()
+        ):
             yield
     finally:
         torch.set_float32_matmul_precision(before)
@@ -470,7 +544,9 @@ def state_digest(state: Mapping[str, Any]) -> str:
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """A network built in here gets the same random weights each time; the caller's random state is untouched."""
+    """A network built in here gets the same random weights each time; the caller's random state is
+    untouched.
+    """
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -491,7 +567,9 @@ def own_weights(name: str, options: FileOptions) -> Path | None:
     if options.weights is None:
         return None
     if options.random_weights:
-        raise InputError(f"{name}: ask for random_weights or for weights={str(options.weights)!r}, not for both")
+        raise InputError(
+            f"{name}: ask for random_weights or for weights={str(options.weights)!r}, not for both"
+        )
     return weights_file(options.weights, name)
 
 
@@ -502,10 +580,11 @@ def first_line(problem: BaseException) -> str:
 
 @contextmanager
 def hub_weights(name: str) -> Iterator[None]:
-    """Let a library fetch pretrained weights its own way, in here, and say plainly when there are none.
+    """Let a library fetch pretrained weights its own way, in here, and say plainly when there are
+    none.
 
-    A library without a network tries for most of a minute. So the model hub is asked once whether it is there;
-    if not, the library is told to make do with its cache, and answers at once.
+    A library without a network tries for most of a minute. So the model hub is asked once whether
+    it is there; if not, the library is told to make do with its cache, and answers at once.
     """
     from huggingface_hub import constants
 
@@ -523,8 +602,10 @@ def hub_weights(name: str) -> Iterator[None]:
         elif reached:
             hub = f"the model hub answered but did not give them ({type(problem).__name__})"
         raise WeightsError(
-            f"{name}: no weights in the cache {constants.HF_HUB_CACHE}, and {hub}; copy a cache that holds them here, "
-            "name a file with weights=FILE, or take an encoder of list_observers('packaged:*'), which need no download"
+            f"{name}: no weights in the cache {constants.HF_HUB_CACHE}, and {hub}; copy a cache "
+            "that holds them here, "
+            "name a file with weights=FILE, or take an encoder of list_observers('packaged:*'), "
+            "which need no download"
         ) from problem
     finally:
         constants.HF_HUB_OFFLINE = asked_offline

@@ -14,7 +14,12 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import file_digest
-from psyprobe.observers.encoders.network import check_each_once, first_line, unknown_layer, weights_file
+from psyprobe.observers.encoders.network import (
+    check_each_once,
+    first_line,
+    unknown_layer,
+    weights_file,
+)
 from psyprobe.observers.images import (
     check_finite,
     check_images,
@@ -38,17 +43,18 @@ class OnnxOptions:
     input : {"normalised", "raw"}
         Whether `mean` and `std` are applied to the drive, or it goes in as it is.
     layers : "all" or iterable of str, optional
-        Names of tensors of the graph in the order wanted, those between its nodes too; "all" is every output of the
-        graph, None its first.
+        Names of tensors of the graph in the order wanted, those between its nodes too; "all" is
+        every output of the graph, None its first.
     device : str, optional
         "cpu", on which it computes.
     mean, std : tuple of float
-        The normalisation that the network was trained with, a value a channel, for drive in [0, 1]: of codes from 0
-        to 255, divide both by 255.
+        The normalisation that the network was trained with, a value a channel, for drive in [0, 1]:
+        of codes from 0 to 255, divide both by 255.
     input_size : int or tuple of int, optional
         Side, or (height, width), in px, where the graph takes several; any size if neither says.
     layout : {"NCHW", "NHWC"}, optional
-        The order of the input's axes; by default the one that puts three channels where the graph has three.
+        The order of the input's axes; by default the one that puts three channels where the graph
+        has three.
     """
 
     input: str = "normalised"
@@ -81,15 +87,18 @@ class OnnxObserver:
     def __init__(self, name: str, path: Path, options: OnnxOptions) -> None:
         if options.device not in (None, "cpu"):
             raise InputError(
-                f"{name} cannot run on device {options.device!r}: ONNX files run on the processor, device=cpu"
+                f"{name} cannot run on device {options.device!r}: ONNX files run on the "
+                "processor, device=cpu"
             )
         model = _read(name, path)
         given = _input(name, model.graph)
-        self._input, axes = given.name, [axis.dim_value for axis in given.type.tensor_type.shape.dim]
+        self._input = given.name
+        axes = [axis.dim_value for axis in given.type.tensor_type.shape.dim]
         self._format = _format(name, given)
         layout = _layout(name, axes, options.layout)
         _, high, wide = _LAYOUTS[layout]
-        self._channels_last, self._at_once = layout == "NHWC", axes[0]
+        self._channels_last = layout == "NHWC"
+        self._at_once = axes[0]
         features = _tensors(name, model.graph, options.layers)
         self._session = _session(name, path, model, features)
         self.card = Card(
@@ -108,18 +117,22 @@ class OnnxObserver:
         )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images, all from one pass through the graph; maps and tokens are flattened.
+        """Feature vectors of a batch of images, all from one pass through the graph; maps and
+        tokens are flattened.
 
         Raises
         ------
         InputError
-            If the images are not of the size or format that the graph looks at, or a tensor is not one row an image.
+            If the images are not of the size or format that the graph looks at, or a tensor is not
+            one row an image.
         PsyprobeError
             If onnxruntime fails, or a feature is not finite.
         """
         shown = self._hand_over(images)
         step = self._at_once or len(shown)
-        parts = [self._run(shown[first : first + step], step) for first in range(0, len(shown), step)]
+        parts = [
+            self._run(shown[first : first + step], step) for first in range(0, len(shown), step)
+        ]
         found = {}
         for number, name in enumerate(self.card.features):
             rows = np.concatenate([self._rows(name, *part[number]) for part in parts])
@@ -130,7 +143,9 @@ class OnnxObserver:
     def _hand_over(self, images: Array) -> FloatArray:
         """The images as the graph receives them: normalised in float32, cast last."""
         card = self.card
-        images = check_images(images, card.name, input_size=card.input_size, pixel_range=drive_range(card))
+        images = check_images(
+            images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
+        )
         if images.shape[-1] != 3:
             raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
         pixels: FloatArray = np.asarray(
@@ -143,22 +158,35 @@ class OnnxObserver:
         return np.ascontiguousarray(order, dtype=self._format)
 
     def _run(self, shown: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
-        """What the graph makes of at most `step` images, and how many; a fixed batch is filled up with the last one."""
+        """What the graph makes of at most `step` images, and how many; a fixed batch is filled up
+        with the last one.
+        """
         full = np.concatenate([shown, np.repeat(shown[-1:], step - len(shown), axis=0)])
         try:
             tensors = self._session.run(list(self.card.features), {self._input: full})
         except Exception as problem:  # onnxruntime has no common class of its own
             raise PsyprobeError(
-                f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: {first_line(problem):.150}"
+                f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: "
+                f"{first_line(problem):.150}"
             ) from problem
         return [(tensor, len(shown)) for tensor in tensors]
 
     def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
         whole = self._at_once or count
-        if not isinstance(tensor, np.ndarray) or tensor.ndim < 2 or len(tensor) != whole or tensor.dtype.kind != "f":
-            what = f"{tensor.shape} of {tensor.dtype}" if isinstance(tensor, np.ndarray) else type(tensor).__name__
+        if (
+            not isinstance(tensor, np.ndarray)
+            or tensor.ndim < 2
+            or len(tensor) != whole
+            or tensor.dtype.kind != "f"
+        ):
+            what = (
+                f"{tensor.shape} of {tensor.dtype}"
+                if isinstance(tensor, np.ndarray)
+                else type(tensor).__name__
+            )
             raise InputError(
-                f"{self.card.name}: {name!r} gives {what} for {whole} images; wanted is one row or map an image"
+                f"{self.card.name}: {name!r} gives {what} for {whole} images; wanted is one row "
+                "or map an image"
             )
         return tensor[:count].reshape(count, -1).astype(np.float32)
 
@@ -177,18 +205,25 @@ def _input(name: str, graph: Any) -> Any:
     stored = {each.name for each in graph.initializer}
     inputs = [each for each in graph.input if each.name not in stored]
     if len(inputs) != 1 or len(inputs[0].type.tensor_type.shape.dim) != 4:
-        told = ", ".join(f"{each.name} of {len(each.type.tensor_type.shape.dim)} axes" for each in inputs)
-        raise InputError(f"{name} takes {told or 'nothing'}; wanted is one batch of images, of 4 axes")
+        told = ", ".join(
+            f"{input_.name} of {len(input_.type.tensor_type.shape.dim)} axes" for input_ in inputs
+        )
+        raise InputError(
+            f"{name} takes {told or 'nothing'}; wanted is one batch of images, of 4 axes"
+        )
     return inputs[0]
 
 
 def _format(name: str, given: Any) -> np.dtype[Any]:
     import onnx
 
-    found: np.dtype[Any] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type))
+    found: np.dtype[Any] = np.dtype(
+        onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    )
     if found.kind != "f":
         raise InputError(
-            f"{name} takes {found} and nothing is rounded to codes here: export the network with floating-point input"
+            f"{name} takes {found} and nothing is rounded to codes here: export the network "
+            "with floating-point input"
         )
     return found
 
@@ -201,22 +236,29 @@ def _layout(name: str, axes: list[int], asked: str | None) -> str:
     if asked is None:
         if len(fitting) != 1:
             raise InputError(
-                f"{name} takes {shape}, which leaves open where the channels are: give layout=NCHW or NHWC"
+                f"{name} takes {shape}, which leaves open where the channels are: give "
+                "layout=NCHW or NHWC"
             )
         return fitting[0]
     if axes[_LAYOUTS[asked][0]] not in (0, 3):
-        raise InputError(f"{name} takes {shape}, which has no three channels where the layout {asked} has them")
+        raise InputError(
+            f"{name} takes {shape}, which has no three channels where the layout {asked} has them"
+        )
     return asked
 
 
-def _size(name: str, own: tuple[int, int], asked: int | tuple[int, int] | None) -> tuple[int, int] | None:
+def _size(
+    name: str, own: tuple[int, int], asked: int | tuple[int, int] | None
+) -> tuple[int, int] | None:
     """The size to draw at: the graph's, or what is asked for where the graph leaves it open."""
     size = None if asked is None else checked_size(asked)
     if size is None:
         return checked_size(own) if all(own) else None
     if any(side not in (0, wanted) for side, wanted in zip(own, size, strict=True)):
         told = size_text(tuple(side or "any" for side in own))
-        raise InputError(f"{name} looks at images of {told} alone, and input_size asks for {size_text(size)}")
+        raise InputError(
+            f"{name} looks at images of {told} alone, and input_size asks for {size_text(size)}"
+        )
     return size
 
 
@@ -241,18 +283,33 @@ def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> An
     import onnxruntime
 
     outputs = {each.name for each in model.graph.output}
-    model.graph.output.extend(onnx.ValueInfoProto(name=each) for each in features if each not in outputs)
+    model.graph.output.extend(
+        onnx.ValueInfoProto(name=feature) for feature in features if feature not in outputs
+    )
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent.resolve()))
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", str(path.parent.resolve())
+    )
     try:
-        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
     except Exception as problem:  # onnxruntime has no common class of its own
-        raise InputError(f"{name}: onnxruntime cannot load it: {first_line(problem):.200}") from problem
+        raise InputError(
+            f"{name}: onnxruntime cannot load it: {first_line(problem):.200}"
+        ) from problem
 
 
 def _digest(path: Path, graph: Any) -> str:
     """SHA-256 of the file, and of those beside it in which it keeps tensors."""
-    places = {entry.value for each in graph.initializer for entry in each.external_data if entry.key == "location"}
+    places = {
+        entry.value
+        for each in graph.initializer
+        for entry in each.external_data
+        if entry.key == "location"
+    }
     digests = [file_digest(path), *(file_digest(path.parent / place) for place in sorted(places))]
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    return (
+        digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    )

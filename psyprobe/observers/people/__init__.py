@@ -1,1 +1,3 @@
-"""A person as an observer: the geometry and light of the screen in front of them, and what the page draws there."""
+"""A person as an observer: the geometry and light of the screen in front of them, and what the page
+draws there.
+"""

@@ -1,7 +1,8 @@
-"""Contrasts finer than 8 bits: each frame is sent in whole codes, whose mean over frames is the light asked.
+"""Contrasts finer than 8 bits: each frame is sent in whole codes, whose mean over frames is the
+light asked.
 
-This is the numpy twin of the page's shader (``gabor.frag``), in the same integers: a frame that was read back from the
-page differs from `dithered` in next to no pixel.
+This is the numpy twin of the page's shader (``gabor.frag``), in the same integers: a frame that was
+read back from the page differs from `dithered` in next to no pixel.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
-#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one each frame
-#: (Allard & Faubert 2008); wide: as golden, over eight codes, so that errors of single steps of the panel average out.
+#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one
+#: each frame (Allard & Faubert 2008); wide: as golden, over eight codes, so that errors of single
+#: steps of the panel average out.
 Dither = Literal["golden", "noisy_bit", "wide"]
 
 #: The golden ratio less one, in units of 2^-32.
@@ -24,10 +26,14 @@ _WIDTH = 8
 _Unsigned = npt.NDArray[np.uint32]
 
 
-def dithered(drive: FloatArray, frame: int, seed: int, method: Dither = "golden") -> npt.NDArray[np.uint8]:
-    """Codes that are sent in one frame: floor(255 drive + u), with u in [0, 1) for each pixel and frame.
+def dithered(
+    drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
+) -> npt.NDArray[np.uint8]:
+    """Codes that are sent in one frame: floor(255 drive + u), with u in [0, 1) for each pixel and
+    frame.
 
-    Over frames the mean of the codes is 255 drive: a contrast of 0.0005 arrives within 2 % in half a second.
+    Over frames the mean of the codes is 255 drive: a contrast of 0.0005 arrives within 2 % in half
+    a second.
 
     Parameters
     ----------
@@ -56,10 +62,15 @@ def dithered(drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
     """
     drive = np.asarray(drive, dtype=np.float64)
     if drive.ndim != 2 or not (np.all(drive >= 0) and np.all(drive <= 1)):
-        raise InputError(f"drive to dither is of shape {drive.shape}; give rows and columns of numbers from 0 to 1")
+        raise InputError(
+            f"drive to dither is of shape {drive.shape}; give rows and columns of numbers from "
+            "0 to 1"
+        )
     for name, value in (("frame", frame), ("seed", seed)):
         if not 0 <= value < 2**32:
-            raise InputError(f"{name} of the dither is {value}; give a whole number from 0 to 2^32 - 1")
+            raise InputError(
+                f"{name} of the dither is {value}; give a whole number from 0 to 2^32 - 1"
+            )
     y, x = np.indices(drive.shape, dtype=np.uint32)
     u = fractions(x, y, frame, seed, fresh=method == "noisy_bit")
     codes: FloatArray = 255 * drive
@@ -69,9 +80,16 @@ def dithered(drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
 
 
 def fractions(
-    x: npt.ArrayLike, y: npt.ArrayLike, frame: int, seed: int, *, stream: int = 0, fresh: bool = False
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    frame: int,
+    seed: int,
+    *,
+    stream: int = 0,
+    fresh: bool = False,
 ) -> FloatArray:
-    """The u of pixels, in [0, 1): from a hash of place and seed, moved by the golden ratio a frame, or `fresh` in each.
+    """The u of pixels, in [0, 1): from a hash of place and seed, moved by the golden ratio a frame,
+    or `fresh` in each.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
 """A person as an observer: each question goes to the page in front of them, one after the other.
 
-Person, sitting and screen are on the card, so that nobody's answers are taken for another's, nor one sitting's for
-another. An attempt that dropped frames or was interrupted is an answer of its own, given up, and the same question is
-asked again as another attempt. What is shown, patterns or pictures, is a `Showing`.
+Person, sitting and screen are on the card, so that nobody's answers are taken for another's, nor
+one sitting's for another. An attempt that dropped frames or was interrupted is an answer of its
+own, given up, and the same question is asked again as another attempt. What is shown, patterns or
+pictures, is a `Showing`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.people.screen import Screen
 from psyprobe.observers.registry import Card
 
-#: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file or address.
+#: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file
+#: or address.
 _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 #: How the answer of an attempt ends that does not count.
 GIVEN_UP = "given up"
@@ -35,7 +37,8 @@ class PersonObserver(Answering):
     session : str
         Of the sitting; another one for each.
     screen : Screen or None
-        As it was calibrated for the sitting; None of who looks at pictures, which need no calibration.
+        As it was calibrated for the sitting; None of who looks at pictures, which need no
+        calibration.
     put : callable
         Shows an inquiry and waits for its answer; see `Sitting.put`.
 
@@ -45,8 +48,11 @@ class PersonObserver(Answering):
         The pseudonym is none.
     """
 
-    def __init__(self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]) -> None:
-        self.screen, self._put = screen, put
+    def __init__(
+        self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]
+    ) -> None:
+        self.screen = screen
+        self._put = put
         options: dict[str, Any] = {"person": checked_person(person), "session": session}
         if screen is not None:
             self.images_at_once = 1
@@ -61,7 +67,8 @@ class PersonObserver(Answering):
     def _reply(self, inquiry: Inquiry) -> Answer:
         if inquiry.drawing is None and self.screen is not None:
             raise InputError(
-                f"{self.card.name} looks at a page that draws patterns by itself, and this is an image; "
+                f"{self.card.name} looks at a page that draws patterns by itself, and this is "
+                "an image; "
                 "ask by psyprobe observe"
             )
         return self._put(inquiry)
@@ -76,7 +83,9 @@ def checked_person(person: str) -> str:
     'ANNA'
     """
     if not _PSEUDONYM.fullmatch(person):
-        raise InputError(f"person is {person!r:.60}; give a pseudonym of up to 40 letters, digits, - and _")
+        raise InputError(
+            f"person is {person!r:.60}; give a pseudonym of up to 40 letters, digits, - and _"
+        )
     return person
 
 
@@ -101,7 +110,8 @@ class Showing(Protocol):
 
 
 class Sitting:
-    """What goes between the questions of a run, in one thread, and a page that shows them, in others.
+    """What goes between the questions of a run, in one thread, and a page that shows them, in
+    others.
 
     Parameters
     ----------
@@ -125,9 +135,13 @@ class Sitting:
         total: int | None = None,
         beginning: Mapping[str, Any] = {},
     ) -> None:
-        self._showing, self.session, self.total, self._beginning = showing, session, total, beginning
+        self._showing = showing
+        self.session = session
+        self.total = total
+        self._beginning = beginning
         self._changed = threading.Condition()
-        self._number, self._attempt = first - 1, 1
+        self._number = first - 1
+        self._attempt = 1
         self._inquiry: Inquiry | None = None
         self._shown: Mapping[str, Any] = {}
         #: Whether the next question is another attempt at the last.
@@ -135,10 +149,12 @@ class Sitting:
         self._answer: Answer | None = None
         self._end: dict[str, Any] | None = None
 
-    # -- the run's side ----------------------------------------------------------------------------------------------
+    # -- the run's side
+    # ----------------------------------------------------------------------------------------------
 
     def put(self, inquiry: Inquiry) -> Answer:
-        """Show a question, and wait for its answer; to be asked the next one, all before it must be in the store.
+        """Show a question, and wait for its answer; to be asked the next one, all before it must be
+        in the store.
 
         Raises
         ------
@@ -160,7 +176,8 @@ class Sitting:
                 self._end = {"phase": phase, **told}
                 self._changed.notify_all()
 
-    # -- the page's side ---------------------------------------------------------------------------------------------
+    # -- the page's side
+    # ---------------------------------------------------------------------------------------------
 
     def state(self, seconds: float = 0.0) -> dict[str, Any]:
         """What the page shows now; waits so long for a question or the end."""
@@ -183,7 +200,10 @@ class Sitting:
         """
         with self._changed:
             inquiry = self._inquiry
-            if inquiry is None or (values.get("number"), values.get("attempt")) != (self._number, self._attempt):
+            if inquiry is None or (values.get("number"), values.get("attempt")) != (
+                self._number,
+                self._attempt,
+            ):
                 return
             if self._answer is not None or self._end is not None:
                 return
@@ -194,8 +214,11 @@ class Sitting:
 
     def _show(self, inquiry: Inquiry, shown: Mapping[str, Any]) -> None:
         self._number += not self._again
-        self._attempt, self._inquiry, self._shown = inquiry.attempt, inquiry, shown
-        self._answer, self._again = None, False
+        self._attempt = inquiry.attempt
+        self._inquiry = inquiry
+        self._shown = shown
+        self._answer = None
+        self._again = False
         self._changed.notify_all()
 
     def _something(self) -> bool:

@@ -1,4 +1,6 @@
-"""Patterns as a sitting shows them: drawn by the page from what stands here, and counted frame by frame."""
+"""Patterns as a sitting shows them: drawn by the page from what stands here, and counted frame by
+frame.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ MOST_DROPPED = 2
 #: Why the page gives an attempt up.
 VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
 #: Of so many patterns that anybody sees, so many wrong answers make the page ask whether to go on.
-_LAST_CLEAR, _WRONG_CLEAR = 5, 2
+_LAST_CLEAR = 5
+_WRONG_CLEAR = 2
 #: What the page tells of an attempt: name to lowest and highest value.
 _TOLD = {
     "reaction_ms": (0.0, 600_000.0),
@@ -42,27 +45,39 @@ class Patterns:
     """
 
     def __init__(
-        self, screen: Screen, session: str, right: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+        self,
+        screen: Screen,
+        session: str,
+        right: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
     ) -> None:
-        self._screen, self._session, self._right = screen, session, right
+        self._screen = screen
+        self._session = session
+        self._right = right
         self._uniforms = screen.uniforms()
-        #: Of patterns that anybody sees: whether they were; and whether the page still has to ask because of them.
+        #: Of patterns that anybody sees: whether they were; and whether the page still has to ask
+        #: because of them.
         self._clear: list[bool] = []
         self._doubt = False
 
     def shown(self, inquiry: Inquiry) -> dict[str, Any]:
         """As in `Showing`."""
-        doubt, self._doubt = self._doubt, False
+        doubt = self._doubt
+        self._doubt = False
         return {
             "doubt": doubt,
             "prompt": inquiry.prompt,
             "words": list(inquiry.words),
-            "draw": {**drawing_of(_pattern(inquiry), self._uniforms, self._screen), "seed": self._seed(inquiry)},
+            "draw": {
+                **drawing_of(_pattern(inquiry), self._uniforms, self._screen),
+                "seed": self._seed(inquiry),
+            },
         }
 
     def taken(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
         """As in `Showing`."""
-        told: dict[str, Any] = {name: number_of(values, name, *limits) for name, limits in _TOLD.items()}
+        told: dict[str, Any] = {
+            name: number_of(values, name, *limits) for name, limits in _TOLD.items()
+        }
         told["dither_seed"] = self._seed(inquiry)
         choice = values.get("choice")
         if choice is None:
@@ -96,7 +111,10 @@ def reason_of(values: Mapping[str, Any], known: tuple[str, ...]) -> str:
     """Why the page gave an attempt up."""
     why = values.get("why")
     if why not in known:
-        raise InputError(f"attempt {values.get('attempt')!r:.20} has no answer because of {why!r:.40}; give a reason")
+        raise InputError(
+            f"attempt {values.get('attempt')!r:.20} has no answer because of {why!r:.40}; give "
+            "a reason"
+        )
     return str(why)
 
 
@@ -115,10 +133,13 @@ def _pattern(inquiry: Inquiry) -> Mapping[str, Any]:
     return dict(stimulus)
 
 
-def drawing_of(stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen) -> dict[str, Any]:
+def drawing_of(
+    stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen
+) -> dict[str, Any]:
     """What the page's shader takes of a Gabor's specification, in device pixels and radians."""
     values = stimulus.get("parameters", stimulus)
-    size, ppd = values["size"], float(values["ppd"])
+    size = values["size"]
+    ppd = float(values["ppd"])
     return {
         **uniforms,
         "side": int(size[0] if isinstance(size, list | tuple) else size),

@@ -1,4 +1,6 @@
-"""Pictures as a sitting shows them: the pixels that models get, with the question in the same words."""
+"""Pictures as a sitting shows them: the pixels that models get, with the question in the same
+words.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,17 @@ from psyprobe.observers.people.patterns import reason_of, word_of
 #: Why the page gives an attempt up.
 VOID = ("hidden", "too early", "paused")
 #: An answer in one's own words, and ms that somebody may look at a picture: a week.
-_LONGEST, _MOST_MS = 2000, 6.048e8
+_LONGEST = 2000
+_MOST_MS = 6.048e8
 
 
 class Pictures:
     """Shows the pictures of one question after the other, each as long as the person likes."""
 
     def shown(self, inquiry: Inquiry) -> dict[str, Any]:
-        """As in `Showing`: the pictures without loss, and of their files no colour profile, as models get them."""
+        """As in `Showing`: the pictures without loss, and of their files no colour profile, as
+        models get them.
+        """
         text, labels = in_parts(inquiry.prompt, inquiry.words)
         urls = [base64.b64encode(encode_png(eight_bit(image))).decode() for image in inquiry.images]
         return {
@@ -43,13 +48,20 @@ class Pictures:
             return Attempt(None, {**told, "why": reason_of(values, VOID)})
         scales = values.get("scales")
         if not isinstance(scales, list) or len(scales) != len(inquiry.images):
-            raise InputError(f"the page does not say how large {len(inquiry.images)} pictures were; load it again")
-        told["scales"] = [number_of({"scale of a picture": each}, "scale of a picture", 0.001, 1) for each in scales]
+            raise InputError(
+                f"the page does not say how large {len(inquiry.images)} pictures were; load it "
+                "again"
+            )
+        told["scales"] = [
+            number_of({"scale of a picture": scale}, "scale of a picture", 0.001, 1)
+            for scale in scales
+        ]
         return Attempt(word_of(values, inquiry) if inquiry.words else _written(values), told)
 
 
 def in_parts(prompt: str, words: Sequence[str]) -> tuple[str, list[str]]:
-    r"""A prompt without the options that stand in it, each on a line after its letter, and the options.
+    r"""A prompt without the options that stand in it, each on a line after its letter, and the
+    options.
 
     Parameters
     ----------
@@ -76,7 +88,9 @@ def in_parts(prompt: str, words: Sequence[str]) -> tuple[str, list[str]]:
     found = {line: option for line in lines if (option := re.match(r"([A-E])\. ?(.*)$", line))}
     if [option[1] for option in found.values()] != list(words):
         return prompt, ["" for _ in words]
-    return "\n".join(line for line in lines if line not in found), [option[2] for option in found.values()]
+    return "\n".join(line for line in lines if line not in found), [
+        option[2] for option in found.values()
+    ]
 
 
 def _written(values: Mapping[str, Any]) -> str:

@@ -1,4 +1,6 @@
-"""The screen in front of a person: degrees by a bank card and a tape, its gamma by eye, and what errors cost."""
+"""The screen in front of a person: degrees by a bank card and a tape, its gamma by eye, and what
+errors cost.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from psyprobe.stimulus.specification import Specification
 CARD_MM = 85.60
 #: CSS pixels per mm of any screen that somebody sits at.
 _PLAUSIBLE = (2.0, 8.0)
-#: Angle from fixation to the middle of the blind spot, deg (the constant of jsPsych's virtual chinrest).
+#: Angle from fixation to the middle of the blind spot, deg (the constant of jsPsych's virtual
+#: chinrest).
 BLIND_SPOT_DEG = 13.5
 
 
@@ -46,19 +49,23 @@ def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
     per_mm = card / CARD_MM
     if not _PLAUSIBLE[0] <= per_mm <= _PLAUSIBLE[1]:
         raise InputError(
-            f"the card's outline is {card:g} px wide, {per_mm:.3g} px a mm; screens have {_PLAUSIBLE[0]:g} to "
-            f"{_PLAUSIBLE[1]:g}: fit the outline to the longer edge of a bank card held on the glass"
+            f"the card's outline is {card:g} px wide, {per_mm:.3g} px a mm; screens have "
+            f"{_PLAUSIBLE[0]:g} to "
+            f"{_PLAUSIBLE[1]:g}: fit the outline to the longer edge of a bank card held on the "
+            "glass"
         )
     if not (math.isfinite(device_pixel_ratio) and device_pixel_ratio >= 1):
-        raise InputError(f"the device pixel ratio is {device_pixel_ratio}; zoom the page to 100 % or more")
+        raise InputError(
+            f"the device pixel ratio is {device_pixel_ratio}; zoom the page to 100 % or more"
+        )
     return 1 / (per_mm * device_pixel_ratio)
 
 
 def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
     """Viewing distance from where a dot vanishes in the blind spot, in the unit of `offset`.
 
-    Its error is that of the angle, which differs between people: 12 to 16 deg is ordinary, -11 % to +19 % of the
-    distance. It is a check of the tape, no measurement.
+    Its error is that of the angle, which differs between people: 12 to 16 deg is ordinary, -11 % to
+    +19 % of the distance. It is a check of the tape, no measurement.
 
     Parameters
     ----------
@@ -76,7 +83,8 @@ def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
 
 
 def gamma_of_match(share: float, drive: float) -> float:
-    """Exponent of a screen on which a field of `drive` looks as bright as stripes with a `share` of full drive.
+    """Exponent of a screen on which a field of `drive` looks as bright as stripes with a `share` of
+    full drive.
 
     Parameters
     ----------
@@ -117,17 +125,22 @@ def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, floa
     >>> round(exponent, 2), round(scatter, 2)
     (2.2, 0.0)
     """
-    found = np.array([gamma_of_match(*each) for each in matches])
+    found = np.array([gamma_of_match(*match) for match in matches])
     weights = np.array([math.log(share) ** 2 for share, _ in matches])
     mean = float(np.average(found, weights=weights))
-    scatter = math.sqrt(float(np.average((found - mean) ** 2, weights=weights)) * found.size / max(found.size - 1, 1))
+    scatter = math.sqrt(
+        float(np.average((found - mean) ** 2, weights=weights))
+        * found.size
+        / max(found.size - 1, 1)
+    )
     return mean, scatter
 
 
 def threshold_error(
     assumed: Display, true: Display, mean: float, contrast: float | FloatArray
 ) -> tuple[float, FloatArray]:
-    """What a screen shows that is not as assumed: its mean in cd/m², and log10 of shown over asked contrast.
+    """What a screen shows that is not as assumed: its mean in cd/m², and log10 of shown over asked
+    contrast.
 
     By so much a person's true threshold lies above the one reported.
 
@@ -159,19 +172,25 @@ def threshold_error(
     return float(middle[0]), np.log10(shown / asked)
 
 
-#: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08 log10.
+#: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08
+#: log10.
 LEAST_PIXELS = 3
-#: Contrast below which single steps of a panel decide, and the error there where nobody measured it (de Wit 2023).
+#: Contrast below which single steps of a panel decide, and the error there where nobody measured it
+#: (de Wit 2023).
 STEPS_BELOW = 0.03
 _STEPS_SD = 0.15
 #: Points of a measured tone curve as the page's shader takes it.
 _CURVE_POINTS = 4097
 #: Exponent of a usual screen, and how surely it is one, where nobody looked.
-_EXPONENT, _EXPONENT_SD = 2.2, 0.15
-#: Standard deviations of a threshold's error, log10: of reflections, and of a curve that a photometer read.
-_GLARE, _PHOTOMETER = 0.02, 0.01
+_EXPONENT = 2.2
+_EXPONENT_SD = 0.15
+#: Standard deviations of a threshold's error, log10: of reflections, and of a curve that a
+#: photometer read.
+_GLARE = 0.02
+_PHOTOMETER = 0.01
 #: Of a distance by tape, mm, and by the blind spot, log10.
-_TAPE_MM, _SPOT = 10.0, 0.04
+_TAPE_MM = 10.0
+_SPOT = 0.04
 
 
 @dataclass(frozen=True)
@@ -189,10 +208,11 @@ class Screen:
     pitch: float
     distance: float
     display: Display
-    #: How the light is known: "guess", "value" (peak luminance by data sheet or photometer) or "measured" (a display
-    #: that was given with its curve).
+    #: How the light is known: "guess", "value" (peak luminance by data sheet or photometer) or
+    #: "measured" (a display that was given with its curve).
     light: str = "guess"
-    #: Standard deviation of the exponent of the tone curve: a guess, or what matches by eye scattered.
+    #: Standard deviation of the exponent of the tone curve: a guess, or what matches by eye
+    #: scattered.
     exponent_sd: float = _EXPONENT_SD
     #: "tape" or "blind_spot".
     distance_method: str = "tape"
@@ -204,14 +224,20 @@ class Screen:
 
     def __post_init__(self) -> None:
         if not 200 <= self.distance <= 5000:
-            raise InputError(f"viewing distance is {self.distance:g} mm; give 200 to 5000 mm, from eye to screen")
+            raise InputError(
+                f"viewing distance is {self.distance:g} mm; give 200 to 5000 mm, from eye to screen"
+            )
         if self.dither not in get_args(Dither):
-            raise InputError(f"dither is {self.dither!r}; give one of {', '.join(get_args(Dither))}")
+            raise InputError(
+                f"dither is {self.dither!r}; give one of {', '.join(get_args(Dither))}"
+            )
         grey = np.asarray(self.display.encode([[self.display.peak / 4]], dtype="float64"))[0, 0]
         if isinstance(self.display.black, tuple) or float(np.ptp(grey)) > 1e-6:
             raise InputError(
-                f"the display's channels differ (black {self.display.black}, grey {grey.round(4).tolist()}), and "
-                "the page draws grey with equal channels; give one black and one eotf for all, or a table of white"
+                f"the display's channels differ (black {self.display.black}, grey "
+                f"{grey.round(4).tolist()}), and "
+                "the page draws grey with equal channels; give one black and one eotf for all, "
+                "or a table of white"
             )
 
     @property
@@ -221,23 +247,32 @@ class Screen:
 
     @property
     def offset(self) -> float:
-        """Standard deviation of the error that all thresholds of a sitting share, log10 contrast."""
+        """Standard deviation of the error that all thresholds of a sitting share, log10
+        contrast.
+        """
         if self.light == "measured":
             return _PHOTOMETER
         eotf = self.display.eotf
         exponent = eotf if isinstance(eotf, float) else _EXPONENT
         assumed = replace(self.display, eotf=exponent)
         ends = (replace(self.display, eotf=exponent + sign * self.exponent_sd) for sign in (-1, 1))
-        errors = [float(threshold_error(assumed, end, self.display.peak / 4, 0.01)[1]) for end in ends]
+        errors = [
+            float(threshold_error(assumed, end, self.display.peak / 4, 0.01)[1]) for end in ends
+        ]
         return math.hypot(float(np.mean(np.abs(errors))), _GLARE)
 
     @property
     def frequency_sd(self) -> float:
         """Standard deviation of the error that all frequencies of a sitting share, log10 cpd."""
-        return _SPOT if self.distance_method == "blind_spot" else math.log10(1 + _TAPE_MM / self.distance)
+        return (
+            _SPOT
+            if self.distance_method == "blind_spot"
+            else math.log10(1 + _TAPE_MM / self.distance)
+        )
 
     def threshold_sd(self, contrast: FloatArray) -> FloatArray:
-        """Standard deviation of the error of single thresholds that stays with the screen, log10 contrast.
+        """Standard deviation of the error of single thresholds that stays with the screen, log10
+        contrast.
 
         Below a contrast of 0.03 one step of the panel decides, which only a photometer knows.
 
@@ -252,7 +287,9 @@ class Screen:
         >>> (screen.threshold_sd(np.array([0.01, 0.1])) > 0.1).tolist()
         [True, False]
         """
-        single = np.where((np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"), _STEPS_SD, 0.0)
+        single = np.where(
+            (np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"), _STEPS_SD, 0.0
+        )
         return np.asarray(np.hypot(self.offset, single))
 
     def drawn(self, native: Specification, finest: Specification) -> Specification:
@@ -270,21 +307,30 @@ class Screen:
         InputError
             The page cannot draw it, or the screen has too few or too large pixels for it.
         """
-        if native.kind != "gabor" or native.value("aspect") != 1 or getattr(native, "balanced", False):
-            raise InputError(f"the page draws round Gabors, and this stimulus is a {native.kind}; give a Gabor")
+        if (
+            native.kind != "gabor"
+            or native.value("aspect") != 1
+            or getattr(native, "balanced", False)
+        ):
+            raise InputError(
+                f"the page draws round Gabors, and this stimulus is a {native.kind}; give a Gabor"
+            )
         ppd = self.ppd
         side = max(round(each * ppd) for each in native.field)
         frequency = float(finest.value("frequency"))
         if frequency * LEAST_PIXELS > ppd:
             needed = self.distance * frequency * LEAST_PIXELS / ppd
             raise InputError(
-                f"{frequency:g} cpd needs {LEAST_PIXELS} pixels a period, and this screen at {self.distance:.0f} mm "
-                f"has {ppd / frequency:.2f}; sit {math.ceil(needed / 10) * 10} mm away, or leave the frequency out"
+                f"{frequency:g} cpd needs {LEAST_PIXELS} pixels a period, and this screen at "
+                f"{self.distance:.0f} mm "
+                f"has {ppd / frequency:.2f}; sit {math.ceil(needed / 10) * 10} mm away, or "
+                "leave the frequency out"
             )
         room = min(self.size) * self.device_pixel_ratio
         if room and side > room:
             raise InputError(
-                f"the pattern takes {side} px at {self.distance:.0f} mm, and the screen has {room:.0f}; sit nearer, or "
+                f"the pattern takes {side} px at {self.distance:.0f} mm, and the screen has "
+                f"{room:.0f}; sit nearer, or "
                 "use a larger screen"
             )
         return native.changed(size=(side, side), ppd=ppd)
@@ -294,7 +340,11 @@ class Screen:
         display = self.display
         assert isinstance(display.black, float)  # as was checked
         reflected = display.ambient * display.reflectivity / math.pi
-        told: dict[str, Any] = {"peak": display.peak, "black": display.black, "reflected": reflected}
+        told: dict[str, Any] = {
+            "peak": display.peak,
+            "black": display.black,
+            "reflected": reflected,
+        }
         match display.eotf:
             case "srgb":
                 return {**told, "power": -1.0}
@@ -302,7 +352,11 @@ class Screen:
                 return {**told, "power": 1.0}
             case float() as power:
                 return {**told, "power": power}
-        light = np.linspace(0, 1, _CURVE_POINTS) * (display.peak - display.black) + display.black + reflected
+        light = (
+            np.linspace(0, 1, _CURVE_POINTS) * (display.peak - display.black)
+            + display.black
+            + reflected
+        )
         drive = np.asarray(display.encode(light[None, :], dtype="float64"))[0, :, 0]
         return {**told, "power": 0.0, "curve": drive.tolist()}
 

@@ -1,4 +1,6 @@
-"""The page of a sitting and what it asks of this process: calibration, practice, one trial after the other, result."""
+"""The page of a sitting and what it asks of this process: calibration, practice, one trial after
+the other, result.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,14 @@ class Visit(Protocol):
     """What a page talks to."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What the first page shows: title, person, what is left to do, the display that was given."""
+        """What the first page shows: title, person, what is left to do, the display that was
+        given.
+        """
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Take the screen as the page measured it; gives the patterns of the practice, or is an InputError."""
+        """Take the screen as the page measured it; gives the patterns of the practice, or is an
+        InputError.
+        """
 
     def begin(self, values: Mapping[str, Any]) -> None:
         """Consent was given and practice is over: begin to ask, or go on."""
@@ -52,9 +58,19 @@ def _routes(visit: Visit) -> list[Route]:
     room = files("psyprobe.observers.people")
     page, shader, draw, *scripts = (
         room.joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.html", "gabor.frag", "draw.js", "setup.js", "trials.js", "pictures.js", "page.js")
+        for name in (
+            "page.html",
+            "gabor.frag",
+            "draw.js",
+            "setup.js",
+            "trials.js",
+            "pictures.js",
+            "page.js",
+        )
     )
-    page = page.replace("SCRIPT", "\n".join([draw, f"const SHADER = {json.dumps(shader)};", *scripts]))
+    page = page.replace(
+        "SCRIPT", "\n".join([draw, f"const SHADER = {json.dumps(shader)};", *scripts])
+    )
     door = _Door()
 
     def route(path: str, act: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Route:
@@ -63,9 +79,12 @@ def _routes(visit: Visit) -> list[Route]:
             if isinstance(values, Response):
                 return values
             if not door.lets_in(str(values.get("page", ""))):
-                told = "this session is open in another tab or window; go on there, or close it and wait 10 s"
-                # Not an error of HTTP, which a browser writes on its console: a page that is loaded again may ask
-                # before the one that it replaces has said that it left.
+                told = (
+                    "this session is open in another tab or window; go on there, or close it "
+                    "and wait 10 s"
+                )
+                # Not an error of HTTP, which a browser writes on its console: a page that is loaded
+                # again may ask before the one that it replaces has said that it left.
                 return JSONResponse({"error": told, "taken": True})
             return JSONResponse(dict(await run_in_threadpool(act, values)))
 
@@ -95,7 +114,8 @@ class _Door:
     """Lets one page in at a time: by the name that it gave itself, until it has been silent."""
 
     def __init__(self) -> None:
-        self._inside, self._heard = "", -_SILENT
+        self._inside = ""
+        self._heard = -_SILENT
 
     def lets_in(self, page: str) -> bool:
         if not 8 <= len(page) <= 64:
@@ -103,10 +123,12 @@ class _Door:
         now = time.monotonic()
         if page != self._inside and now - self._heard < _SILENT:
             return False
-        self._inside, self._heard = page, now
+        self._inside = page
+        self._heard = now
         return True
 
     def close(self) -> Mapping[str, Any]:
         """Who was inside has left."""
-        self._inside, self._heard = "", -_SILENT
+        self._inside = ""
+        self._heard = -_SILENT
         return {}

@@ -1,4 +1,6 @@
-"""How a simulated observer names the direction of stripes, and which of two images has more of something."""
+"""How a simulated observer names the direction of stripes, and which of two images has more of
+something.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ _WORDS = {
     "frequency": ("finer", "spatial frequency"),
     "contrast": ("higher contrast", "more contrast", "stronger contrast", "pattern added"),
 }
-#: The centre is looked for this many times, so many coefficients of the spectrum to either side, at so many places.
-_ROUNDS, _REACH, _PLACES = 3, 3, 25
+#: The centre is looked for this many times, so many coefficients of the spectrum to either side, at
+#: so many places.
+_ROUNDS = 3
+_REACH = 3
+_PLACES = 25
 #: Contrast at which Legge and Foley's transducer detects a pattern.
 _THRESHOLD = 0.0038206
 
@@ -51,11 +56,16 @@ def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
     >>> [nearest_direction(Wave(0.1, turn), (0, 90, 135, 45)) for turn in (-20.0, 95.0, -40.0, 30.0)]
     [0, 1, 2, 3]
     """
-    return int(np.argmin([abs((wave.orientation - each + 90) % 180 - 90) for each in orientations]))
+    return int(
+        np.argmin(
+            [abs((wave.orientation - orientation + 90) % 180 - 90) for orientation in orientations]
+        )
+    )
 
 
 def wave_of(light: FloatArray) -> Wave:
-    """The main wave: the centre of the squared power about the peak of the spectrum, which noise hardly moves.
+    """The main wave: the centre of the squared power about the peak of the spectrum, which noise
+    hardly moves.
 
     Examples
     --------
@@ -67,18 +77,26 @@ def wave_of(light: FloatArray) -> Wave:
     change = light / light.mean() - 1
     spectrum = np.fft.rfft2(change)
     row, column = np.unravel_index(np.abs(spectrum).argmax(), spectrum.shape)
-    centre = np.array([np.fft.fftfreq(light.shape[0])[row], np.fft.rfftfreq(light.shape[1])[column]])
+    centre = np.array(
+        [np.fft.fftfreq(light.shape[0])[row], np.fft.rfftfreq(light.shape[1])[column]]
+    )
     for _ in range(_ROUNDS):
         # Between the coefficients, where the centre of a wave of no whole number of cycles lies.
-        places = [c + np.linspace(-_REACH, _REACH, _PLACES) / n for c, n in zip(centre, light.shape, strict=True)]
+        places = [
+            c + np.linspace(-_REACH, _REACH, _PLACES) / n
+            for c, n in zip(centre, light.shape, strict=True)
+        ]
         down, across = (
-            np.exp(-2j * np.pi * np.outer(at, np.arange(n))) for at, n in zip(places, light.shape, strict=True)
+            np.exp(-2j * np.pi * np.outer(at, np.arange(n)))
+            for at, n in zip(places, light.shape, strict=True)
         )
         power = np.abs(down @ change @ across.T) ** 4
         total = float(power.sum())
         if not total > 0:
             return Wave(0.0, 0.0)
-        centre = np.array([(power.sum(axis=1 - axis) @ at) / total for axis, at in enumerate(places)])
+        centre = np.array(
+            [(power.sum(axis=1 - axis) @ at) / total for axis, at in enumerate(places)]
+        )
     return Wave(float(np.hypot(*centre)), math.degrees(math.atan2(-centre[0], centre[1])))
 
 
@@ -98,7 +116,8 @@ def wave_dprime(what: str, first: Wave, second: Wave, jnd: float) -> float:
 
 
 def contrast_dprime(first: float, second: float) -> float:
-    """The same of two contrasts in units of detection threshold, by Legge and Foley's (1980) transducer.
+    """The same of two contrasts in units of detection threshold, by Legge and Foley's (1980)
+    transducer.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""A real HTTP server on loopback that speaks the OpenAI chat-completions protocol for any observer that answers.
+"""A real HTTP server on loopback that speaks the OpenAI chat-completions protocol for any observer
+that answers.
 
-What is true of the observer is known, and so is every fault of the server, which can go wrong on purpose: the network
-path of a measurement can be tested as it will run.
+What is true of the observer is known, and so is every fault of the server, which can go wrong on
+purpose: the network path of a measurement can be tested as it will run.
 """
 
 from __future__ import annotations
@@ -43,12 +44,22 @@ KINDS = (
     *("overload", "error", "hang", "truncated", "reset", "redirect", "endless", "drip"),
     *("gzip_bomb", "wrong_model", "odd_usage", "deep_json", "surrogate"),
 )
-#: Bodies of faults: a piece that is sent again and again, and how often a second; JSON that few can read.
+#: Bodies of faults: a piece that is sent again and again, and how often a second; JSON that few can
+#: read.
 _PIECES = {"endless": (b" " * 2**16, math.inf), "drip": (b" ", 20.0)}
 _DEEP = b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}"
 _ODD_USAGE: tuple[Any, ...] = (
-    *([1, 2], "many", {"prompt_tokens": "ten", "completion_tokens": 1e400}, {"prompt_tokens": math.nan}),
-    *({"prompt_tokens": 10**400, "completion_tokens": -1}, {"prompt_tokens": 1, "cost": -2.5}, {"cost": "free"}),
+    *(
+        [1, 2],
+        "many",
+        {"prompt_tokens": "ten", "completion_tokens": 1e400},
+        {"prompt_tokens": math.nan},
+    ),
+    *(
+        {"prompt_tokens": 10**400, "completion_tokens": -1},
+        {"prompt_tokens": 1, "cost": -2.5},
+        {"cost": "free"},
+    ),
 )
 #: Images that are kept decoded: 25 prompts share one.
 _REMEMBERED = 16
@@ -67,7 +78,8 @@ _CHOICES = {
     "thinking": ("none", "tags", "apart"),
 }
 #: What is thought, and its tokens.
-_THOUGHT, _THOUGHT_TOKENS = "The image is grey. Is there a pattern? No. Wait, let me look again.", 40
+_THOUGHT = "The image is grey. Is there a pattern? No. Wait, let me look again."
+_THOUGHT_TOKENS = 40
 
 
 @dataclass(frozen=True)
@@ -77,8 +89,8 @@ class Behaviour:
     Parameters
     ----------
     logprobs : {"given", "refused", "absent"}
-        What happens to who asks for log-probabilities: they are given, the request is refused with HTTP 400, or they
-        are silently left out.
+        What happens to who asks for log-probabilities: they are given, the request is refused with
+        HTTP 400, or they are silently left out.
     seed : {"accepted", "refused"}
         What happens to who gives a seed.
     temperature : {"any", "one"}
@@ -88,7 +100,8 @@ class Behaviour:
     least_tokens, most_tokens : int, optional
         Fewer or more tokens of an answer than that are refused.
     thinking : {"none", "tags", "apart"}
-        Whether it thinks before it answers, and tells so in its reply or beside it; its tokens count.
+        Whether it thinks before it answers, and tells so in its reply or beside it; its tokens
+        count.
     images_at_once : int, optional
         More images than that are refused; as many as the observer looks at if not given.
     key : str, optional
@@ -176,7 +189,9 @@ class Faults:
                 raise InputError(f"the share of {kind} faults is {share}; give 0 to below 1")
         total = sum(self.shares)
         if total >= 1:
-            raise InputError(f"faults add up to {total:g}, which leaves no answer; their sum must stay below 1")
+            raise InputError(
+                f"faults add up to {total:g}, which leaves no answer; their sum must stay below 1"
+            )
         if not (math.isfinite(self.retry_after) and self.retry_after >= 0):
             raise InputError(f"retry_after is {self.retry_after} s; give seconds >= 0")
 
@@ -209,32 +224,44 @@ class Faults:
             except ValueError:
                 key = ""
             if key not in names:
-                raise InputError(f"the fault {item!r} is not NAME=NUMBER with one of {', '.join(names)}")
+                raise InputError(
+                    f"the fault {item!r} is not NAME=NUMBER with one of {', '.join(names)}"
+                )
         return cls(**values)  # type: ignore[arg-type]
 
     def draws(self) -> Iterator[str]:
         """The kinds of the faults one after the other, without end; empty for none."""
-        source, edges = random.Random(self.seed), list(accumulate(self.shares))
+        source = random.Random(self.seed)
+        edges = list(accumulate(self.shares))
         while True:
             yield (*KINDS, "")[bisect(edges, source.random())]
 
 
 class RefusalError(PsyprobeError):
-    """A request that the server refuses, with the status of HTTP and OpenAI's form of telling why."""
+    """A request that the server refuses, with the status of HTTP and OpenAI's form of telling
+    why.
+    """
 
-    def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, param: str | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.status, self.param, self.code = status, param, code
+        self.status = status
+        self.param = param
+        self.code = code
 
     @property
     def body(self) -> dict[str, Any]:
         """The JSON that says so."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
-        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
+        return {
+            "error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}
+        }
 
 
 class SimulatedServer:
-    """A server on loopback, in a thread of its own, that answers chat completions; `serve` makes one.
+    """A server on loopback, in a thread of its own, that answers chat completions; `serve` makes
+    one.
 
     Attributes
     ----------
@@ -243,42 +270,68 @@ class SimulatedServer:
     model : str
         The name under which the observer answers.
     counts : Counter
-        Requests by what became of them: "answered", "listed", "refused", "unauthorised", "followed", and the kinds of
-        faults.
+        Requests by what became of them: "answered", "listed", "refused", "unauthorised",
+        "followed", and the kinds of faults.
     """
 
     def __init__(
-        self, observer: AnswerObserver, port: int, faults: Faults, latency: Latency, behaviour: Behaviour
+        self,
+        observer: AnswerObserver,
+        port: int,
+        faults: Faults,
+        latency: Latency,
+        behaviour: Behaviour,
     ) -> None:
         low, high = latency if isinstance(latency, tuple) else (latency, latency)
         if not 0 <= low <= high < float("inf"):
-            raise InputError(f"latency is {latency} s; give seconds >= 0, or a pair (least, most) of them")
+            raise InputError(
+                f"latency is {latency} s; give seconds >= 0, or a pair (least, most) of them"
+            )
         if not 0 <= port <= 65535:
-            raise InputError(f"port is {port}; give a whole number from 0 (any that is free) to 65535")
+            raise InputError(
+                f"port is {port}; give a whole number from 0 (any that is free) to 65535"
+            )
         import uvicorn
 
         self.model = observer.card.name
         self.counts: Counter[str] = Counter()
         #: How often each question was answered, by the digest of its body.
         self.asked: Counter[str] = Counter()
-        self._observer, self._behaviour, self._faults, self._latency = observer, behaviour, faults, (low, high)
+        self._observer = observer
+        self._behaviour = behaviour
+        self._faults = faults
+        self._latency = (low, high)
         self._draws, self._random = faults.draws(), random.Random(faults.seed + 1)
         self._image = lru_cache(_REMEMBERED)(_decoded)
-        self._worker = ThreadPoolExecutor(1, "simulated-observer")  # all answers come from its one thread
+        self._worker = ThreadPoolExecutor(
+            1, "simulated-observer"
+        )  # all answers come from its one thread
         try:
             listening = socket.create_server((_HOST, port))
         except OSError as error:
             told = error.strerror or error
-            raise PsyprobeError(f"cannot listen on {_HOST}:{port}: {told}; give another port") from None
-        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this socket is TCP.
+            raise PsyprobeError(
+                f"cannot listen on {_HOST}:{port}: {told}; give another port"
+            ) from None
+        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this
+        # socket is TCP.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port = int(listening.getsockname()[1])
         self.base_url = f"http://{_HOST}:{self.port}/v1"
-        quiet = {"log_config": None, "log_level": "critical", "lifespan": "off", "server_header": False}
+        quiet = {
+            "log_config": None,
+            "log_level": "critical",
+            "lifespan": "off",
+            "server_header": False,
+        }
         named = [("Server", "psyprobe")]
         patient = {"timeout_keep_alive": 3600, "timeout_graceful_shutdown": 0}
-        self._server = uvicorn.Server(uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient))
-        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="simulated", daemon=True)
+        self._server = uvicorn.Server(
+            uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient)
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([listening],), name="simulated", daemon=True
+        )
         self._thread.start()
 
     def __repr__(self) -> str:
@@ -300,22 +353,36 @@ class SimulatedServer:
         fault = ""
         try:
             reply: Mapping[str, Any]
-            key, given = self._behaviour.key, request.headers.get("authorization", "")
-            if key is not None and not hmac.compare_digest(given.encode(), f"Bearer {key}".encode()):
+            key = self._behaviour.key
+            given = request.headers.get("authorization", "")
+            if key is not None and not hmac.compare_digest(
+                given.encode(), f"Bearer {key}".encode()
+            ):
                 raise RefusalError(401, "Incorrect API key provided.", code="invalid_api_key")
             if (request.method, request.url.path) == ("POST", "/v1/chat/completions"):
                 length = request.headers.get("content-length", "0")
-                if not length.isdigit() or int(length) > _LARGEST_BODY or "transfer-encoding" in request.headers:
+                if (
+                    not length.isdigit()
+                    or int(length) > _LARGEST_BODY
+                    or "transfer-encoding" in request.headers
+                ):
                     raise RefusalError(413, "Send a Content-Length of at most 64 MiB.")
                 body = await request.body()
                 fault = next(self._draws)
                 if fault in ("hang", "reset", *_PIECES):
                     self.counts[fault] += 1
-                    return await (self._pour if fault in _PIECES else self._leave)(fault, request, send)
+                    return await (self._pour if fault in _PIECES else self._leave)(
+                        fault, request, send
+                    )
                 reply = _spoilt(await self._complete(fault, body), fault, self.counts["odd_usage"])
                 self.counts[fault or "answered"] += 1
             elif (request.method, request.url.path) == ("GET", "/v1/models"):
-                listed: dict[str, Any] = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                listed: dict[str, Any] = {
+                    "id": self.model,
+                    "object": "model",
+                    "created": 0,
+                    "owned_by": "psyprobe",
+                }
                 listed["root"] = self._observer.card.digest[:12]
                 reply = {"object": "list", "data": [listed]}
                 self.counts["listed"] += 1
@@ -326,7 +393,8 @@ class SimulatedServer:
             status = 302 if fault == "redirect" else 200
         except RefusalError as refusal:
             self.counts["unauthorised" if refusal.status == 401 else fault or "refused"] += 1
-            status, reply = refusal.status, refusal.body
+            status = refusal.status
+            reply = refusal.body
             if status == 429:
                 headers["Retry-After"] = f"{self._faults.retry_after:g}"
             if status == 413:
@@ -341,13 +409,20 @@ class SimulatedServer:
         elif fault == "deep_json":
             text = _DEEP
         elif fault == "gzip_bomb":
-            text, headers["Content-Encoding"] = _bomb(), "gzip"
+            text = _bomb()
+            headers["Content-Encoding"] = "gzip"
         await Response(text, status, headers, "application/json")(scope, receive, send)
 
     async def _pour(self, fault: str, request: Any, send: Any) -> None:
         """A body without end, until the client gives up."""
         piece, often = _PIECES[fault]
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"application/json")],
+            }
+        )
         gone = asyncio.ensure_future(request.receive())
         while not gone.done():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -357,16 +432,25 @@ class SimulatedServer:
         """No answer: wait until the client gives up, or reset its connection."""
         if fault == "reset":
             # ASGI knows no connections; uvicorn does. Lingering for 0 s makes closing a reset.
-            connections, linger = self._server.server_state.connections, struct.pack("ii", 1, 0)
-            transport = next(each.transport for each in connections if each.client == tuple(request.client))
-            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connections = self._server.server_state.connections
+            linger = struct.pack("ii", 1, 0)
+            transport = next(
+                connection.transport
+                for connection in connections
+                if connection.client == tuple(request.client)
+            )
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger
+            )
             transport.abort()
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
         if fault == "overload":
-            raise RefusalError(429, "Rate limit reached; try again later.", code="rate_limit_exceeded")
+            raise RefusalError(
+                429, "Rate limit reached; try again later.", code="rate_limit_exceeded"
+            )
         loop = asyncio.get_running_loop()
         began = loop.time()
         if fault != "error":
@@ -388,11 +472,15 @@ class SimulatedServer:
         system, prompt, urls = _parts(request.get("messages"))
         if system and self._behaviour.system == "refused":
             raise RefusalError(
-                400, "messages[0].role does not support 'system' with this model.", param="messages[0].role"
+                400,
+                "messages[0].role does not support 'system' with this model.",
+                param="messages[0].role",
             )
         most = self._behaviour.images_at_once or self._observer.images_at_once
         if most is not None and len(urls) > most:
-            raise RefusalError(400, f"At most {most} image(s) may be provided in one request.", param="messages")
+            raise RefusalError(
+                400, f"At most {most} image(s) may be provided in one request.", param="messages"
+            )
         decoding = _decoding(request)
         images = tuple(self._image(url) for url in urls)
         try:
@@ -408,29 +496,58 @@ class SimulatedServer:
             message = f"The model `{request.get('model')}` does not exist."
             raise RefusalError(404, message, param="model", code="model_not_found")
         if request.get("stream") or request.get("n") not in (None, 1):
-            raise RefusalError(400, "Streams and several choices are not simulated here.", param="stream")
-        for param, given in (("logprobs", bool(request.get("logprobs"))), ("seed", request.get("seed") is not None)):
+            raise RefusalError(
+                400, "Streams and several choices are not simulated here.", param="stream"
+            )
+        for param, given in (
+            ("logprobs", bool(request.get("logprobs"))),
+            ("seed", request.get("seed") is not None),
+        ):
             if given and getattr(self._behaviour, param) == "refused":
                 message = f"'{param}' is not supported with this model."
                 raise RefusalError(400, message, param=param, code="unsupported_parameter")
         if self._behaviour.temperature == "one" and request.get("temperature") not in (None, 1):
-            message = "'temperature' does not support this value with this model. Only the default (1) is supported."
+            message = (
+                "'temperature' does not support this value with this model. Only the "
+                "default (1) is supported."
+            )
             raise RefusalError(400, message, param="temperature", code="unsupported_value")
-        limit, low, high = _limit(request), self._behaviour.least_tokens, self._behaviour.most_tokens
+        limit = _limit(request)
+        low = self._behaviour.least_tokens
+        high = self._behaviour.most_tokens
         if limit is not None and low is not None and limit < low:
-            message = f"Invalid 'max_tokens': integer below minimum value. Expected a value >= {low}, but got {limit}."
+            message = (
+                "Invalid 'max_tokens': integer below minimum value. Expected a value >= "
+                f"{low}, but got {limit}."
+            )
             raise RefusalError(400, message, param="max_tokens", code="integer_below_min_value")
         if limit is not None and high is not None and limit > high:
-            message = f"max_tokens is too large: {limit}. This model supports at most {high} completion tokens."
+            message = (
+                f"max_tokens is too large: {limit}. This model supports at most {high} "
+                "completion tokens."
+            )
             raise RefusalError(400, message, param="max_tokens", code="invalid_value")
 
-    def _completion(self, answer: Answer, digest: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _completion(
+        self, answer: Answer, digest: str, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
         answer, message = self._thought(answer, _limit(request))
-        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "message": message,
+            "finish_reason": answer.finish,
+            "logprobs": None,
+        }
         if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
             listed = answer.first_tokens[: request.get("top_logprobs") or 0]
-            choice["logprobs"] = {"content": [_token(*answer.first_tokens[0], listed)], "refusal": None}
-        usage = {"prompt_tokens": answer.tokens_in or 0, "completion_tokens": answer.tokens_out or 0}
+            choice["logprobs"] = {
+                "content": [_token(*answer.first_tokens[0], listed)],
+                "refusal": None,
+            }
+        usage = {
+            "prompt_tokens": answer.tokens_in or 0,
+            "completion_tokens": answer.tokens_out or 0,
+        }
         total: dict[str, Any] = usage | {"total_tokens": sum(usage.values())}
         if answer.tokens_thinking:
             total["completion_tokens_details"] = {"reasoning_tokens": answer.tokens_thinking}
@@ -445,7 +562,9 @@ class SimulatedServer:
         }
 
     def _thought(self, answer: Answer, limit: int | None) -> tuple[Answer, dict[str, Any]]:
-        """The answer and its message after some thinking, which is cut off first where there are too few tokens."""
+        """The answer and its message after some thinking, which is cut off first where there are
+        too few tokens.
+        """
         how = self._behaviour.thinking
         if how == "none":
             return answer, {"role": "assistant", "content": answer.text}
@@ -457,10 +576,16 @@ class SimulatedServer:
         opened = (("<think>", -0.01),)
         if how == "tags":
             text = f"<think>\n{thought}" if cut else f"<think>\n{thought}\n</think>\n\n{text}"
-        message = {"role": "assistant", "content": text, **({"reasoning_content": thought} if how == "apart" else {})}
+        message = {
+            "role": "assistant",
+            "content": text,
+            **({"reasoning_content": thought} if how == "apart" else {}),
+        }
         finish = "length" if cut else answer.finish
         told = spent if how == "apart" else None
-        return replace(answer, first_tokens=opened, finish=finish, tokens_out=tokens, tokens_thinking=told), message
+        return replace(
+            answer, first_tokens=opened, finish=finish, tokens_out=tokens, tokens_thinking=told
+        ), message
 
 
 @contextlib.contextmanager
@@ -507,7 +632,9 @@ def serve(
     """
     missing = [each for each in ("starlette", "uvicorn") if importlib.util.find_spec(each) is None]
     if missing:
-        raise PsyprobeError(f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'")
+        raise PsyprobeError(
+            f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'"
+        )
     with contextlib.closing(SimulatedServer(observer, port, faults, latency, behaviour)) as server:
         yield server
 
@@ -538,7 +665,9 @@ def _token(token: str, logprob: float, listed: tuple[tuple[str, float], ...]) ->
 def _decoding(request: Mapping[str, Any]) -> Decoding:
     listed = request.get("top_logprobs")
     if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
-        raise RefusalError(400, f"top_logprobs must be between 0 and {_MOST_LISTED}.", param="top_logprobs")
+        raise RefusalError(
+            400, f"top_logprobs must be between 0 and {_MOST_LISTED}.", param="top_logprobs"
+        )
     temperature = request.get("temperature")
     limit = _limit(request)
     try:
@@ -563,15 +692,20 @@ def _parts(messages: Any) -> tuple[str, str, list[str]]:
     prompt: list[str] = []
     urls: list[str] = []
     if not isinstance(messages, list) or not messages:
-        raise RefusalError(400, "'messages' must be a list of at least one message.", param="messages")
+        raise RefusalError(
+            400, "'messages' must be a list of at least one message.", param="messages"
+        )
     for message in messages:
         role = message.get("role") if isinstance(message, dict) else None
         if role == "assistant" and isinstance(message.get("content"), str):
             # What was asked and answered before is an example, and none of the question.
-            prompt, urls = [], []
+            prompt = []
+            urls = []
             continue
         if role not in ("system", "developer", "user"):
-            raise RefusalError(400, f"messages of the role {role!r} are not simulated here.", param="messages")
+            raise RefusalError(
+                400, f"messages of the role {role!r} are not simulated here.", param="messages"
+            )
         content = message.get("content")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts if isinstance(parts, list) else [None]:
@@ -583,7 +717,11 @@ def _parts(messages: Any) -> tuple[str, str, list[str]]:
                 url = fields.get("image_url")
                 urls.append(url.get("url", "") if isinstance(url, dict) else str(url))
             else:
-                raise RefusalError(400, f"a part of a message is {kind!r}, not text or image_url.", param="messages")
+                raise RefusalError(
+                    400,
+                    f"a part of a message is {kind!r}, not text or image_url.",
+                    param="messages",
+                )
     return "\n".join(system), "\n".join(prompt), urls
 
 
@@ -591,7 +729,11 @@ def _decoded(url: str) -> FloatArray:
     """Display drive of an image in a data URL."""
     head, _, data = url.partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64")):
-        raise RefusalError(400, "image_url must be a data URL in base64; nothing is fetched here.", param="messages")
+        raise RefusalError(
+            400,
+            "image_url must be a data URL in base64; nothing is fetched here.",
+            param="messages",
+        )
     try:
         codes = decode_image(base64.b64decode(data, validate=True), "the image")
     except (binascii.Error, InputError) as error:

@@ -1,4 +1,6 @@
-"""A simulated reader of stripes behind the steps of a server: images are resized and sent as JPEG before it looks."""
+"""A simulated reader of stripes behind the steps of a server: images are resized and sent as JPEG
+before it looks.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,26 @@ from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_
 from psyprobe.observers.images import is_grey_view
 from psyprobe.observers.registry import Card
 
-#: It sees no direction where energies differ by less than this share of them, or by less than so many codes, squared.
-_LEAST_SHARE, _LEAST_CODES = 0.05, 0.1
+#: It sees no direction where energies differ by less than this share of them, or by less than so
+#: many codes, squared.
+_LEAST_SHARE = 0.05
+_LEAST_CODES = 0.1
 
 
 class StripeReader(Answering):
-    """Names the direction of stripes by the energy of differences across and down, of luma and of colour alike.
+    """Names the direction of stripes by the energy of differences across and down, of luma and of
+    colour alike.
 
     Where neither direction has more, it guesses.
 
     Parameters
     ----------
     side : int, optional
-        Images are resized to so many pixels on the side before it looks (Pillow's bicubic, with smoothing).
+        Images are resized to so many pixels on the side before it looks (Pillow's bicubic, with
+        smoothing).
     jpeg : int, optional
-        Images are then encoded as JPEG of this quality, 1 to 95, with colour at half the resolution (4:2:0).
+        Images are then encoded as JPEG of this quality, 1 to 95, with colour at half the resolution
+        (4:2:0).
     smoothing : bool
         False: resizing takes the nearest pixel, and fine stripes alias.
     guesses : bool
@@ -63,9 +70,18 @@ class StripeReader(Answering):
             raise InputError(f"side is {side!r} px; give a whole number from 8 to 8192")
         if jpeg is not None and not 1 <= jpeg <= 95:
             raise InputError(f"jpeg is {jpeg!r}; give a quality from 1 to 95")
-        self._side, self._jpeg, self._smoothing, self._guesses = side, jpeg, smoothing, guesses
+        self._side = side
+        self._jpeg = jpeg
+        self._smoothing = smoothing
+        self._guesses = guesses
         self._rng = np.random.default_rng(seed)
-        options = {"side": side, "jpeg": jpeg, "smoothing": smoothing, "guesses": guesses, "seed": seed}
+        options = {
+            "side": side,
+            "jpeg": jpeg,
+            "smoothing": smoothing,
+            "guesses": guesses,
+            "seed": seed,
+        }
         self.card = Card("simulated stripe reader", "answer", options=options)
 
     def delivered(self, image: FloatArray) -> FloatArray:
@@ -78,7 +94,9 @@ class StripeReader(Answering):
         from PIL import Image
 
         codes = eight_bit(image)
-        shown = Image.fromarray(np.ascontiguousarray(codes[..., 0]) if is_grey_view(image) else codes)
+        shown = Image.fromarray(
+            np.ascontiguousarray(codes[..., 0]) if is_grey_view(image) else codes
+        )
         if self._side is not None:
             way = Image.Resampling.BICUBIC if self._smoothing else Image.Resampling.NEAREST
             shown = shown.resize((self._side, self._side), way)
@@ -96,10 +114,14 @@ class StripeReader(Answering):
 
 
 def _energies(codes: FloatArray) -> tuple[float, float]:
-    """Mean squares of the differences across and down, over luma and both colour planes of ITU-R BT.601."""
+    """Mean squares of the differences across and down, over luma and both colour planes of ITU-R
+    BT.601.
+    """
     planes = codes[None]
     if codes.ndim == 3:
         luma = codes @ np.array([0.299, 0.587, 0.114])
         planes = np.stack([luma, (codes[..., 2] - luma) / 1.772, (codes[..., 0] - luma) / 1.402])
-    across, down = (float(len(planes) * np.mean(np.diff(planes, axis=axis) ** 2)) for axis in (2, 1))
+    across, down = (
+        float(len(planes) * np.mean(np.diff(planes, axis=axis) ** 2)) for axis in (2, 1)
+    )
     return across, down

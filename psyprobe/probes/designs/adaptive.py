@@ -1,8 +1,9 @@
-"""Adaptive designs: each level is the one whose answer is expected to tell most, far enough from those on their way.
+"""Adaptive designs: each level is the one whose answer is expected to tell most, far enough from
+those on their way.
 
-QUEST+: Watson 2017, Journal of Vision 17(3):10. qCSF: Lesmes, Lu, Baek & Albright 2010, Journal of Vision 10(3):17;
-here for yes or no answers with guesses and lapses, and with frequencies that may deviate from the truncated
-log-parabola.
+QUEST+: Watson 2017, Journal of Vision 17(3):10. qCSF: Lesmes, Lu, Baek & Albright 2010, Journal of
+Vision 10(3):17; here for yes or no answers with guesses and lapses, and with frequencies that may
+deviate from the truncated log-parabola.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfGrid, CsfPosterior, Prior, csf_posterior
-from psyprobe.analysis.psychometric.posterior import Function, Grid, Task, ThresholdPosterior, default_grid, seen
+from psyprobe.analysis.psychometric.posterior import (
+    Function,
+    Grid,
+    Task,
+    ThresholdPosterior,
+    default_grid,
+    seen,
+)
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.probes.designs.protocol import DesignEstimate, Estimating, Level, P, checked
 
@@ -26,8 +34,8 @@ About: TypeAlias = Literal["threshold", "all"]
 _DIVERSITY = 0.7
 #: which are those within about this distance, in log10 contrast.
 _NEAR = 0.15
-#: Levels alike but for so much, in nats of information or log10 contrast, are equal: no question may hang on the last
-#: bits of a sum, which differ from processor to processor.
+#: Levels alike but for so much, in nats of information or log10 contrast, are equal: no question
+#: may hang on the last bits of a sum, which differ from processor to processor.
 _ALIKE = 1e-9
 
 
@@ -44,28 +52,40 @@ def binary_entropy(p: FloatArray) -> FloatArray:
     return np.asarray(-(p * np.log(q) + (1.0 - p) * np.log(r)))
 
 
-def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray) -> FloatArray:
-    """Expected information of one answer on the threshold, in nats, with all else marginalised, shape (X,).
+def information_on_threshold(
+    mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray
+) -> FloatArray:
+    """Expected information of one answer on the threshold, in nats, with all else marginalised,
+    shape (X,).
 
-    The mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39; here marginal).
+    The mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39;
+    here marginal).
 
     Parameters
     ----------
     mass, guess, rise : ndarray, shape (T, W)
-        Posterior of threshold and width, and in each cell its product with the mean guess rate and rise.
+        Posterior of threshold and width, and in each cell its product with the mean guess rate and
+        rise.
     visible : ndarray, shape (T, W, X)
         Probability of seeing the pattern at each of X contrasts.
     """
     of_threshold = mass.sum(axis=1)[:, None]
     yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
     given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
-    return np.asarray(binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0))
+    return np.asarray(
+        binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0)
+    )
 
 
 def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
-    """Entropy of an answer given all parameters, shape (T * W * G * L, X), from the chances of seeing, (T, W, X)."""
-    g, l = guess[:, None, None], lapse[:, None]
-    return binary_entropy(g + (1 - g - l) * visible[:, :, None, None, :]).reshape(-1, visible.shape[-1])
+    """Entropy of an answer given all parameters, shape (T * W * G * L, X), from the chances of
+    seeing, (T, W, X).
+    """
+    g = guess[:, None, None]
+    l = lapse[:, None]
+    return binary_entropy(g + (1 - g - l) * visible[:, :, None, None, :]).reshape(
+        -1, visible.shape[-1]
+    )
 
 
 def most_telling(
@@ -79,8 +99,8 @@ def most_telling(
     Parameters
     ----------
     information : mapping of int to ndarray, shape (X,)
-        Of each contrast, by the place of each value that may be asked; the first of those is taken that are equal but
-        for rounding.
+        Of each contrast, by the place of each value that may be asked; the first of those is taken
+        that are equal but for rounding.
     values, contrasts : sequence of float
         Of the level; and above 0, X of them.
     pending : sequence of Level
@@ -95,7 +115,9 @@ def most_telling(
     left = []
     for place, promise in information.items():
         value = values[place]
-        waiting = np.array([np.log10(one.contrast) for one in pending if one.value == value and not one.catch])
+        waiting = np.array(
+            [np.log10(one.contrast) for one in pending if one.value == value and not one.catch]
+        )
         left.append(promise * diversity(x, waiting) if waiting.size else promise)
     promises = np.array(left)
     first, index = np.argwhere(promises >= promises.max() - _ALIKE)[0].tolist()
@@ -139,9 +161,12 @@ class Adaptive(Estimating[P]):
         super().__init__(found)
         if n_max < 1 or not stop >= 0 or not 0 <= top <= 0.5:
             raise InputError(
-                f"n_max is {n_max}, stop {stop} and top {top}; give at least 1, at least 0 and a share from 0 to 0.5"
+                f"n_max is {n_max}, stop {stop} and top {top}; give at least 1, at least 0 and "
+                "a share from 0 to 0.5"
             )
-        self._stop, self._n_max, self._top = stop, n_max, top
+        self._stop = stop
+        self._n_max = n_max
+        self._top = top
         self._order: list[int] = np.random.default_rng(seed).permutation(len(self.values)).tolist()
 
     def ask(self, n: int = 1) -> list[Level]:
@@ -151,8 +176,8 @@ class Adaptive(Estimating[P]):
         while len(levels) < n and (open_ones := self._open()):
             level = self._due(open_ones)
             if level is None:
-                known |= {each: self._information(each) for each in open_ones if each not in known}
-                promises = {each: known[each] for each in open_ones}
+                known |= {one: self._information(one) for one in open_ones if one not in known}
+                promises = {one: known[one] for one in open_ones}
                 level = most_telling(promises, self.values, self.contrasts, self._books.pending)
             self._books.pending.append(level)
             levels.append(level)
@@ -160,18 +185,26 @@ class Adaptive(Estimating[P]):
 
     @property
     def finished(self) -> bool:
-        """Whether everything is known well enough or was asked often enough, and all is answered."""
+        """Whether everything is known well enough or was asked often enough, and all is
+        answered.
+        """
         return not self._books.pending and not self._open()
 
     def _due(self, open_ones: list[int]) -> Level | None:
-        """A catch trial or one at the highest contrast, where its share would fall below what was asked for."""
+        """A catch trial or one at the highest contrast, where its share would fall below what was
+        asked for.
+        """
         if self._books.below(0.0, self._catch):
             turn = self._books.asked_of(0.0) % len(self._order)
             return Level(self.values[self._order[turn]], 0.0)
         if self._books.below(self.contrasts[-1], self._top):
             # Where the pattern is seen most surely, a "no" tells of lapses.
-            means = [self.posterior.mean(each) for each in open_ones]
-            clearest = next(each for each, mean in zip(open_ones, means, strict=True) if mean <= min(means) + _ALIKE)
+            means = [self.posterior.mean(one) for one in open_ones]
+            clearest = next(
+                each
+                for each, mean in zip(open_ones, means, strict=True)
+                if mean <= min(means) + _ALIKE
+            )
             return Level(self.values[clearest], self.contrasts[-1])
         return None
 
@@ -191,9 +224,10 @@ class Adaptive(Estimating[P]):
 class QuestPlus(Adaptive[ThresholdPosterior]):
     """QUEST+ over several values of a level at once, with guess and lapse rates that they share.
 
-    The first question is a catch trial and the second one at the highest contrast; both recur so that their shares
-    are kept at every moment. All others go to the value and contrast that tell most, less what levels on their
-    way are about to tell: so several can be asked before the first is answered.
+    The first question is a catch trial and the second one at the highest contrast; both recur so
+    that their shares are kept at every moment. All others go to the value and contrast that tell
+    most, less what levels on their way are about to tell: so several can be asked before the first
+    is answered.
 
     Parameters
     ----------
@@ -202,10 +236,11 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
     contrasts : sequence of float
         Above 0; those that may be shown. Close ones cost time only: 0.05 log10 apart is enough.
     task : {"yes_no", "two_interval", "four_alternatives"}
-        What is asked; with a forced choice the guess rate is 0.5 or 0.25 and there are no catch trials.
+        What is asked; with a forced choice the guess rate is 0.5 or 0.25 and there are no catch
+        trials.
     about : {"threshold", "all"}
-        What a level should tell of: the threshold alone, the other parameters being a nuisance, or all four, as
-        QUEST+ was published.
+        What a level should tell of: the threshold alone, the other parameters being a nuisance, or
+        all four, as QUEST+ was published.
     stop : float
         A value is done when the 95 % interval of its log10 threshold is at most this wide.
     n_max : int
@@ -255,16 +290,21 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
             raise unknown_name("aim of QUEST+", about, ("threshold", "all"))
         self._about = about
         self.posterior = ThresholdPosterior(
-            len(self.values), default_grid(self.contrasts, task, function) if grid is None else grid, refine
+            len(self.values),
+            default_grid(self.contrasts, task, function) if grid is None else grid,
+            refine,
         )
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
 
     def _open(self) -> list[int]:
-        few = (each for each in self._order if self._books.asked_at(self.values[each]) < self._n_max)
+        few = (
+            each for each in self._order if self._books.asked_at(self.values[each]) < self._n_max
+        )
         return [each for each in few if self._wide(each)]
 
     def _information(self, place: int) -> FloatArray:
-        grid, thresholds = self.posterior.grid, self.posterior.thresholds[place]
+        grid = self.posterior.grid
+        thresholds = self.posterior.thresholds[place]
         if place not in self._tables or self._tables[place][0] is not thresholds:
             x = np.log10(self.contrasts)
             visible = seen(x, thresholds[:, None, None], grid.width[:, None], grid.function)
@@ -275,8 +315,9 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         if noise is None:
             return information_on_threshold(mass, guess, rise, visible)
         yes = guess.sum() + rise.reshape(-1) @ visible.reshape(rise.size, -1)
-        # The level that maximises it is the one that minimises the expected entropy of the posterior, as QUEST+ has it:
-        # one product with a table that does not change, where that computes a posterior for each level and answer.
+        # The level that maximises it is the one that minimises the expected entropy of the
+        # posterior, as QUEST+ has it: one product with a table that does not change, where that
+        # computes a posterior for each level and answer.
         return binary_entropy(yes) - self.posterior.joint(place).reshape(-1) @ noise
 
 
@@ -302,8 +343,8 @@ class QuickCSF(Adaptive[CsfPosterior]):
     csf : CsfGrid, optional
         Parabolas and the deviation from them.
     prior : {"any", "people"}
-        What is held likely beforehand, where no grid is given: next to any curve, or those of ordinary eyes at 20 to
-        200 cd/m² (`people_prior`).
+        What is held likely beforehand, where no grid is given: next to any curve, or those of
+        ordinary eyes at 20 to 200 cd/m² (`people_prior`).
     seed : int
         Orders frequencies that promise the same, and draws behind the interval of the area.
 
@@ -341,18 +382,27 @@ class QuickCSF(Adaptive[CsfPosterior]):
         if len(self.values) < 2:
             raise InputError("qCSF needs at least two frequencies; use QUEST+ for one")
         self._seed = seed
-        self.posterior = csf_posterior(self.values, self.contrasts, task, function, prior, grid, csf)
+        self.posterior = csf_posterior(
+            self.values, self.contrasts, task, function, prior, grid, csf
+        )
         grid = self.posterior.grid
         self._visible = seen(
-            np.log10(self.contrasts), grid.threshold[:, None, None], grid.width[:, None], grid.function
+            np.log10(self.contrasts),
+            grid.threshold[:, None, None],
+            grid.width[:, None],
+            grid.function,
         )
 
     def estimate(self) -> DesignEstimate:
-        """What is known so far, the area under the log CSF between the lowest and the highest frequency included."""
+        """What is known so far, the area under the log CSF between the lowest and the highest
+        frequency included.
+        """
         found = super().estimate()
         areas = self.posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(areas, [(1 - found.level) / 2, (1 + found.level) / 2])
-        return replace(found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high))
+        return replace(
+            found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high)
+        )
 
     def _open(self) -> list[int]:
         if self._books.told + len(self._books.pending) >= self._n_max:

@@ -1,9 +1,10 @@
 """What a design can be expected to cost and to deliver, before anything is asked.
 
-The variance of the thresholds is that of the maximum of the (quasi-)likelihood: A^-1 M A^-1, with A the Fisher
-information about the thresholds and widths of all values and the guess and lapse rates that they share, plus that
-of the prior, and M the variance of the score, which equals A for drawn answers. Probabilities of yes scatter less, by
-a normal error of their logit; their likelihood is divided by their dispersion relative to drawn answers.
+The variance of the thresholds is that of the maximum of the (quasi-)likelihood: A^-1 M A^-1, with A
+the Fisher information about the thresholds and widths of all values and the guess and lapse rates
+that they share, plus that of the prior, and M the variance of the score, which equals A for drawn
+answers. Probabilities of yes scatter less, by a normal error of their logit; their likelihood is
+divided by their dispersion relative to drawn answers.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
 DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
 
 #: Prior standard deviations: of log10 width; of the guess and lapse rates.
-_WIDTH_PRIOR, _GUESS_PRIOR, _LAPSE_PRIOR = 0.27, 0.11, 0.025
+_WIDTH_PRIOR = 0.27
+_GUESS_PRIOR = 0.11
+_LAPSE_PRIOR = 0.025
 #: Parameters of the parabola of qCSF, and by how much frequencies deviate from it (log10).
-_PARABOLA, _DEVIATION = 4, 0.07
+_PARABOLA = 4
+_DEVIATION = 0.07
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class AssumedObserver:
     guess, lapse : float
         Rates in [0, 1).
     logit_sd : float, optional
-        Standard deviation, from image to image, of the logit of seeing the pattern, where probabilities of yes are
-        read; None where answers are drawn or read as text.
+        Standard deviation, from image to image, of the logit of seeing the pattern, where
+        probabilities of yes are read; None where answers are drawn or read as text.
     """
 
     width: float = 0.8
@@ -48,11 +52,15 @@ class AssumedObserver:
     logit_sd: float | None = None
 
     def __post_init__(self) -> None:
-        good = self.width > 0 and self.guess >= 0 and self.lapse >= 0 and self.guess + self.lapse < 1
+        good = (
+            self.width > 0 and self.guess >= 0 and self.lapse >= 0 and self.guess + self.lapse < 1
+        )
         if not good or (self.logit_sd is not None and not self.logit_sd > 0):
             raise InputError(
-                f"the assumed observer has width {self.width}, guess {self.guess}, lapse {self.lapse} and logit_sd "
-                f"{self.logit_sd}; give a width above 0, rates that stay below 1 together, a logit_sd above 0 or None"
+                f"the assumed observer has width {self.width}, guess {self.guess}, lapse "
+                f"{self.lapse} and logit_sd "
+                f"{self.logit_sd}; give a width above 0, rates that stay below 1 together, a "
+                "logit_sd above 0 or None"
             )
 
 
@@ -86,8 +94,8 @@ def expected_interval_width(
 ) -> float:
     """How wide 95 % intervals of log10 threshold will be, about: the mean over the values.
 
-    To first order in the number of queries, times the factor by which not knowing the width (to which the error is
-    proportional) widens them.
+    To first order in the number of queries, times the factor by which not knowing the width (to
+    which the error is proportional) widens them.
 
     Parameters
     ----------
@@ -126,11 +134,13 @@ def expected_interval_width(
         raise unknown_name("design", design, DESIGNS)
     if queries < 1 or values < 1 or not 0 < contrasts[0] < contrasts[1] or levels < 2:
         raise InputError(
-            f"queries is {queries}, values {values}, contrasts {contrasts}, levels {levels}; give at least "
+            f"queries is {queries}, values {values}, contrasts {contrasts}, levels {levels}; "
+            "give at least "
             "1, at least 1, two contrasts above 0 in ascending order, and at least 2"
         )
     # More thresholds, as densely asked about, tell of their mean width nothing new.
-    put, values = queries * min(1.0, _MOST_VALUES / values), min(values, _MOST_VALUES)
+    put = queries * min(1.0, _MOST_VALUES / values)
+    values = min(values, _MOST_VALUES)
     low, high = np.log10(contrasts)
     catches = put * catch if task == "yes_no" else 0.0
     each = (put - catches) / values
@@ -142,15 +152,18 @@ def expected_interval_width(
     prior[1:-2:2] = (_WIDTH_PRIOR * np.log(10) * observer.width) ** -2
     prior[-2] = 1e12 if task in GUESSES else _GUESS_PRIOR**-2
     prior[-1] = _LAPSE_PRIOR**-2
-    information, scatter = np.zeros((size, size)), np.zeros((size, size))
+    information = np.zeros((size, size))
+    scatter = np.zeros((size, size))
     relative = []
     for i, t in enumerate(thresholds):
         x, n = _placed(design, each, float(t), (low, high), levels, observer.width, top)
         slopes = np.zeros((size, x.size))
         f = seen(x, t, np.array(observer.width))
         rise = (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
-        slopes[2 * i], slopes[2 * i + 1] = -rise, -rise * (x - t) / observer.width
-        slopes[-2], slopes[-1] = 1 - f, -f
+        slopes[2 * i] = -rise
+        slopes[2 * i + 1] = -rise * (x - t) / observer.width
+        slopes[-2] = 1 - f
+        slopes[-1] = -f
         psi = guess + (1 - guess - observer.lapse) * f
         weight = n / np.maximum(psi * (1 - psi), 1e-6)
         variance = _relative_variance(x, float(t), psi, guess, observer)
@@ -174,7 +187,8 @@ def expected_interval_width(
 
 
 def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Asked]) -> int:
-    """How many queries in all bring 95 % intervals of log10 threshold to a width; see `expected_interval_width`.
+    """How many queries in all bring 95 % intervals of log10 threshold to a width; see
+    `expected_interval_width`.
 
     Parameters
     ----------
@@ -203,12 +217,15 @@ def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Ask
     def too_wide(queries: int) -> bool:
         return expected_interval_width(design, queries, **asked) > width
 
-    few, many = 0, 1
+    few = 0
+    many = 1
     while too_wide(many):
-        few, many = many, many * 2
+        few = many
+        many = many * 2
         if many > 10_000_000:
             raise InputError(
-                f"no number of queries up to ten million brings intervals to {width:g} log10; allow wider ones"
+                f"no number of queries up to ten million brings intervals to {width:g} log10; "
+                "allow wider ones"
             )
     while many - few > 1:
         middle = (few + many) // 2
@@ -217,7 +234,13 @@ def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Ask
 
 
 def _placed(
-    design: DesignName, n: float, t: float, ends: tuple[float, float], levels: int, width: float, top: float
+    design: DesignName,
+    n: float,
+    t: float,
+    ends: tuple[float, float],
+    levels: int,
+    width: float,
+    top: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Levels in log10 contrast that a design shows of a threshold t, and how often each."""
     low, high = ends
@@ -226,7 +249,8 @@ def _placed(
     if design == "ladder":
         x = np.concatenate([np.linspace(low, high, 5), t + np.linspace(-0.3, 0.3, 4) * width])
         return x, np.full(9, n / 9)
-    # Adaptive: some to find the threshold, as in bisecting the range, the others where F goes from 0.09 to 0.91.
+    # Adaptive: some to find the threshold, as in bisecting the range, the others where F goes from
+    # 0.09 to 0.91.
     search = min(np.log2(1 + (high - low) / width), n / 2)
     tops = top * n
     near = t + np.linspace(-0.4, 0.4, 5) * width
@@ -241,11 +265,17 @@ def _normal_nodes() -> tuple[FloatArray, FloatArray]:
     return nodes, weights / weights.sum()
 
 
-def _relative_variance(x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver) -> FloatArray:
+def _relative_variance(
+    x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver
+) -> FloatArray:
     """Variance of what is said at each level, relative to that of a drawn answer."""
     if observer.logit_sd is None:
         return np.ones(x.size)
     nodes, weights = _normal_nodes()
     logit = 2 * np.log(19) * (x - t) / observer.width
-    said = guess + (1 - guess - observer.lapse) / (1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes)))
-    return np.asarray((said - (said @ weights)[:, None]) ** 2 @ weights / np.maximum(psi * (1 - psi), 1e-6))
+    said = guess + (1 - guess - observer.lapse) / (
+        1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes))
+    )
+    return np.asarray(
+        (said - (said @ weights)[:, None]) ** 2 @ weights / np.maximum(psi * (1 - psi), 1e-6)
+    )

@@ -1,7 +1,8 @@
-"""What a design is: it says which contrast to show next, is told what the observer said, and knows when to stop.
+"""What a design is: it says which contrast to show next, is told what the observer said, and knows
+when to stop.
 
-What all designs share stands below: the books of what was asked, a posterior that is told the answers, and what they
-report of it.
+What all designs share stands below: the books of what was asked, a posterior that is told the
+answers, and what they report of it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ class Level:
     Parameters
     ----------
     value : float
-        Of the level besides contrast: spatial frequency in cpd, or another parameter in its own unit. A catch trial
-        carries one too, of which its likelihood makes no use.
+        Of the level besides contrast: spatial frequency in cpd, or another parameter in its own
+        unit. A catch trial carries one too, of which its likelihood makes no use.
     contrast : float
-        Contrast, of the kind that the experiment uses throughout; 0 is a catch trial: the uniform field.
+        Contrast, of the kind that the experiment uses throughout; 0 is a catch trial: the uniform
+        field.
 
     Examples
     --------
@@ -56,28 +58,30 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class DesignEstimate:
-    """What a design knows of the observer at some moment: means and central intervals of its posterior.
+    """What a design knows of the observer at some moment: means and central intervals of its
+    posterior.
 
     Parameters
     ----------
     values : ndarray, shape (F,)
         Of the level besides contrast.
     log10_sensitivity : ndarray, shape (F,)
-        Minus the mean of log10 threshold contrast, the threshold being where the psychometric function without guesses
-        and lapses is 0.5.
+        Minus the mean of log10 threshold contrast, the threshold being where the psychometric
+        function without guesses and lapses is 0.5.
     low, high : ndarray, shape (F,)
         Ends of the central interval of log10 sensitivity that holds `level` of the posterior.
     width : ndarray, shape (F,)
         Mean distance in log10 contrast from 5 % to 95 % of the psychometric function.
     guess, lapse : float
-        Mean rates in [0, 1], shared by all values: of "yes" where nothing is shown, of "no" at any contrast.
+        Mean rates in [0, 1], shared by all values: of "yes" where nothing is shown, of "no" at any
+        contrast.
     asked, excluded : int
         Answers told so far, excluded ones among them; and how many of them were excluded.
     level : float
         Probability that the intervals hold, such as 0.95.
     aulcsf, aulcsf_low, aulcsf_high : float or None
-        Area under the log CSF, log10 sensitivity (not below 0) over log10 cpd, with its interval; where the design
-        models the CSF as a whole.
+        Area under the log CSF, log10 sensitivity (not below 0) over log10 cpd, with its interval;
+        where the design models the CSF as a whole.
     """
 
     values: FloatArray
@@ -99,9 +103,9 @@ class DesignEstimate:
 class Design(Protocol):
     """Which levels are put to an observer, in which order, and until when.
 
-    A design draws on nothing but its arguments, its seed and what it was told. A new one told the same answers in the
-    same order goes on exactly as the first would have, whether or not it was asked for the levels before: this is how
-    an interrupted run resumes.
+    A design draws on nothing but its arguments, its seed and what it was told. A new one told the
+    same answers in the same order goes on exactly as the first would have, whether or not it was
+    asked for the levels before: this is how an interrupted run resumes.
 
     Examples
     --------
@@ -112,9 +116,13 @@ class Design(Protocol):
     """
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Up to `n` levels to put at once; none where the design waits for answers, or is finished."""
+        """Up to `n` levels to put at once; none where the design waits for answers, or is
+        finished.
+        """
 
-    def tell(self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None) -> None:
+    def tell(
+        self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None
+    ) -> None:
         """Take in one answer.
 
         Parameters
@@ -122,10 +130,11 @@ class Design(Protocol):
         level : Level
             As it was asked.
         said : float, sequence of float or None
-            1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between. Several of a level
-            that was answered more than once, as in each order of its images: drawn answers are no probability, and
-            their mean would tell less where they agree than where they do not. None for an answer that is excluded,
-            such as a refusal: it is counted, and tells nothing.
+            1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between.
+            Several of a level that was answered more than once, as in each order of its images:
+            drawn answers are no probability, and their mean would tell less where they agree than
+            where they do not. None for an answer that is excluded, such as a refusal: it is
+            counted, and tells nothing.
         delivered : float, optional
             Contrast that reached the observer, where it differs from the level's.
         """
@@ -148,15 +157,21 @@ def checked(
     Raises
     ------
     InputError
-        There is no value or only one contrast, one comes twice, is not finite or no contrast above 0, the share is out
-        of range, or there is no such task.
+        There is no value or only one contrast, one comes twice, is not finite or no contrast above
+        0, the share is out of range, or there is no such task.
     """
-    levels, ascending = tuple(float(each) for each in values), tuple(sorted(float(each) for each in contrasts))
+    levels = tuple(float(value) for value in values)
+    ascending = tuple(sorted(float(contrast) for contrast in contrasts))
     if not levels or not np.isfinite(levels).all() or len(set(levels)) < len(levels):
         raise InputError(f"levels are {levels}; give at least one, each finite and only once")
-    if len(set(ascending)) < max(len(ascending), 2) or not np.isfinite(ascending).all() or ascending[0] <= 0:
+    if (
+        len(set(ascending)) < max(len(ascending), 2)
+        or not np.isfinite(ascending).all()
+        or ascending[0] <= 0
+    ):
         raise InputError(
-            f"contrasts are {ascending}; give at least two, each above 0 and only once (designs add catch trials)"
+            f"contrasts are {ascending}; give at least two, each above 0 and only once (designs "
+            "add catch trials)"
         )
     if task not in ("yes_no", *GUESSES):
         raise unknown_name("task", task, ("yes_no", *GUESSES))
@@ -199,7 +214,9 @@ class Ledger:
 
     def asked_at(self, value: float) -> int:
         """How often a value was asked, on its way or answered, catch trials not counted."""
-        return self.by_value[value] + sum(each.value == value and not each.catch for each in self.pending)
+        return self.by_value[value] + sum(
+            each.value == value and not each.catch for each in self.pending
+        )
 
     def asked_of(self, contrast: float) -> int:
         """How often a contrast was asked, on its way or answered; 0 for catch trials."""
@@ -226,7 +243,9 @@ class Estimating(Generic[P]):
         self.values = values
         self._books = Ledger()
 
-    def tell(self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None) -> None:
+    def tell(
+        self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None
+    ) -> None:
         """Take in one answer; see `Design`.
 
         Raises
@@ -235,8 +254,11 @@ class Estimating(Generic[P]):
             The level is none of the design's.
         """
         answers = [] if said is None else np.atleast_1d(np.asarray(said, dtype=np.float64)).tolist()
-        if not all(0 <= each <= 1 for each in answers):
-            raise InputError(f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None (excluded)")
+        if not all(0 <= answer <= 1 for answer in answers):
+            raise InputError(
+                f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None "
+                "(excluded)"
+            )
         self._expect(level)
         self._books.receive(level, excluded=not answers)
         contrast = level.contrast if delivered is None else delivered
@@ -248,13 +270,13 @@ class Estimating(Generic[P]):
     def estimate(self) -> DesignEstimate:
         """What is known so far."""
         places = range(len(self.values))
-        ends = np.array([self.posterior.interval(each, INTERVAL) for each in places])
+        ends = np.array([self.posterior.interval(place, INTERVAL) for place in places])
         return DesignEstimate(
             values=np.array(self.values),
-            log10_sensitivity=-np.array([self.posterior.mean(each) for each in places]),
+            log10_sensitivity=-np.array([self.posterior.mean(place) for place in places]),
             low=-ends[:, 1],
             high=-ends[:, 0],
-            width=np.array([self.posterior.mean_width(each) for each in places]),
+            width=np.array([self.posterior.mean_width(place) for place in places]),
             guess=self.posterior.mean_guess(),
             lapse=self.posterior.mean_lapse(),
             asked=self._books.told,

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from psyprobe.analysis.psychometric.posterior import Function, Task, ThresholdPosterior, default_grid
+from psyprobe.analysis.psychometric.posterior import (
+    Function,
+    Task,
+    ThresholdPosterior,
+    default_grid,
+)
 from psyprobe.errors import InputError
 from psyprobe.probes.designs.protocol import Estimating, Level, checked
 from psyprobe.stimulus.parameters import log_spaced, power_of_ten
@@ -25,12 +30,16 @@ class Rounds(Estimating[ThresholdPosterior]):
     ) -> None:
         super().__init__(values)
         self.posterior = posterior
-        self._left, self._second = first, second
+        self._left = first
+        self._second = second
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Up to `n` levels to put at once; none between the rounds until all of the first is told."""
+        """Up to `n` levels to put at once; none between the rounds until all of the first is
+        told.
+        """
         self._go_on()
-        levels, self._left = self._left[:n], self._left[n:]
+        levels = self._left[:n]
+        self._left = self._left[n:]
         self._books.pending += levels
         return levels
 
@@ -43,12 +52,15 @@ class Rounds(Estimating[ThresholdPosterior]):
         if level not in self._books.pending:
             self._go_on()
             if level not in self._left:
-                raise InputError(f"{level} is not among the levels of this design that are still to be answered")
+                raise InputError(
+                    f"{level} is not among the levels of this design that are still to be answered"
+                )
             self._left.remove(level)
 
     def _go_on(self) -> None:
         if self._second and not self._left and not self._books.pending:
-            self._left, self._second = self._second(), None
+            self._left = self._second()
+            self._second = None
 
 
 def constant(
@@ -61,15 +73,16 @@ def constant(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """The method of constant stimuli: every contrast at every value, a fixed number of times, in random order.
+    """The method of constant stimuli: every contrast at every value, a fixed number of times, in
+    random order.
 
     Parameters
     ----------
     values : sequence of float
         Of the level besides contrast, such as frequencies in cpd.
     contrasts : sequence of float
-        Above 0; catch trials come by themselves. The highest is shown as often as any, so that up to 20 contrasts
-        leave 5 % of the trials for the lapse rate.
+        Above 0; catch trials come by themselves. The highest is shown as often as any, so that up
+        to 20 contrasts leave 5 % of the trials for the lapse rate.
     repeats : int
         How often each contrast is shown at each value.
     catch : float
@@ -117,16 +130,19 @@ def ladder(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """The P(yes) ladder: coarse levels over the range, then fine ones around the threshold that they show.
+    """The P(yes) ladder: coarse levels over the range, then fine ones around the threshold that
+    they show.
 
-    Two rounds only, each as one batch: for read-outs that give a probability of yes, whose every answer tells much.
+    Two rounds only, each as one batch: for read-outs that give a probability of yes, whose every
+    answer tells much.
 
     Parameters
     ----------
     values, catch, task, function, seed
         As in `constant`.
     contrasts : sequence of float
-        Above 0; only the lowest and the highest count, between which levels lie evenly in log10 contrast.
+        Above 0; only the lowest and the highest count, between which levels lie evenly in log10
+        contrast.
     coarse, fine : int
         Levels a value in the first round, ends included (at least 2), and in the second.
     repeats : int
@@ -152,7 +168,8 @@ def ladder(
     shown, c, share = checked(values, contrasts, catch, task)
     if coarse < 2 or fine < 0 or repeats < 1:
         raise InputError(
-            f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least 0 and at least 1"
+            f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least "
+            "0 and at least 1"
         )
     posterior = ThresholdPosterior(len(shown), default_grid(c, task, function))
     even = log_spaced(c[0], c[-1], coarse).tolist()
@@ -167,7 +184,9 @@ def ladder(
         ]
         return _shuffled(levels, share, shown, [seed, 2])
 
-    return Rounds(shown, posterior, _shuffled(first, share, shown, [seed, 1]), second if fine else None)
+    return Rounds(
+        shown, posterior, _shuffled(first, share, shown, [seed, 1]), second if fine else None
+    )
 
 
 def catch_trials(others: int, share: float) -> int:
@@ -175,14 +194,24 @@ def catch_trials(others: int, share: float) -> int:
     return math.ceil(others * share / (1 - share) - 1e-9)
 
 
-def _shuffled(levels: list[Level], share: float, values: tuple[float, ...], seed: int | list[int]) -> list[Level]:
-    """Levels with catch trials that make up at least `share` of all, over the values in turn, in random order."""
-    levels = levels + [Level(values[i % len(values)], 0.0) for i in range(catch_trials(len(levels), share))]
+def _shuffled(
+    levels: list[Level], share: float, values: tuple[float, ...], seed: int | list[int]
+) -> list[Level]:
+    """Levels with catch trials that make up at least `share` of all, over the values in turn, in
+    random order.
+    """
+    levels = levels + [
+        Level(values[i % len(values)], 0.0) for i in range(catch_trials(len(levels), share))
+    ]
     return [levels[i] for i in np.random.default_rng(seed).permutation(len(levels))]
 
 
-def _around(posterior: ThresholdPosterior, place: int, contrasts: tuple[float, float], fine: int) -> list[float]:
-    """Where the threshold may be, but not closer than the steep part of the function, which fixes its width too."""
+def _around(
+    posterior: ThresholdPosterior, place: int, contrasts: tuple[float, float], fine: int
+) -> list[float]:
+    """Where the threshold may be, but not closer than the steep part of the function, which fixes
+    its width too.
+    """
     low, high = posterior.interval(place, 0.8)
     half = max((high - low) / 2, 0.3 * posterior.mean_width(place))
     bottom, top = np.log10(contrasts)

@@ -1,14 +1,15 @@
 """How an image gets to an observer that takes 8-bit files, and how much of its contrast arrives.
 
-Rounding to 8 bits changes faint patterns: two neighbouring codes are 0.8 % of contrast apart from their mean at
-mid-grey, and below that a pattern vanishes or turns into one of fixed contrast, according to where its mean falls
-between two codes. Dither before rounding, ``floor(v + U)`` with U uniform in [0, 1) for every pixel and channel, keeps
-the contrast at every level in return for white noise of about half a code ("rpdf"; "tpdf" has just half a code at every
-level). Resizing, JPEG and a model's own input stage change it again, so contrast is measured on what arrives.
+Rounding to 8 bits changes faint patterns: two neighbouring codes are 0.8 % of contrast apart from
+their mean at mid-grey, and below that a pattern vanishes or turns into one of fixed contrast,
+according to where its mean falls between two codes. Dither before rounding, ``floor(v + U)`` with U
+uniform in [0, 1) for every pixel and channel, keeps the contrast at every level in return for white
+noise of about half a code ("rpdf"; "tpdf" has just half a code at every level). Resizing, JPEG and
+a model's own input stage change it again, so contrast is measured on what arrives.
 
-The noise of a trial depends on its level and repeat, not on its contrast or its prompt: the contrasts of a ladder
-share their pattern, and all prompts their images. Seeds are derived from what they belong to, so no order of asking can
-change an image.
+The noise of a trial depends on its level and repeat, not on its contrast or its prompt: the
+contrasts of a ladder share their pattern, and all prompts their images. Seeds are derived from what
+they belong to, so no order of asking can change an image.
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ class Delivery:
     bits : {8, None}
         Bits a channel; None hands over floats as they are, for local models that take them.
     dither : {"rpdf", "tpdf", "none"}
-        Noise before rounding, as in `psyprobe.light.codes.to_codes`. Of a page, one of `PAGE_DITHERS`.
+        Noise before rounding, as in `psyprobe.light.codes.to_codes`. Of a page, one of
+        `PAGE_DITHERS`.
     format : {"png", "page"}
-        File format: lossless. JPEG takes most of a faint pattern away. "page": no file, the observer's page draws.
+        File format: lossless. JPEG takes most of a faint pattern away. "page": no file, the
+        observer's page draws.
 
     Raises
     ------
@@ -78,13 +81,16 @@ class Delivery:
 
     def __post_init__(self) -> None:
         if self.bits not in (8, None) or isinstance(self.bits, bool):
-            raise InputError(f"bits is {self.bits!r}; give 8, or None for floats that are not rounded")
+            raise InputError(
+                f"bits is {self.bits!r}; give 8, or None for floats that are not rounded"
+            )
         known = PAGE_DITHERS if self.format == "page" else DITHERS
         if self.dither not in known:
             raise unknown_name("dither", str(self.dither), known)
         if self.format not in ("png", "page"):
             raise InputError(
-                f"image format is {self.format!r}; only png is lossless: JPEG takes most of a faint pattern away"
+                f"image format is {self.format!r}; only png is lossless: JPEG takes most of a "
+                "faint pattern away"
             )
 
 
@@ -95,7 +101,8 @@ class Delivered:
     Attributes
     ----------
     contrast : float
-        Contrast of the asked pattern in what arrived, in the kind of contrast in which it was asked.
+        Contrast of the asked pattern in what arrived, in the kind of contrast in which it was
+        asked.
     coherent_gain : float
         That over what was asked: 1 is faithful. NaN where nothing was asked, on a catch trial.
     total_contrast : float
@@ -110,7 +117,9 @@ class Delivered:
     nyquist: float
 
 
-def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequence[int] = 0) -> FloatArray:
+def deliver(
+    drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequence[int] = 0
+) -> FloatArray:
     """Images in the form in which they are handed over.
 
     Parameters
@@ -120,7 +129,8 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
     delivery : Delivery
         The form.
     seed : int or array of int
-        Of the dither of each image, broadcast over the leading dimensions; the same seed is the same noise.
+        Of the dither of each image, broadcast over the leading dimensions; the same seed is the
+        same noise.
 
     Returns
     -------
@@ -130,7 +140,8 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
     Raises
     ------
     InputError
-        A drive outside [0, 1] has no 8-bit code; one within half a code of the ends has no room for "tpdf" dither.
+        A drive outside [0, 1] has no 8-bit code; one within half a code of the ends has no room for
+        "tpdf" dither.
 
     Examples
     --------
@@ -142,12 +153,15 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
     if delivery.bits is None:
         return np.asarray(values, dtype=np.float32)
     if values.ndim < 3 or values.shape[-1] != 3:
-        raise InputError(f"the image has shape {values.shape}; give drive values of shape (..., H, W, 3)")
+        raise InputError(
+            f"the image has shape {values.shape}; give drive values of shape (..., H, W, 3)"
+        )
     # The channels of a grey image are one plane, with noise of their own.
     planes = values[..., :1] if is_grey_view(values) else values
     if not (planes.min(initial=0.0) >= 0 and planes.max(initial=0.0) <= 1):
         raise InputError(
-            f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold 0 to 1: show it on a "
+            f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold "
+            "0 to 1: show it on a "
             "display that is not of extended range"
         )
     if delivery.dither == "tpdf":
@@ -162,7 +176,8 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
             codes = rng.random(values.shape[-3:])
             if delivery.dither == "tpdf":
                 codes += rng.random(values.shape[-3:]) - 0.5
-        # In float64: a sum rounded to float32 would carry a value that is a whole code up to the next.
+        # In float64: a sum rounded to float32 would carry a value that is a whole code up to the
+        # next.
         steps = planes[index] * np.float64(255)
         for channel in range(3):
             codes[..., channel] += steps[..., channel % steps.shape[-1]]
@@ -204,11 +219,13 @@ def delivered_contrast(
     reference: Specification | None = None,
     difference: float | None = None,
 ) -> Delivered:
-    """How much of the contrast, or of the difference, that was asked for is in an image as it arrived.
+    """How much of the contrast, or of the difference, that was asked for is in an image as it
+    arrived.
 
-    The light that the image stands for is correlated with the pattern that was asked, over the same field in degrees:
-    noise, of dither or other origin, averages out, and a pattern that was blurred, lost or put out of phase counts for
-    what is left of it. An image of another size is compared with the asked pattern resampled through its spectrum.
+    The light that the image stands for is correlated with the pattern that was asked, over the same
+    field in degrees: noise, of dither or other origin, averages out, and a pattern that was
+    blurred, lost or put out of phase counts for what is left of it. An image of another size is
+    compared with the asked pattern resampled through its spectrum.
 
     Parameters
     ----------
@@ -242,16 +259,28 @@ def delivered_contrast(
     """
     values = np.asarray(drive, dtype=np.float64)
     if asked.batch:
-        raise InputError(f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown")
+        raise InputError(
+            f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown"
+        )
     frames = asked.extent[:-2]
-    if values.ndim != len(frames) + 3 or values.shape[: len(frames)] != frames or values.shape[-1] != 3:
-        given = f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)" if frames else "one image, (h, w, 3)"
+    if (
+        values.ndim != len(frames) + 3
+        or values.shape[: len(frames)] != frames
+        or values.shape[-1] != 3
+    ):
+        given = (
+            f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)"
+            if frames
+            else "one image, (h, w, 3)"
+        )
         raise InputError(f"the delivered image has shape {values.shape}; give {given}")
     height, width = values.shape[-3:-1]
     if abs(height * asked.shape[1] - width * asked.shape[0]) > max(asked.shape):
         raise InputError(
-            f"the delivered image has {height} x {width} px, the asked field {asked.shape[0]} x {asked.shape[1]}: it "
-            "was cropped or stretched, and its pixels have no size in degrees; draw the stimulus in that shape"
+            f"the delivered image has {height} x {width} px, the asked field {asked.shape[0]} x "
+            f"{asked.shape[1]}: it "
+            "was cropped or stretched, and its pixels have no size in degrees; draw the "
+            "stimulus in that shape"
         )
     light = display.luminance(values)
     found = np.asarray(light / light.mean() - 1)
@@ -262,11 +291,13 @@ def delivered_contrast(
         contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
-    wanted, reference = _modulation(asked), asked.reference() if reference is None else reference
+    wanted = _modulation(asked)
+    reference = asked.reference() if reference is None else reference
     if not isinstance(reference, Uniform):
         # Of a target on a mask only what the mask does not show counts.
         behind = _modulation(reference)
-        found, wanted = found - _resampled(behind, (height, width)), wanted - behind
+        found = found - _resampled(behind, (height, width))
+        wanted = wanted - behind
     energy = float(np.mean(wanted**2))
     if energy < 1e-20:
         gain = _gain_in_colour(values, asked, reference, display)
@@ -281,12 +312,17 @@ def _modulation(asked: Specification) -> FloatArray:
     return np.asarray(light / light.mean() - 1)
 
 
-def _gain_in_colour(drive: FloatArray, asked: Specification, reference: Specification, display: Display) -> float:
-    """As the gain in luminance, of a pattern that has colour alone: in the light of the display's three primaries."""
+def _gain_in_colour(
+    drive: FloatArray, asked: Specification, reference: Specification, display: Display
+) -> float:
+    """As the gain in luminance, of a pattern that has colour alone: in the light of the display's
+    three primaries.
+    """
     found = display.decode(drive)
     wanted = np.asarray(display.decode(display.encode(asked.draw())), dtype=np.float64)
     behind = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
-    pattern, shape = wanted - behind, found.shape[-3:-1]
+    pattern = wanted - behind
+    shape = found.shape[-3:-1]
     shown = found - np.stack([_resampled(behind[..., c], shape) for c in range(3)], axis=-1)
     expected = np.stack([_resampled(pattern[..., c], shape) for c in range(3)], axis=-1)
     return float(np.sum(shown * expected) / np.sum(expected**2))
@@ -298,8 +334,8 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
     Parameters
     ----------
     delivered : Delivered or sequence of Delivered
-        What arrived of the images of one level; their mean gain decides, since dither scatters that of one faint image.
-        Catch trials have no gain, and always pass.
+        What arrived of the images of one level; their mean gain decides, since dither scatters that
+        of one faint image. Catch trials have no gain, and always pass.
     frequency : float
         Of the pattern, cpd.
 
@@ -322,14 +358,16 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
     nyquist = min(each.nyquist for each in shown)
     if frequency > NYQUIST_SHARE * nyquist * (1 + 1e-9):
         return (
-            f"{frequency:g} cpd is above {NYQUIST_SHARE:g} of the {nyquist:g} cpd that the pixels the observer gets "
+            f"{frequency:g} cpd is above {NYQUIST_SHARE:g} of the {nyquist:g} cpd that the "
+            "pixels the observer gets "
             f"can hold; ask up to {NYQUIST_SHARE * nyquist:.4g} cpd"
         )
     gain = float(np.mean([each.coherent_gain for each in shown]))
     low, high = GAIN_LIMITS
     if not low <= gain <= high:
         return (
-            f"{round(gain, 3) + 0.0:g} of the asked contrast arrives, and {low:g} to {high:g} is faithful; use dither, "
+            f"{round(gain, 3) + 0.0:g} of the asked contrast arrives, and {low:g} to {high:g} "
+            "is faithful; use dither, "
             "draw at the size in pixels that the observer takes, or leave the level out"
         )
     return None
@@ -348,30 +386,36 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
     Returns
     -------
     float
-        Michelson contrast of half a step up and down, to first order: g/(2n) for a power law with exponent g at code n.
+        Michelson contrast of half a step up and down, to first order: g/(2n) for a power law with
+        exponent g at code n.
 
     Examples
     --------
-    On a display with gamma 2 at code 128 it is 1/128: without dither, no sensitivity above 128 can be measured.
+    On a display with gamma 2 at code 128 it is 1/128: without dither, no sensitivity above 128 can
+    be measured.
 
     >>> round(one_bit_contrast(Display(peak=100, eotf=2.0), 100 * (128 / 255) ** 2), 5)
     0.00781
     """
     # Where guns differ, green stands for all: it has most of the light.
-    drive, green = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 1]), display.guns[1]
+    drive = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 1])
+    green = display.guns[1]
     tiny = 1e-6
     light = [float(green.decode(np.float64(drive + change))) for change in (-tiny, tiny)]
     return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
 
 
 def _resampled(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    """A pattern at another number of pixels over the same field, through its Fourier series about the centre."""
+    """A pattern at another number of pixels over the same field, through its Fourier series about
+    the centre.
+    """
     old_shape = pattern.shape[-2:]
     if old_shape == shape:
         return pattern
     spectrum = np.fft.fft2(pattern)
     result = np.zeros((*pattern.shape[:-2], *shape), np.complex128)
-    source, target = [], []
+    source = []
+    target = []
     for old, new in zip(old_shape, shape, strict=True):
         # The coefficient at the Nyquist frequency has no partner of opposite sign: it is left out.
         most = (min(old, new) - 1) // 2
@@ -404,7 +448,8 @@ def derived_seed(*parts: Any) -> int:
 class Shown:
     """The images of one trial, as they are asked for."""
 
-    #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, what it is told from.
+    #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, what
+    #: it is told from.
     specs: tuple[Specification, ...]
     #: Which of them is the pattern.
     pattern: int
@@ -437,7 +482,8 @@ class Scene:
     intervals: int
     #: Digest of the observer's card.
     observer: str
-    #: Parameter and unit in which two images differ, as of [difference]; None where one of them is uniform.
+    #: Parameter and unit in which two images differ, as of [difference]; None where one of them is
+    #: uniform.
     change: tuple[str, str] | None = None
     #: Of the pattern, deg, by the order; empty where the stimulus has its own.
     orientations: tuple[float, ...] = ()
@@ -459,7 +505,8 @@ class Scene:
         repeat : int
             Which showing of the level this is.
         order : int
-            With two intervals, which image is the pattern, or has more: 0 or 1; else which of the orientations it has.
+            With two intervals, which image is the pattern, or has more: 0 or 1; else which of the
+            orientations it has.
         """
         catch = contrast == 0
         place_of_pattern = order if self.intervals == 2 else 0
@@ -478,10 +525,14 @@ class Scene:
         elif self.change is not None:
             blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))
             parameter, unit = self.change
-            spec = with_levels(blank, **{parameter: changed(unit, float(blank.value(parameter)), contrast)})
+            spec = with_levels(
+                blank, **{parameter: changed(unit, float(blank.value(parameter)), contrast)}
+            )
         else:
             if not catch:
-                spec = with_levels(spec, **{self.level: value}, contrast=contrast, **self._seeded(image_seed))
+                spec = with_levels(
+                    spec, **{self.level: value}, contrast=contrast, **self._seeded(image_seed)
+                )
             blank = spec.reference()
         specs = [blank if catch else spec]
         seeds = [derived_seed(self.seed, "dither", *place)]
@@ -491,7 +542,9 @@ class Scene:
         return Shown(tuple(specs), place_of_pattern, tuple(seeds), image_seed, value, contrast)
 
     def identity(self, shown: Shown) -> dict[str, Any]:
-        """Everything that decides what an observer gets to see, as JSON can hold it: digests of specs and display."""
+        """Everything that decides what an observer gets to see, as JSON can hold it: digests of
+        specs and display.
+        """
         return {
             "stimuli": [spec.digest for spec in shown.specs],
             "pattern": shown.pattern,
@@ -521,28 +574,36 @@ class Scene:
         images : tuple of array, each (H, W, 3)
             Display drive; of clips all frames of the first in order, then all of the second.
         measured : dict
-            "delivered_contrast", "coherent_gain", "total_contrast", and "refused": why it is not to be shown, or "".
+            "delivered_contrast", "coherent_gain", "total_contrast", and "refused": why it is not to
+            be shown, or "".
 
         Raises
         ------
         GamutError
             The display cannot show one of them.
         """
-        measured: dict[str, Any] = dict.fromkeys(("delivered_contrast", "coherent_gain", "total_contrast"))
+        measured: dict[str, Any] = dict.fromkeys(
+            ("delivered_contrast", "coherent_gain", "total_contrast")
+        )
         measured["refused"] = shown.refused
         if shown.refused:
             return (), measured
         if self.delivery.format == "page":
-            # Dither in time delivers what is asked to a percent: what the screen makes of it is one common error.
+            # Dither in time delivers what is asked to a percent: what the screen makes of it is one
+            # common error.
             return (), {**measured, "delivered_contrast": shown.contrast, "coherent_gain": 1.0}
         images, found = self._sent(shown, through)
         measured |= {"delivered_contrast": found.contrast, "total_contrast": found.total_contrast}
         if shown.contrast:
-            measured |= {"coherent_gain": found.coherent_gain, "refused": self._refused(shown, found, through)}
+            measured |= {
+                "coherent_gain": found.coherent_gain,
+                "refused": self._refused(shown, found, through),
+            }
         return images, measured
 
     def check(self, name: str, observer: str, values: tuple[float, ...], strongest: float) -> None:
-        """Draw the strongest contrast of each level, or of very many that of some, before anything is asked.
+        """Draw the strongest contrast of each level, or of very many that of some, before anything
+        is asked.
 
         Parameters
         ----------
@@ -570,7 +631,8 @@ class Scene:
                     self.display.encode(spec.draw())
             except InputError as error:
                 raise type(error)(
-                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {drawn}: {error}"
+                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {drawn}: "
+                    f"{error}"
                 ) from error
 
     @cached_property
@@ -578,15 +640,24 @@ class Scene:
         return digest(self.display.to_dict())
 
     def _seeded(self, image_seed: int) -> dict[str, int]:
-        seeds = [name for name in self.spec.levels() if name.split("_")[-1] == "seed" and name != self.level]
-        return {name: image_seed if name == "seed" else derived_seed(image_seed, name) for name in seeds}
+        seeds = [
+            name
+            for name in self.spec.levels()
+            if name.split("_")[-1] == "seed" and name != self.level
+        ]
+        return {
+            name: image_seed if name == "seed" else derived_seed(image_seed, name) for name in seeds
+        }
 
     def _sent(
         self, shown: Shown, through: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
         """The images of a trial, and what arrives of the contrast of the pattern."""
-        stimuli = [self._delivered(*pair) for pair in zip(shown.specs, shown.dither_seeds, strict=True)]
-        images, spec = tuple(image for each in stimuli for image in each), shown.specs[shown.pattern]
+        stimuli = [
+            self._delivered(*pair) for pair in zip(shown.specs, shown.dither_seeds, strict=True)
+        ]
+        images = tuple(image for each in stimuli for image in each)
+        spec = shown.specs[shown.pattern]
         for image in images:
             # All prompts are asked about the same, which an observer may tell by this.
             image.setflags(write=False)
@@ -614,21 +685,29 @@ class Scene:
             return changed(self.change[1], frequency, contrast)
         return frequency
 
-    def _refused(self, shown: Shown, found: Delivered, through: Callable[[FloatArray], FloatArray]) -> str:
+    def _refused(
+        self, shown: Shown, found: Delivered, through: Callable[[FloatArray], FloatArray]
+    ) -> str:
         """Why a pattern is not to be shown; "" where it is."""
         frequency = _frequency(shown.specs[shown.pattern])
         if not self.refuse or refused(found, frequency) is None:
             return ""
         # Dither scatters the gain of one faint image, so the level is judged by several.
         others = (self.shown(shown.value, shown.contrast, i, shown.pattern) for i in range(_JUDGED))
-        return refused([self._sent(each, through)[1] for each in others], frequency) or ""
+        return refused([self._sent(other, through)[1] for other in others], frequency) or ""
 
     def _beyond(self, frequency: float) -> str:
         """Why a frequency cannot be shown at this resolution; "" where it can."""
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""
-        return refused(Delivered(contrast=1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist), frequency) or ""
+        return (
+            refused(
+                Delivered(contrast=1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist),
+                frequency,
+            )
+            or ""
+        )
 
 
 def _frequency(spec: Any) -> float:

@@ -1,7 +1,8 @@
-"""What a run that asks in words means before anything is sent: questions, images, tokens, time and price.
+"""What a run that asks in words means before anything is sent: questions, images, tokens, time and
+price.
 
-Beside the design that is chosen, the others stand in a table, with the width of the 95 % interval of a threshold that
-each is expected to leave.
+Beside the design that is chosen, the others stand in a table, with the width of the 95 % interval
+of a threshold that each is expected to leave.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ class WordsPlan:
     remarks: tuple[str, ...]
     #: What is left of it takes.
     left: Expense
-    #: From where tokens and seconds are known, as a sentence; and whether they were measured, or are a guess.
+    #: From where tokens and seconds are known, as a sentence; and whether they were measured, or
+    #: are a guess.
     source: str
     measured: bool
     #: Pixels (H, W) of an image, and pixels per degree.
@@ -113,7 +115,12 @@ class WordsPlan:
         dict
             One entry a field, "questions" and "images".
         """
-        return {**asdict(self), "size": list(self.size), "questions": self.questions, "images": self.images}
+        return {
+            **asdict(self),
+            "size": list(self.size),
+            "questions": self.questions,
+            "images": self.images,
+        }
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
@@ -124,8 +131,10 @@ class WordsPlan:
         height, width = self.size
         what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         lines = [
-            f"{self.experiment} with {self.observer}: {self.questions:,} questions in {self.prompts} "
-            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct {what} of {height} x {width} px at "
+            f"{self.experiment} with {self.observer}: {self.questions:,} questions in "
+            f"{self.prompts} "
+            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct {what} of "
+            f"{height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); "
             f"{self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
@@ -134,9 +143,12 @@ class WordsPlan:
             "",
             *_table([self.chosen, *self.others]),
             "",
-            "* chosen; where a model gives no probabilities, the design is asked as text. 95 % interval: expected",
-            "width, log10 contrast, for the threshold of one wording and frequency, if the psychometric function is",
-            f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} from image to image.",
+            "* chosen; where a model gives no probabilities, the design is asked as text. 95 % "
+            "interval: expected",
+            "width, log10 contrast, for the threshold of one wording and frequency, if the "
+            "psychometric function is",
+            f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} "
+            "from image to image.",
             "Numbers of adaptive designs are expected ones.",
             self.source,
         ]
@@ -144,7 +156,9 @@ class WordsPlan:
 
 
 def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan:
-    """What a run of a session would ask that has not begun; nothing is asked, or `timed` one question of a server."""
+    """What a run of a session would ask that has not begun; nothing is asked, or `timed` one
+    question of a server.
+    """
     answered, pace = _so_far(session, store, timed)
     refused, drawn = refused_levels(session)
     levels = len(session.experiment.levels[session.level]) * len(ruler(session.experiment)[1])
@@ -155,7 +169,10 @@ def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan
         for design in DESIGNS
         for reading in ("p_yes", "text")
         # One of them models sensitivity over frequency.
-        if (design != "quick_csf" or (session.level == "frequency" and session.experiment.difference is None))
+        if (
+            design != "quick_csf"
+            or (session.level == "frequency" and session.experiment.difference is None)
+        )
         and (design, reading) != ("ladder", "text")
     }
     name: DesignName = session.asking.design
@@ -181,7 +198,8 @@ def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan
 
 
 def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str], int]:
-    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why; and how many were drawn.
+    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why; and
+    how many were drawn.
 
     Of very many levels some are drawn.
     """
@@ -190,7 +208,9 @@ def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str
     found = {}
     for value, contrast in drawn:
         shown = session.scene.shown(value, contrast, 0, 0)
-        reason = shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
+        reason = (
+            shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
+        )
         if reason:
             found[value, contrast] = reason
     return found, len(drawn)
@@ -198,13 +218,18 @@ def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str
 
 def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
     """Refused levels in words, those of one value and reason together."""
-    unit, name = level_of(session.scene.spec, session.level).unit, ruler(session.experiment)[0].replace("_", " ")
+    unit = level_of(session.scene.spec, session.level).unit
+    name = ruler(session.experiment)[0].replace("_", " ")
     alike: dict[tuple[float, str], list[float]] = {}
     for (value, contrast), reason in refused.items():
         alike.setdefault((value, reason), []).append(contrast)
     return tuple(
         f"{value:g} {unit} at "
-        + (f"{name} {c[0]:.3g}" if len(c) == 1 else f"{len(c)} {name}s from {c[0]:.3g} to {c[-1]:.3g}")
+        + (
+            f"{name} {c[0]:.3g}"
+            if len(c) == 1
+            else f"{len(c)} {name}s from {c[0]:.3g} to {c[-1]:.3g}"
+        )
         + f": {reason}"
         for (value, reason), c in alike.items()
     )
@@ -214,15 +239,20 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
     if drawn == levels:
         return ()
     return (
-        f"{drawn:,} of {levels:,} levels were drawn to see which can be shown; the number of questions follows them",
+        f"{drawn:,} of {levels:,} levels were drawn to see which can be shown; the number of "
+        "questions follows them",
     )
 
 
 def _remarks(session: WordsSession) -> tuple[str, ...]:
-    clip, prompts = session.scene.spec, session.asking.prompts
-    if isinstance(clip, Clip) and not any(spoken(prompt, clip) != prompt.full for prompt in prompts):
+    clip = session.scene.spec
+    prompts = session.asking.prompts
+    if isinstance(clip, Clip) and not any(
+        spoken(prompt, clip) != prompt.full for prompt in prompts
+    ):
         return (
-            f"a question shows {session.scene.images} frames, and no prompt tells how many come in a second; "
+            f"a question shows {session.scene.images} frames, and no prompt tells how many come "
+            "in a second; "
             "{frames}, {fps} and {seconds} in a prompt stand for the clip's",
             *_dithered(session),
         )
@@ -238,19 +268,26 @@ def _dithered(session: WordsSession) -> tuple[str, ...]:
     if noise >= _LEAST_NOISE:
         return ()
     return (
-        f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, and to patterns about "
-        '0.4: they can be told from it by their dither alone; set delivery.dither to "tpdf", whose noise is the same '
+        f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, "
+        "and to patterns about "
+        '0.4: they can be told from it by their dither alone; set delivery.dither to "tpdf", '
+        "whose noise is the same "
         "everywhere, or choose a peak of the display that puts the mean halfway between two codes",
     )
 
 
 def _so_far(session: WordsSession, store: Store, timed: bool) -> tuple[int, Pace | None]:
     """How many questions are answered, and what one takes: played as far as it goes."""
-    who, layout = session.observer, session.layout()
-    alike = {name: layout[name] for name in ("size", "asking")} | {"probe": session.experiment.probe}
-    answered, replies = 0, []
+    who = session.observer
+    layout = session.layout()
+    alike = {name: layout[name] for name in ("size", "asking")} | {
+        "probe": session.experiment.probe
+    }
+    answered = 0
+    replies = []
     known = store.origins_of(who.card.digest)
-    # A round may be of very many questions: it is made only to look for their answers, or to ask one of them.
+    # A round may be of very many questions: it is made only to look for their answers, or to ask
+    # one of them.
     batches = first = session.next() if known or timed else []
     while batches and known:
         keys = [question.key for batch in batches for question in batch.questions]
@@ -279,7 +316,10 @@ def _guess(session: WordsSession) -> Pace:
     """What one question takes if patches and letters are tokens."""
     asking = session.asking
     letters = sum(len(prompt.full) for prompt in asking.prompts) / len(asking.prompts)
-    patches = sum(math.ceil(height / _PATCH) * math.ceil(columns / _PATCH) for height, columns in _sizes(session))
+    patches = sum(
+        math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
+        for height, columns in _sizes(session)
+    )
     by = f"{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, {_LATENCY:g} s an answer"
     return Pace(
         tokens_in=patches + (letters + len(asking.system)) / _LETTERS,
@@ -298,8 +338,11 @@ def _sizes(session: WordsSession) -> list[tuple[int, int]]:
     return [session.scene.spec.shape] * session.scene.images * (1 + len(session.asking.examples))
 
 
-def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: Pace | None) -> DesignCost:
-    orders, prompts = len(session.task.orders), len(session.asking.prompts)
+def _cost(
+    session: WordsSession, design: DesignName, readout: str, refused: int, pace: Pace | None
+) -> DesignCost:
+    orders = len(session.task.orders)
+    prompts = len(session.asking.prompts)
     trials, shared = _trials(session, design, readout, refused)
     questions = trials * prompts * orders
     all_of_it = expense(session.observer, _pace(session, readout, pace), questions, _sizes(session))
@@ -318,9 +361,12 @@ def _cost(session: WordsSession, design: DesignName, readout: str, refused: int,
     )
 
 
-def _trials(session: WordsSession, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
+def _trials(
+    session: WordsSession, design: DesignName, readout: str, refused: int
+) -> tuple[int, int]:
     """Trials with one prompt, and how many of them show images that all prompts share."""
-    asking, levels = session.asking, session.experiment.levels
+    asking = session.asking
+    levels = session.experiment.levels
     share = asking.catch if session.task.design_task == "yes_no" else 0.0
     values = len(levels[session.level])
     options = asking.options if design == asking.design else {}
@@ -329,11 +375,16 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
         conditions = values * len(ruler(session.experiment)[1])
-        trials = sum(repeats * (conditions - refused) + catch_trials(repeats * conditions, share) for repeats in parts)
+        trials = sum(
+            repeats * (conditions - refused) + catch_trials(repeats * conditions, share)
+            for repeats in parts
+        )
         return trials, trials
     if design == "ladder":
         repeats = values * options.get("repeats", 1)
-        coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
+        coarse, fine = (
+            options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4))
+        )
         first = coarse + catch_trials(coarse, share)
         return first + fine + catch_trials(fine, share), first + catch_trials(fine, share)
     per_value = design == "quest_plus"
@@ -341,7 +392,8 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_value:
         most = math.ceil(most * values / (1 - share))
-    asked, each = _asked(session, readout), _answers(session, readout)
+    asked = _asked(session, readout)
+    each = _answers(session, readout)
     if designs.expected_interval_width(design, most * each, **asked) >= stop:
         return most, 0
     return math.ceil(designs.expected_queries(design, stop, **asked) / each), 0
@@ -353,7 +405,8 @@ def _answers(session: WordsSession, readout: str) -> int:
 
 
 def _asked(session: WordsSession, readout: str) -> Asked:
-    levels, (_, contrasts) = session.experiment.levels, ruler(session.experiment)
+    levels = session.experiment.levels
+    (_, contrasts) = ruler(session.experiment)
     return {
         "values": len(levels[session.level]),
         "contrasts": (contrasts[0], contrasts[-1]),
@@ -365,7 +418,17 @@ def _asked(session: WordsSession, readout: str) -> Asked:
 
 
 def _table(costs: list[DesignCost]) -> list[str]:
-    head = ("design", "read-out", "questions", "images", "tokens in", "tokens out", "time", "price", "95 % interval")
+    head = (
+        "design",
+        "read-out",
+        "questions",
+        "images",
+        "tokens in",
+        "tokens out",
+        "time",
+        "price",
+        "95 % interval",
+    )
     rows = [head] + [
         (
             ("* " if cost is costs[0] else "  ") + cost.design,
@@ -378,5 +441,8 @@ def _table(costs: list[DesignCost]) -> list[str]:
         )
         for cost in costs
     ]
-    layouts = [f"{'<' if i < 2 else '>'}{max(map(len, column))}" for i, column in enumerate(zip(*rows, strict=True))]
+    layouts = [
+        f"{'<' if i < 2 else '>'}{max(map(len, column))}"
+        for i, column in enumerate(zip(*rows, strict=True))
+    ]
     return ["  ".join(map(format, row, layouts)).rstrip() for row in rows]

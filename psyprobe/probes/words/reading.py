@@ -1,4 +1,5 @@
-"""What an answer says: its words, the probability that it begins with yes, and which of the two counts.
+"""What an answer says: its words, the probability that it begins with yes, and which of the two
+counts.
 
 Answers are stored word for word and read anew whenever a result is made: one row a question.
 """
@@ -41,10 +42,11 @@ class Read:
     text : str
         "yes", "no", "ambiguous", "refusal" or "invalid".
     p_yes, logit, mass : float
-        Of the first token: probability of yes among yes and no, its log odds (natural), and the probability of both
-        together; NaN where the observer gives none.
+        Of the first token: probability of yes among yes and no, its log odds (natural), and the
+        probability of both together; NaN where the observer gives none.
     censored : bool
-        Whether one of the two words was too unlikely to be listed, so that the log odds are a bound.
+        Whether one of the two words was too unlikely to be listed, so that the log odds are a
+        bound.
     """
 
     text: str
@@ -89,8 +91,8 @@ def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]
     answers : iterable of Read
         Of one observer to one prompt.
     wanted : {"auto", "text", "p_yes"}
-        As the experiment has it. "auto" takes probabilities where the median answer gives at least half of it to yes
-        and no; an answer without probabilities gives none.
+        As the experiment has it. "auto" takes probabilities where the median answer gives at least
+        half of it to yes and no; an answer without probabilities gives none.
 
     Returns
     -------
@@ -103,7 +105,7 @@ def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]
     """
     if wanted != "auto":
         return wanted
-    masses = np.nan_to_num([each.mass for each in answers])
+    masses = np.nan_to_num([answer.mass for answer in answers])
     usable = masses.size > 0 and float(np.median(masses)) >= LEAST_MASS
     return "p_yes" if usable else "text"
 
@@ -137,12 +139,14 @@ def said(answer: Read, readout: Readout, polarity: int) -> float:
     return 1 - value if polarity < 0 else value
 
 
-#: Name to unit and description of each variable but the level; those whose unit is "text" hold text.
+#: Name to unit and description of each variable but the level; those whose unit is "text" hold
+#: text.
 VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
     files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
 )
-#: What is told of a reply as it stands; how long it took and how often it was sent is the store's alone, since no two
-#: runs have that in common. And what is told of a reply that was never asked for.
+#: What is told of a reply as it stands; how long it took and how often it was sent is the store's
+#: alone, since no two runs have that in common. And what is told of a reply that was never asked
+#: for.
 _OF_REPLY = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "finish")
 _NOTHING = Answer("", finish="")
 
@@ -154,7 +158,10 @@ def _variables(by: Mapping[str, str] | None, currency: str) -> dict[str, tuple[s
         return known
     told = {
         "contrast": (by["name"], (by["unit"], f"{by['label']} that was asked for")),
-        "delivered_contrast": (f"delivered_{by['name']}", (by["unit"], f"{by['label']} in the images as they arrived")),
+        "delivered_contrast": (
+            f"delivered_{by['name']}",
+            (by["unit"], f"{by['label']} in the images as they arrived"),
+        ),
     }
     return dict(told.get(name, (name, about)) for name, about in known.items())
 
@@ -164,7 +171,8 @@ def _told(instead: Counter[str]) -> list[dict[str, Any]]:
     return [
         {"name": name, "asked": asked, "sent": sent, "answers": count}
         for (name, asked, sent), count in sorted(
-            ((json.loads(told), count) for told, count in instead.items()), key=lambda pair: str(pair[0])
+            ((json.loads(told), count) for told, count in instead.items()),
+            key=lambda pair: str(pair[0]),
         )
     ]
 
@@ -175,7 +183,8 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        One dimension, "trial"; `VARIABLES` says what it holds, beside a column named after the level ("frequency").
+        One dimension, "trial"; `VARIABLES` says what it holds, beside a column named after the
+        level ("frequency").
 
     Raises
     ------
@@ -184,7 +193,8 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     """
     import xarray
 
-    layout, trials = record.layout, record.outcome["trials"]
+    layout = record.layout
+    trials = record.outcome["trials"]
     (level,) = layout["levels"]
     by = layout.get("difference")
     ruler = "contrast" if by is None else by["name"]
@@ -193,7 +203,9 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
     instead: Counter[str] = Counter()
     spending = Spending()
-    for trial, answer in zip(trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True):
+    for trial, answer in zip(
+        trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True
+    ):
         prompt = prompts[trial["prompt"]]
         wording, polarity = prompt.meant(trial["order"], layout.get("alternatives", 2))
         asked = answer["reply"] is not None
@@ -215,7 +227,9 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 "prompt_text": prompt.full,
                 "polarity": prompt.polarity,
                 "text_asked": asked and trial["text_asked"],
-                "first_tokens": json.dumps(reply.first_tokens, ensure_ascii=False) if reply.first_tokens else "",
+                "first_tokens": json.dumps(reply.first_tokens, ensure_ascii=False)
+                if reply.first_tokens
+                else "",
                 "read": read.text,
                 "p_yes": read.p_yes,
                 "logit": read.logit,
@@ -227,13 +241,22 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         )
         for name, value in row.items():
             columns[name].append(value)
-    readouts = {name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()}
+    readouts = {
+        name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()
+    }
     columns["readout"] = [readouts[name] for name in columns["prompt"]]
     columns["said"] = [
         said(read, readouts[name], sense)
-        for read, name, sense in zip(columns["said"], columns["prompt"], columns["sense"], strict=True)
+        for read, name, sense in zip(
+            columns["said"], columns["prompt"], columns["sense"], strict=True
+        )
     ]
-    variables = {level["name"]: (level["unit"], f"{level['label']}; of a catch trial one that it has no use for")}
+    variables = {
+        level["name"]: (
+            level["unit"],
+            f"{level['label']}; of a catch trial one that it has no use for",
+        )
+    }
     data = {
         name: (
             ("trial",),

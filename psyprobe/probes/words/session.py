@@ -1,6 +1,8 @@
-"""A run in words: rounds of trials, each asked in every order of its images, told to the designs as they are answered.
+"""A run in words: rounds of trials, each asked in every order of its images, told to the designs as
+they are answered.
 
-Trials on one image follow each other, which lets servers and models reuse what they made of the image.
+Trials on one image follow each other, which lets servers and models reuse what they made of the
+image.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Example, Inquiry, ask_all
+from psyprobe.observers.chat.answering import (
+    Answer,
+    AnswerObserver,
+    Decoding,
+    Example,
+    Inquiry,
+    ask_all,
+)
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
@@ -32,7 +41,15 @@ from psyprobe.probes.differing import PERIOD, changing, contrast_kind, remarks_o
 from psyprobe.probes.showing import at_native_size
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
-from psyprobe.probes.words.wording import OF_CLIPS, Trial, Wording, asking_of, level_name, ruler, spoken
+from psyprobe.probes.words.wording import (
+    OF_CLIPS,
+    Trial,
+    Wording,
+    asking_of,
+    level_name,
+    ruler,
+    spoken,
+)
 from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
@@ -73,16 +90,24 @@ class WordsSession(ExperimentSession):
         self.asking = asking_of(experiment)
         self._check()
         held = self.asking.hold
-        self._native = experiment.spec(**{name: values[0] for name, values in experiment.levels.items()} | held)
+        self._native = experiment.spec(
+            **{name: values[0] for name, values in experiment.levels.items()} | held
+        )
         self.scene = self._scene()
         _, contrasts = ruler(experiment)
-        self.scene.check(experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1])
+        self.scene.check(
+            experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1]
+        )
         self.people, self.remarks = self._people()
         self._examples = self._shown_before()
-        #: A person is asked one question after the other, each when the answer before it is in the store.
+        #: A person is asked one question after the other, each when the answer before it is in the
+        #: store.
         self._one_at_a_time = self.scene.delivery.format == "page"
         at_once = 1 if self._one_at_a_time else None
-        self._wordings = [Wording(experiment, task.design_task, i, at_once) for i in range(len(self.asking.prompts))]
+        self._wordings = [
+            Wording(experiment, task.design_task, i, at_once)
+            for i in range(len(self.asking.prompts))
+        ]
         #: In which wordings questions are asked: all of them, or those of a part.
         self._mine = self._wordings
         self._trials: list[Trial] = []
@@ -102,7 +127,9 @@ class WordsSession(ExperimentSession):
             "version": self.task.version,
             "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
-            "asking": {name: value for name, value in self.asking.told().items() if name != "suffix"},
+            "asking": {
+                name: value for name, value in self.asking.told().items() if name != "suffix"
+            },
             "delivery": asdict(self.scene.delivery),
             "display": digest(self.scene.display.to_dict()),
             "size": list(self.scene.spec.shape),
@@ -131,18 +158,25 @@ class WordsSession(ExperimentSession):
         """Ask only in some of the prompts: what comes next in one depends on all answers in it."""
         super().narrow(holds)
         who = self.observer.card.digest
-        self._mine = [wording for wording in self._wordings if holds(digest([who, wording.prompt.id]))]
+        self._mine = [
+            wording for wording in self._wordings if holds(digest([who, wording.prompt.id]))
+        ]
 
     def next(self) -> list[Batch]:
-        """The questions of a round; those that decide which reading counts come first, as a round of their own."""
+        """The questions of a round; those that decide which reading counts come first, as a round
+        of their own.
+        """
         if self._again:
-            again, self._again = self._again, []
+            again = self._again
+            self._again = []
             return self._batches(again)
         if self._after_pilot:
-            rest, self._after_pilot = self._after_pilot, None
+            rest = self._after_pilot
+            self._after_pilot = None
             return self._batches(rest)
         self._trials = [trial for wording in self._mine for trial in wording.next()]
-        self._round, self._answers = {}, {}
+        self._round = {}
+        self._answers = {}
         undecided = {i for i, wording in enumerate(self._wordings) if wording.readout is None}
         pilot = [trial for trial in self._trials if trial.check and trial.prompt in undecided]
         if not pilot:
@@ -152,7 +186,9 @@ class WordsSession(ExperimentSession):
         return self._batches(pilot)
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Let a pilot decide, and tell every design the answers to a whole round in the order in which it asked."""
+        """Let a pilot decide, and tell every design the answers to a whole round in the order in
+        which it asked.
+        """
         self._answers |= answers
         self._give_up(answers)
         if self._again:
@@ -168,37 +204,52 @@ class WordsSession(ExperimentSession):
     def outcome(self) -> dict[str, Any]:
         """The log of all trials, and what the designs themselves have found by prompt."""
         found = {wording.prompt.id: wording.estimate() for wording in self._wordings}
-        return {"trials": self._log, "estimates": {name: one for name, one in found.items() if one is not None}}
+        return {
+            "trials": self._log,
+            "estimates": {name: one for name, one in found.items() if one is not None},
+        }
 
     def cost(self, store: Store, *, timed: bool) -> WordsPlan:
-        """What is left to ask: questions, images, tokens, time, price, and the precision to expect."""
+        """What is left to ask: questions, images, tokens, time, price, and the precision to
+        expect.
+        """
         from psyprobe.probes.words.plan import words_plan
 
         return words_plan(self, store, timed=timed)
 
-    # -- before anything is asked ------------------------------------------------------------------------------------
+    # -- before anything is asked
+    # ------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        experiment, who = self.experiment, self.observer
+        experiment = self.experiment
+        who = self.observer
         spec = experiment.spec()
         shown = self.task.intervals * math.prod(spec.extent[:-2])
         if who.images_at_once is not None and who.images_at_once < shown:
-            clips, several = isinstance(spec, Clip), self.task.intervals > 1
+            clips = isinstance(spec, Clip)
+            several = self.task.intervals > 1
             those = f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
-            remedy = "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
+            remedy = (
+                "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
+            )
             raise InputError(
-                f"probe {experiment.probe!r} shows {shown} images{those} in a question, and {who.card.name} takes "
+                f"probe {experiment.probe!r} shows {shown} images{those} in a question, and "
+                f"{who.card.name} takes "
                 f"{who.images_at_once}; {remedy}, or another observer"
             )
         if who.bits is not None and experiment.delivery.bits == "float":
             raise InputError(
-                f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; "
+                f"{experiment.name} delivers unrounded images, and {who.card.name} takes "
+                f"{who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
         name, contrasts = ruler(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:
             where = f"levels.{name}" if name == "contrast" else "difference.levels"
-            raise InputError(f"{where} are {list(contrasts)}; give at least two levels above 0, in ascending order")
+            raise InputError(
+                f"{where} are {list(contrasts)}; give at least two levels above 0, in ascending "
+                "order"
+            )
         self._check_prompts()
 
     def _check_prompts(self) -> None:
@@ -207,31 +258,45 @@ class WordsSession(ExperimentSession):
         tasks = (yes_no, two_interval, orientation, orientation_4)
         foreign = {word for task in tasks for word in task.words} - {*self.task.words}
         for prompt in self.asking.prompts:
-            if foreign & {*prompt.words} or (len(self.task.words) > 2 and prompt.words != self.task.words):
+            if foreign & {*prompt.words} or (
+                len(self.task.words) > 2 and prompt.words != self.task.words
+            ):
                 raise InputError(
-                    f"{self.experiment.name}: prompt {prompt.id!r} is answered by {prompt.yes[0]!r} and "
-                    f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows {self.task.intervals} "
-                    f"image{'' if one else 's'}; give prompts whose answers are {' and '.join(self.task.words)}, "
+                    f"{self.experiment.name}: prompt {prompt.id!r} is answered by "
+                    f"{prompt.yes[0]!r} and "
+                    f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows "
+                    f"{self.task.intervals} "
+                    f"image{'' if one else 's'}; give prompts whose answers are "
+                    f"{' and '.join(self.task.words)}, "
                     f"such as the set {self.task.prompts!r}"
                 )
             named = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
             if named and not isinstance(self.experiment.spec(), Clip):
                 raise InputError(
-                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, and what is shown is no "
+                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, "
+                    "and what is shown is no "
                     f"clip; give a prompt about images, such as the set {self.task.prompts!r}"
                 )
 
     def _scene(self) -> Scene:
-        experiment, sending, native = self.experiment, self.experiment.delivery, self._native
+        experiment = self.experiment
+        sending = self.experiment.delivery
+        native = self._native
         if isinstance(self.observer, PersonObserver):
             return self._on_screen(self.observer.screen)
-        drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
+        drawn = (
+            at_native_size(experiment.name, native, self.observer.card)
+            if sending.native
+            else native
+        )
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
             spec=drawn,
             level=self.level,
             display=experiment.display,
-            delivery=Delivery(bits=bits, dither=sending.dither or ("none" if bits is None else "rpdf")),
+            delivery=Delivery(
+                bits=bits, dither=sending.dither or ("none" if bits is None else "rpdf")
+            ),
             refuse=sending.refuse,
             seed=self.asking.seed,
             intervals=self.task.intervals,
@@ -241,17 +306,23 @@ class WordsSession(ExperimentSession):
         )
 
     def _on_screen(self, screen: Screen | None) -> Scene:
-        """What a page draws for a person: over the same degrees, in the pixels and the light of their screen."""
+        """What a page draws for a person: over the same degrees, in the pixels and the light of
+        their screen.
+        """
         if screen is None:
             raise InputError(
-                f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take psyprobe observe"
+                f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take "
+                "psyprobe observe"
             )
         if len(self.asking.prompts) > 1:
             raise InputError(
-                f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person is asked in one; "
+                f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a "
+                "person is asked in one; "
                 "give one prompt"
             )
-        strongest = {name: values[-1] for name, values in self.experiment.levels.items()} | self.asking.hold
+        strongest = {
+            name: values[-1] for name, values in self.experiment.levels.items()
+        } | self.asking.hold
         return Scene(
             spec=screen.drawn(self._native, with_levels(self._native, **strongest)),
             level=self.level,
@@ -272,7 +343,9 @@ class WordsSession(ExperimentSession):
         return None if given is None else (given.parameter, given.unit)
 
     def _shown_before(self) -> list[dict[str, Any]]:
-        """Of the examples that go before each question: arguments of `Scene.shown`, what that is, and the answer."""
+        """Of the examples that go before each question: arguments of `Scene.shown`, what that is,
+        and the answer.
+        """
         first = self.experiment.levels[self.level][0]
         found = []
         for i, each in enumerate(self.asking.examples):
@@ -280,34 +353,61 @@ class WordsSession(ExperimentSession):
             place = (first if each.level is None else each.level, each.contrast, _EXAMPLES + i, 0)
             shown = self.scene.shown(*place)
             if shown.refused:
-                raise InputError(f"{self.experiment.name}: asking.examples {i + 1} cannot be shown: {shown.refused}")
-            found.append({"place": list(place), "shown": digest(self.scene.identity(shown)), "answer": each.answer})
+                raise InputError(
+                    f"{self.experiment.name}: asking.examples {i + 1} cannot be shown: "
+                    f"{shown.refused}"
+                )
+            found.append(
+                {
+                    "place": list(place),
+                    "shown": digest(self.scene.identity(shown)),
+                    "answer": each.answer,
+                }
+            )
         return found
 
     def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-        """What people see at the levels, and where they saw something else; no name where nobody is compared with.
+        """What people see at the levels, and where they saw something else; no name where nobody is
+        compared with.
 
-        None where the analysis has a curve of its own: over frequency, that of achromatic noise in the models' own
-        terms, and a usual one where the page names nobody.
+        None where the analysis has a curve of its own: over frequency, that of achromatic noise in
+        the models' own terms, and a usual one where the page names nobody.
         """
-        experiment, native = self.experiment, self._native
-        reference, values = experiment.human, np.array(experiment.levels[self.level])
-        grey = self.level == "frequency" and contrast_kind(native) != "cone" and ruler(experiment)[0] == "contrast"
-        if grey and (reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)):
+        experiment = self.experiment
+        native = self._native
+        reference = experiment.human
+        values = np.array(experiment.levels[self.level])
+        grey = (
+            self.level == "frequency"
+            and contrast_kind(native) != "cone"
+            and ruler(experiment)[0] == "contrast"
+        )
+        if grey and (
+            reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)
+        ):
             return None, ()
         if reference is None:
             return {"name": "", "values": [], "sensitivity": []}, ()
         sensitivity = sensitivity_at(reference, native, {self.level: values})
-        told = {"name": reference.name, "values": values.tolist(), "sensitivity": sensitivity.tolist()}
+        told = {
+            "name": reference.name,
+            "values": values.tolist(),
+            "sensitivity": sensitivity.tolist(),
+        }
         return told, remarks_of(experiment, native)
 
-    # -- asking and hearing ------------------------------------------------------------------------------------------
+    # -- asking and hearing
+    # ------------------------------------------------------------------------------------------
 
     def _batches(self, trials: Sequence[Trial]) -> list[Batch]:
         """The questions of trials, image by image."""
         pairs = sorted(
             ((trial, order) for trial in trials for order in self._orders(trial)),
-            key=lambda pair: (derived_seed(self.asking.seed, "order", *pair[0].place), pair[1], pair[0].prompt),
+            key=lambda pair: (
+                derived_seed(self.asking.seed, "order", *pair[0].place),
+                pair[1],
+                pair[0].prompt,
+            ),
         )
         batches = []
         for (*_, order), members in groupby(pairs, key=lambda pair: (*pair[0].place, pair[1])):
@@ -316,7 +416,10 @@ class WordsSession(ExperimentSession):
             images = self.scene.shown(*image)
             shown = digest(self.scene.identity(images))
             asked = [self._asked(trial) for trial in together]
-            questions = [Question(shown, digest(each), self.observer.card.digest, self.task.version) for each in asked]
+            questions = [
+                Question(shown, digest(each), self.observer.card.digest, self.task.version)
+                for each in asked
+            ]
             for trial, question, each in zip(together, questions, asked, strict=True):
                 self._round[trial, order] = question
                 self._log.append(
@@ -331,16 +434,24 @@ class WordsSession(ExperimentSession):
                         "text_asked": each["decoding"]["max_tokens"] > 1,
                     }
                 )
-            work = Work(self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True)))
+            work = Work(
+                self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True))
+            )
             sitting = self.observer.card.digest if self._one_at_a_time else ""
             batches.append(Batch(tuple(questions), work, sitting=sitting))
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
-        """In which orders a trial is asked: a machine in each, a person in one, drawn by the trial's seed."""
+        """In which orders a trial is asked: a machine in each, a person in one, drawn by the
+        trial's seed.
+        """
         if not self._one_at_a_time:
             return self.task.orders
-        return (self.task.orders[derived_seed(self.asking.seed, "side", *trial.place) % len(self.task.orders)],)
+        return (
+            self.task.orders[
+                derived_seed(self.asking.seed, "side", *trial.place) % len(self.task.orders)
+            ],
+        )
 
     def _asked(self, trial: Trial) -> dict[str, Any]:
         """Prompt, system text, words and decoding, as JSON can hold them."""
@@ -358,34 +469,49 @@ class WordsSession(ExperimentSession):
         answer = self._answers.get(self._round[trial, order].key)
         if answer is None or answer["refused"]:
             return None
-        return read_answer(Answer.from_dict(answer["reply"]), self._wordings[trial.prompt].meant(order)[0])
+        return read_answer(
+            Answer.from_dict(answer["reply"]), self._wordings[trial.prompt].meant(order)[0]
+        )
 
     def _give_up(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Ask those trials again, as another attempt, whose attempt a person gave up."""
-        lost = {key for key, each in answers.items() if (each["reply"] or {}).get("finish") == GIVEN_UP}
+        lost = {
+            key for key, each in answers.items() if (each["reply"] or {}).get("finish") == GIVEN_UP
+        }
         if lost:
-            self._again = [trial for (trial, _), question in self._round.items() if question.key in lost]
+            self._again = [
+                trial for (trial, _), question in self._round.items() if question.key in lost
+            ]
             self._attempts |= {trial: self._attempts.get(trial, 1) + 1 for trial in self._again}
             self._log = [entry for entry in self._log if entry["key"] not in lost]
 
     def _decide(self) -> None:
         """Let each wording's answers show which reading of them counts."""
         for index, wording in enumerate(self._wordings):
-            reads = (self._heard(trial, order) for trial, order in self._round if trial.prompt == index)
+            reads = (
+                self._heard(trial, order) for trial, order in self._round if trial.prompt == index
+            )
             wording.hear([read for read in reads if read is not None])
 
     def _tell_designs(self) -> None:
         for trial in self._trials:
-            heard = {order: read for order in self._orders(trial) if (read := self._heard(trial, order)) is not None}
-            delivered = self._answers[self._round[trial, self._orders(trial)[0]].key]["delivered_contrast"]
+            heard = {
+                order: read
+                for order in self._orders(trial)
+                if (read := self._heard(trial, order)) is not None
+            }
+            delivered = self._answers[self._round[trial, self._orders(trial)[0]].key][
+                "delivered_contrast"
+            ]
             self._wordings[trial.prompt].tell(trial, heard, float(delivered or 0))
 
 
 def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Put questions in words to an observer; images are drawn only when their turn comes, one trial's at a time.
+    """Put questions in words to an observer; images are drawn only when their turn comes, one
+    trial's at a time.
 
-    An answer holds "reply", as `Answer.to_dict` gives it, "delivered_contrast", "coherent_gain", "total_contrast" of
-    its image, and "refused": why nothing was asked, or "".
+    An answer holds "reply", as `Answer.to_dict` gives it, "delivered_contrast", "coherent_gain",
+    "total_contrast" of its image, and "refused": why nothing was asked, or "".
     """
     (observer,) = observers.values()
     # An observer may draw upon these from a thread of its own.
@@ -398,7 +524,10 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
             work: Work = batch.work
             shown = work.scene.shown(*work.trial)
             images, measured = work.scene.draw(shown, observer.delivered)
-            stimuli = {**work.scene.identity(shown), "stimuli": [spec.to_dict() for spec in shown.specs]}
+            stimuli = {
+                **work.scene.identity(shown),
+                "stimuli": [spec.to_dict() for spec in shown.specs],
+            }
             for question in batch.questions:
                 asked = work.asked[question.asked]
                 drawing = stimuli if work.scene.delivery.format == "page" else None
@@ -434,7 +563,10 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
 
 
 def _drawn(
-    known: dict[tuple[Any, ...], tuple[FloatArray, ...]], scene: Scene, place: Sequence[Any], observer: AnswerObserver
+    known: dict[tuple[Any, ...], tuple[FloatArray, ...]],
+    scene: Scene,
+    place: Sequence[Any],
+    observer: AnswerObserver,
 ) -> tuple[FloatArray, ...]:
     """The images of an example, drawn once."""
     key = (id(scene), *place)
@@ -451,11 +583,13 @@ class WordsProbe:
     name: Literal["yes_no", "two_interval", "orientation", "orientation_4"]
     #: Showing or asking differently makes another question of the same trial.
     version: str
-    #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other differs from.
+    #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other
+    #: differs from.
     intervals: int
     #: In which order images are shown; every trial is asked in each.
     orders: tuple[int, ...]
-    #: The answers, and the set of prompts that ask for them; of more than two, each is right in one of the orders.
+    #: The answers, and the set of prompts that ask for them; of more than two, each is right in one
+    #: of the orders.
     words: tuple[str, ...]
     prompts: str
     #: What a design takes it for: how often who sees nothing is right.
@@ -477,21 +611,31 @@ class WordsProbe:
         """As in `Probe`."""
         if isinstance(observer, PersonObserver) and isinstance(spec := experiment.spec(), Clip):
             raise InputError(
-                f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns for a person; ask an "
+                f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns "
+                "for a person; ask an "
                 "encoder, a metric or a chat model, or show a still stimulus"
             )
         if experiment.asking is None:
             raise InputError(
-                f"there is no [asking], so that it needs an observer with the ability 'features' or 'difference', and "
-                f"{observer.card.name} has 'answer'; give prompts = {self.prompts!r} there, or choose another observer"
+                "there is no [asking], so that it needs an observer with the ability "
+                "'features' or 'difference', and "
+                f"{observer.card.name} has 'answer'; give prompts = {self.prompts!r} there, or "
+                "choose another observer"
             )
         return WordsSession(self, experiment, observer)
 
 
 yes_no = WordsProbe(
-    "yes_no", "yes_no 1", intervals=1, orders=(0,), words=("yes", "no"), prompts="base", design_task="yes_no"
+    "yes_no",
+    "yes_no 1",
+    intervals=1,
+    orders=(0,),
+    words=("yes", "no"),
+    prompts="base",
+    design_task="yes_no",
 )
-#: Always asked in both orders: an observer that prefers one position does so in both, so that the mean is free of it.
+#: Always asked in both orders: an observer that prefers one position does so in both, so that the
+#: mean is free of it.
 two_interval = WordsProbe(
     "two_interval",
     "two_interval 1",
@@ -501,7 +645,8 @@ two_interval = WordsProbe(
     prompts="two_image",
     design_task="two_interval",
 )
-#: Stripes that stand and stripes that lie: one image a question, and for the same reason one of each.
+#: Stripes that stand and stripes that lie: one image a question, and for the same reason one of
+#: each.
 orientation = WordsProbe(
     "orientation",
     "orientation 1",
@@ -512,7 +657,8 @@ orientation = WordsProbe(
     design_task="two_interval",
     orientations=(0.0, 90.0),
 )
-#: Four directions; of a fine pattern those aslant are seen worse, by 0.14 log10 at 8 cpd and 0.40 at 16.
+#: Four directions; of a fine pattern those aslant are seen worse, by 0.14 log10 at 8 cpd and 0.40
+#: at 16.
 orientation_4 = WordsProbe(
     "orientation_4",
     "orientation_4 1",

@@ -28,7 +28,8 @@ from psyprobe.stimulus.parameters import power_of_ten
 PILOT = 4
 #: Contrasts among which an adaptive design chooses lie so far apart, in log10.
 _STEP = 0.05
-#: What the session gives to every design by itself; to constant stimuli also "repeats", which depend on the read-out.
+#: What the session gives to every design by itself; to constant stimuli also "repeats", which
+#: depend on the read-out.
 _GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "grid", "csf")
 _ALL = 2**31
 #: Names in a prompt that numbers of a clip take the place of.
@@ -57,7 +58,11 @@ class Trial:
     @property
     def place(self) -> list[Any]:
         """What the image depends on, as JSON can hold it."""
-        return ["catch", self.repeat] if self.level.catch else [self.level.value, self.level.contrast, self.repeat]
+        return (
+            ["catch", self.repeat]
+            if self.level.catch
+            else [self.level.value, self.level.contrast, self.repeat]
+        )
 
 
 def spoken(prompt: Prompt, shown: Specification) -> str:
@@ -85,7 +90,8 @@ def spoken(prompt: Prompt, shown: Specification) -> str:
 
 
 def ruler(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
-    """What answers are a function of, with its values: contrast, or the difference between two images.
+    """What answers are a function of, with its values: contrast, or the difference between two
+    images.
 
     Raises
     ------
@@ -114,23 +120,32 @@ def level_name(experiment: Experiment) -> str:
     held = {} if experiment.asking is None else experiment.asking.hold
     for name in held:
         if name not in experiment.levels or name == taken:
-            raise unknown_name("level in asking.hold", name, [each for each in experiment.levels if each != taken])
+            raise unknown_name(
+                "level in asking.hold",
+                name,
+                [level for level in experiment.levels if level != taken],
+            )
     names = [name for name in experiment.levels if name not in {taken, *held}]
     if len(names) > 1:
         raise InputError(
-            f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is asked over one level "
-            f"besides {own.replace('_', ' ')}: give the others a value, such as asking.hold = {{ {names[0]} = "
+            f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words "
+            "is asked over one level "
+            f"besides {own.replace('_', ' ')}: give the others a value, such as asking.hold = "
+            f"{{ {names[0]} = "
             f"{experiment.levels[names[0]][-1]:g} }}"
         )
     if len(names) != 1:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast "
-            "and one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
+            "and one more level, such as frequency: give for example frequency = { values = [1, "
+            "2, 4] }"
         )
     return names[0]
 
 
-def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, part: int = 0) -> Design:
+def design_of(
+    experiment: Experiment, task: str, prompt: Prompt, repeats: int, part: int = 0
+) -> Design:
     """The design by which an experiment asks in one wording.
 
     Parameters
@@ -151,18 +166,28 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     InputError
         An option is unknown or out of range.
     """
-    asking, levels = asking_of(experiment), experiment.levels
+    asking = asking_of(experiment)
+    levels = experiment.levels
     own, contrasts = ruler(experiment)
-    name, make, fixed = level_name(experiment), _MAKERS[asking.design], not adaptive(asking.design)
+    name = level_name(experiment)
+    make = _MAKERS[asking.design]
+    fixed = not adaptive(asking.design)
     if asking.design == "quick_csf" and (name != "frequency" or own != "contrast"):
         raise InputError(
-            f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
+            "the design 'quick_csf' models sensitivity over frequency, and [levels] varies "
+            f"{name}; take 'quest_plus'"
         )
     given: dict[str, Any] = {"repeats": repeats} if asking.design == "constant" else {}
-    known = [each for each in inspect.signature(make).parameters if each not in (*_GIVEN, *given)]
+    known = [
+        parameter
+        for parameter in inspect.signature(make).parameters
+        if parameter not in (*_GIVEN, *given)
+    ]
     for option in asking.options:
         if option not in known:
-            raise unknown_name(f"key in [asking.options] of design {asking.design!r}", option, known)
+            raise unknown_name(
+                f"key in [asking.options] of design {asking.design!r}", option, known
+            )
     given |= {"task": task, "catch": asking.catch, **asking.options}
     given["seed"] = derived_seed(asking.seed, "design", part if fixed else prompt.id)
     try:
@@ -170,13 +195,17 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InputError(f"design {asking.design!r} does not take {dict(asking.options)}: {error}") from error
+        raise InputError(
+            f"design {asking.design!r} does not take {dict(asking.options)}: {error}"
+        ) from error
 
 
 def asking_of(experiment: Experiment) -> Asking:
     """The table [asking], which an experiment in words must have."""
     if experiment.asking is None:
-        raise InputError(f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"')
+        raise InputError(
+            f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"'
+        )
     return experiment.asking
 
 
@@ -187,21 +216,34 @@ def adaptive(design: str) -> bool:
 
 def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
     """Contrasts between the first and the last, close enough for an adaptive design."""
-    low, high = math.log10(contrast[0]), math.log10(contrast[-1])
-    return tuple(map(power_of_ten, np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1).tolist()))
+    low = math.log10(contrast[0])
+    high = math.log10(contrast[-1])
+    return tuple(
+        map(
+            power_of_ten,
+            np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1).tolist(),
+        )
+    )
 
 
 class Wording:
     """What is asked in one wording, in rounds: each is planned from the answers to those before."""
 
-    def __init__(self, experiment: Experiment, task: str, index: int, at_once: int | None = None) -> None:
+    def __init__(
+        self, experiment: Experiment, task: str, index: int, at_once: int | None = None
+    ) -> None:
         asking = asking_of(experiment)
         #: Levels that a design gives at once.
         self._at_once = at_once or (asking.at_once if adaptive(asking.design) else _ALL)
         self.prompt = asking.prompts[index]
-        self._experiment, self._asking, self._task, self._index = experiment, asking, task, index
+        self._experiment = experiment
+        self._asking = asking
+        self._task = task
+        self._index = index
         #: Which reading counts; None until the pilot has shown it.
-        self.readout: Readout | None = None if asking.readout == "auto" else readout_of((), asking.readout)
+        self.readout: Readout | None = (
+            None if asking.readout == "auto" else readout_of((), asking.readout)
+        )
         self._later = asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
         repeats = asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
         self._design = design_of(experiment, task, self.prompt, repeats)
@@ -209,7 +251,9 @@ class Wording:
         given = {
             "top_p": asking.top_p,
             "reasoning_effort": asking.reasoning_effort,
-            "response_format": _one_of(self.prompt) if asking.response_format == "words" else asking.response_format,
+            "response_format": _one_of(self.prompt)
+            if asking.response_format == "words"
+            else asking.response_format,
             "extra_body": asking.extra_body,
         }
         self._special = {name: value for name, value in given.items() if value is not None}
@@ -217,7 +261,9 @@ class Wording:
         self._planned = self._checked = 0
 
     def next(self) -> list[Trial]:
-        """Trials to be put now, none when everything is asked; those to be asked with text are marked."""
+        """Trials to be put now, none when everything is asked; those to be asked with text are
+        marked.
+        """
         asking = self._asking
         levels = self._design.ask(self._at_once)
         if not levels and self.readout == "text" and asking.design == "constant" and self._later:
@@ -227,13 +273,17 @@ class Wording:
         return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
 
     def hear(self, answers: list[Read]) -> None:
-        """Take in answers to marked trials, and decide which reading counts once there are enough."""
+        """Take in answers to marked trials, and decide which reading counts once there are
+        enough.
+        """
         self._pilot += answers
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = readout_of(self._pilot, "auto")
 
     def tell(self, trial: Trial, heard: Mapping[int, Read], delivered: float) -> None:
-        """Tell the design what was answered, by the order of the images, and the contrast that arrived."""
+        """Tell the design what was answered, by the order of the images, and the contrast that
+        arrived.
+        """
         readout = self.readout or readout_of(self._pilot, "auto")
         values = [said(read, readout, self.meant(order)[1]) for order, read in heard.items()]
         answers = [each for each in answers_told(values, readout) if not math.isnan(each)]
@@ -244,20 +294,26 @@ class Wording:
         return self.prompt.meant(order, 4 if self._task == "four_alternatives" else 2)
 
     def estimate(self) -> dict[str, Any] | None:
-        """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""
+        """What the design itself has found, as JSON can hold it; None of constant stimuli, which
+        are not told.
+        """
         if self._asking.design == "constant":
             return None
         return dict(plain(asdict(self._design.estimate())))
 
     def decoding(self, trial: Trial) -> dict[str, Any]:
-        """Arguments of `Decoding` for a trial; as long as the read-out is undecided, with text and probabilities."""
+        """Arguments of `Decoding` for a trial; as long as the read-out is undecided, with text and
+        probabilities.
+        """
         asking = self._asking
         text = trial.check or self.readout != "p_yes"
         return {
             "temperature": asking.temperature,
             "max_tokens": asking.max_tokens if text else 1,
             "logprobs": self.readout != "text",
-            "seed": derived_seed(asking.seed, "sampling", *trial.place) if asking.temperature > 0 else None,
+            "seed": derived_seed(asking.seed, "sampling", *trial.place)
+            if asking.temperature > 0
+            else None,
             **self._special,
         }
 
@@ -272,14 +328,26 @@ class Wording:
         if self.readout is None:
             wanted = max(wanted, PILOT - len(self._pilot))
         # The same images for every prompt, whatever the order of the levels.
-        order = sorted(trials, key=lambda trial: derived_seed(self._asking.seed, "check", *trial.place))
+        order = sorted(
+            trials, key=lambda trial: derived_seed(self._asking.seed, "check", *trial.place)
+        )
         marked = set(order[: max(wanted, 0)])
         self._checked += len(marked)
         return [replace(trial, check=trial in marked) for trial in trials]
 
 
 def _one_of(prompt: Prompt) -> dict[str, Any]:
-    """The form of a reply that is one of the words of a prompt, as the chat-completions protocol has it."""
+    """The form of a reply that is one of the words of a prompt, as the chat-completions protocol
+    has it.
+    """
     answer = {"type": "string", "enum": list(prompt.words)}
-    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"], "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    schema = {
+        "type": "object",
+        "properties": {"answer": answer},
+        "required": ["answer"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+    }

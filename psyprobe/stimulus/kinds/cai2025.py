@@ -1,15 +1,17 @@
-"""The stimuli of Cai et al. (2025) pixel for pixel, peculiarities included, for the ``*_published`` experiments.
+"""The stimuli of Cai et al. (2025) pixel for pixel, peculiarities included, for the ``*_published``
+experiments.
 
-They differ from psyprobe's own kinds in places that their paper does not mention: sampling positions include both ends
-of the field, so that every frequency is 224/223 of its nominal value; the Gabor is in sine phase; "radius" is the
-Gaussian's standard deviation; chromatic contrast is an amplitude in DKL over nominal luminance, on a background whose
-L + M is 1.051 of that; light is cut off at 1e-4 cd/m² and never at the display's peak. Use them to reproduce printed
-numbers, and the plain kinds for new work.
+They differ from psyprobe's own kinds in places that their paper does not mention: sampling
+positions include both ends of the field, so that every frequency is 224/223 of its nominal value;
+the Gabor is in sine phase; "radius" is the Gaussian's standard deviation; chromatic contrast is an
+amplitude in DKL over nominal luminance, on a background whose L + M is 1.051 of that; light is cut
+off at 1e-4 cd/m² and never at the display's peak. Use them to reproduce printed numbers, and the
+plain kinds for new work.
 
 References
 ----------
-Cai, Yin, Hammou & Mantiuk (2025), "Do computer vision foundation models learn the low-level characteristics of the
-human visual system?", CVPR; arXiv 2502.20256.
+Cai, Yin, Hammou & Mantiuk (2025), "Do computer vision foundation models learn the low-level
+characteristics of the human visual system?", CVPR; arXiv 2502.20256.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from psyprobe.stimulus.pattern import Uniform
 from psyprobe.stimulus.specification import Specification, stimulus_kind
 
 #: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
-_XYZ_TO_RGB = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
+_XYZ_TO_RGB = np.array(
+    [[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]]
+)
 _BACKGROUND_XYZ = np.array([0.9505, 1.0, 1.0888])
 #: The grey whose LMS fixes the DKL axes, whatever the background.
 _DKL_GREY = (0.739876529525622, 0.320136241543338, 0.020793708751515)
@@ -56,9 +60,14 @@ class _Published(Specification):
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         values = [self._flat(name) for name in self.numeric]
-        images = [self._image(**dict(zip(self.numeric, row, strict=True))) for row in zip(*values, strict=True)]
+        images = [
+            self._image(**dict(zip(self.numeric, row, strict=True)))
+            for row in zip(*values, strict=True)
+        ]
         pixels = np.stack(images).reshape((*self.batch, *images[0].shape))
-        return pattern.to_backend(pixels, dtype, device), "rgb" if images[0].ndim == 3 else "luminance"
+        return pattern.to_backend(pixels, dtype, device), "rgb" if images[
+            0
+        ].ndim == 3 else "luminance"
 
     def _image(self, **values: float) -> FloatArray:
         raise NotImplementedError
@@ -82,7 +91,9 @@ def _under_envelope(wave: FloatArray, x: FloatArray, y: FloatArray, radius: floa
 
 @cache
 def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
-    """Linear RGB of the background and of each DKL axis (columns), per cd/m² of nominal luminance."""
+    """Linear RGB of the background and of each DKL axis (columns), per cd/m² of nominal
+    luminance.
+    """
     observer = cone_observer("cie2006_led_lcd")
     to_rgb = _XYZ_TO_RGB @ observer.to_xyz
     dkl = dkl_matrix(_DKL_GREY)
@@ -95,8 +106,8 @@ def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
 class Cai2025Gabor(_Published):
     """The sine-phase Gabor of the published frequency, luminance and area tests.
 
-    `contrast` is the amplitude on the DKL axis `axis` over nominal luminance; at 224 px the drawn frequency is 224/223
-    of the nominal one.
+    `contrast` is the amplitude on the DKL axis `axis` over nominal luminance; at 224 px the drawn
+    frequency is 224/223 of the nominal one.
     """
 
     frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
@@ -116,7 +127,8 @@ class Cai2025Gabor(_Published):
 
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
-        x, y = _centred(width, self.ppd), _centred(height, self.ppd)
+        x = _centred(width, self.ppd)
+        y = _centred(height, self.ppd)
         gabor = _under_envelope(np.sin(2 * np.pi * values["frequency"] * x), x, y, values["radius"])
         background, axes = _rgb_of_axes()
         change = values["contrast"] * gabor[..., None] * axes[:, AXES.index(self.axis)]
@@ -126,7 +138,9 @@ class Cai2025Gabor(_Published):
 @stimulus_kind("cai2025_background")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Background(Specification):
-    """The uniform background of the published Gabors: linear RGB a hair off neutral (four-digit matrix)."""
+    """The uniform background of the published Gabors: linear RGB a hair off neutral (four-digit
+    matrix).
+    """
 
     def reference(self) -> Specification:
         """Itself."""
@@ -151,7 +165,8 @@ def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float)
     inside = (radial >= low) & (radial <= high)
     if not inside.any():
         raise InputError(
-            f"the band from {low:.4g} to {high:.4g} cpd holds nothing at {ppd:.4g} pixels per degree; raise ppd or size"
+            f"the band from {low:.4g} to {high:.4g} cpd holds nothing at {ppd:.4g} pixels per "
+            "degree; raise ppd or size"
         )
     field = np.fft.ifft2(np.fft.fft2(_white_field(shape)) * inside).real
     return np.asarray(field / field.std())
@@ -160,7 +175,8 @@ def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float)
 @stimulus_kind("cai2025_noise")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Noise(_Published):
-    """The published band noise: one frozen sample, one octave, RMS contrast before the cut-off at 1e-4 cd/m².
+    """The published band noise: one frozen sample, one octave, RMS contrast before the cut-off at
+    1e-4 cd/m².
 
     At contrast 1, 15 % of the pixels are cut off, and the delivered RMS contrast is 0.84 to 0.88.
     """
@@ -171,7 +187,9 @@ class Cai2025Noise(_Published):
     def _image(self, **values: float) -> FloatArray:
         centre = values["frequency"]
         noise = _filtered_noise(self.shape, self.ppd, centre * 2**-0.5, centre * 2**0.5)
-        return np.asarray(np.maximum(values["luminance"] * (1 + values["contrast"] * noise), _DARKEST))
+        return np.asarray(
+            np.maximum(values["luminance"] * (1 + values["contrast"] * noise), _DARKEST)
+        )
 
 
 @stimulus_kind("cai2025_grating")
@@ -186,7 +204,9 @@ class Cai2025Grating(_Published):
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
         wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
-        return np.asarray(np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1)))
+        return np.asarray(
+            np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1))
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -204,15 +224,20 @@ class _PublishedMask(_Published):
 
     def _target(self, values: dict[str, float]) -> FloatArray:
         height, width = self.shape
-        x, y = _from_corner(width, self.ppd), _from_corner(height, self.ppd)
+        x = _from_corner(width, self.ppd)
+        y = _from_corner(height, self.ppd)
         wave = np.cos(2 * np.pi * values["frequency"] * x)
-        return _under_envelope(wave, x - width / self.ppd / 2, y - height / self.ppd / 2, values["radius"])
+        return _under_envelope(
+            wave, x - width / self.ppd / 2, y - height / self.ppd / 2, values["radius"]
+        )
 
 
 @stimulus_kind("cai2025_mask_coherent")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskCoherent(_PublishedMask):
-    """The published phase-coherent masking stimulus: target and full-field mask share frequency and phase."""
+    """The published phase-coherent masking stimulus: target and full-field mask share frequency and
+    phase.
+    """
 
     luminance: Any = 32.0
 
@@ -225,7 +250,9 @@ class Cai2025MaskCoherent(_PublishedMask):
 @stimulus_kind("cai2025_mask_incoherent")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskIncoherent(_PublishedMask):
-    """The published phase-incoherent masking stimulus: a target on low-pass noise of at most 12 cpd."""
+    """The published phase-incoherent masking stimulus: a target on low-pass noise of at most 12
+    cpd.
+    """
 
     luminance: Any = 37.0
     frequency: Any = 1.2

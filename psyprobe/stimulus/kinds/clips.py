@@ -1,4 +1,6 @@
-"""Clips of flicker and motion: a disc that flickers, a Gabor whose contrast reverses, and one whose wave drifts."""
+"""Clips of flicker and motion: a disc that flickers, a Gabor whose contrast reverses, and one whose
+wave drifts.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _BACKGROUND = ("luminance", "ppd", "size", "direction", "white", "observer")
 class Flicker(TemporalModulation):
     """A disc whose light goes up and down: ``L (1 + c w(t) D(x, y) cos(2 pi f_t t))``.
 
-    Disc, edge and colour as in `psyprobe.stimulus.disc`; contrast is Michelson (chromatic: RMS cone contrast), and
-    ``w = exp(-t² / (2 temporal_sigma²))``.
+    Disc, edge and colour as in `psyprobe.stimulus.disc`; contrast is Michelson (chromatic: RMS cone
+    contrast), and ``w = exp(-t² / (2 temporal_sigma²))``.
 
     Examples
     --------
@@ -49,7 +51,10 @@ class Flicker(TemporalModulation):
     @property
     def still(self) -> Disc:
         """The disc at its brightest."""
-        held = {name: getattr(self, name) for name in (*_BACKGROUND, "contrast", "radius", "edge", "x", "y")}
+        held = {
+            name: getattr(self, name)
+            for name in (*_BACKGROUND, "contrast", "radius", "edge", "x", "y")
+        }
         return Disc(**held)
 
     def stills(self, start: int, stop: int) -> Disc:
@@ -60,7 +65,9 @@ class Flicker(TemporalModulation):
 
     def patterns(self) -> Float64:
         """The disc."""
-        return estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)[None]
+        return estimate.round_window(
+            self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y
+        )[None]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -75,7 +82,14 @@ class _TemporalGabor(TemporalModulation):
     y: Any = parameter("deg", "Vertical position", default=0.0)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
-    _shared: ClassVar[tuple[str, ...]] = (*_BACKGROUND, "frequency", "orientation", "radius", "x", "y")
+    _shared: ClassVar[tuple[str, ...]] = (
+        *_BACKGROUND,
+        "frequency",
+        "orientation",
+        "radius",
+        "x",
+        "y",
+    )
 
     @property
     def still(self) -> Gabor:
@@ -89,7 +103,9 @@ class _TemporalGabor(TemporalModulation):
         return Gabor(contrast=contrast, phase=self._held("phase") + turned, **shared)
 
     def _contrast_and_phase(self, start: int, stop: int) -> tuple[Any, Any]:
-        """Contrast of some frames, and degrees by which their phase differs from that of the middle."""
+        """Contrast of some frames, and degrees by which their phase differs from that of the
+        middle.
+        """
         raise NotImplementedError
 
     def patterns(self) -> Float64:
@@ -102,10 +118,11 @@ class _TemporalGabor(TemporalModulation):
 @stimulus_kind("counterphase")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Counterphase(_TemporalGabor):
-    """A Gabor whose contrast reverses: ``L (1 + c w(t) E(x, y) cos(2 pi f u + phase) cos(2 pi f_t t))``.
+    """A Gabor whose contrast reverses: ``L (1 + c w(t) E(x, y) cos(2 pi f u + phase) cos(2 pi f_t
+    t))``.
 
-    Gabor and colour as in `psyprobe.gabor`; ``w = exp(-t² / (2 temporal_sigma²))``. It is the sum of two that drift in
-    opposite directions at half the contrast.
+    Gabor and colour as in `psyprobe.gabor`; ``w = exp(-t² / (2 temporal_sigma²))``. It is the sum
+    of two that drift in opposite directions at half the contrast.
 
     Examples
     --------
@@ -121,10 +138,11 @@ class Counterphase(_TemporalGabor):
 @stimulus_kind("drift")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Drift(_TemporalGabor):
-    """A Gabor whose wave moves under its envelope: ``L (1 + c w(t) E(x, y) cos(2 pi (f u - f_t t) + phase))``.
+    """A Gabor whose wave moves under its envelope: ``L (1 + c w(t) E(x, y) cos(2 pi (f u - f_t t) +
+    phase))``.
 
-    It moves along u, to the right at orientation 0 and to the left at 180. Gabor and colour as in `psyprobe.gabor`;
-    ``w = exp(-t² / (2 temporal_sigma²))``.
+    It moves along u, to the right at orientation 0 and to the left at 180. Gabor and colour as in
+    `psyprobe.gabor`; ``w = exp(-t² / (2 temporal_sigma²))``.
 
     Examples
     --------
@@ -135,6 +153,7 @@ class Drift(_TemporalGabor):
     moves: ClassVar[bool] = True
 
     def _contrast_and_phase(self, start: int, stop: int) -> tuple[Any, Any]:
-        # Whole turns are left out before degrees are made of them, which keeps phases exact in long clips.
+        # Whole turns are left out before degrees are made of them, which keeps phases exact in long
+        # clips.
         turned = -360.0 * (self.cycles(start, stop) % 1.0)
         return self._held("contrast") * self.window(start, stop), turned

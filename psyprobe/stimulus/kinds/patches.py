@@ -48,7 +48,10 @@ class _Wave(Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shown = f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and below {self.ppd / 2:g} cpd"
+        shown = (
+            f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and "
+            f"below {self.ppd / 2:g} cpd"
+        )
         allowed = f"{shown} (Nyquist); lower the frequency or raise ppd"
         self._require("frequency", self.frequency < self.ppd / 2, allowed)
         longest = max(self.field)
@@ -57,17 +60,25 @@ class _Wave(Modulation):
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
     def mirrors(self) -> npt.NDArray[np.bool_]:
-        """Of upright waves with a peak or a trough at the middle of the field, under a round envelope or none."""
+        """Of upright waves with a peak or a trough at the middle of the field, under a round
+        envelope or none.
+        """
         central = (self.x == 0) & (self.y == 0) & (self.aspect == 1)
         upright = central & (self.phase % 180 == 0) & (self.orientation % 90 == 0)
         # A kind of somebody's own that inherits from these may paint something else.
-        known = type(self) in (Gabor, Grating) and self.window in ("none", "gaussian") and not self.balanced
+        known = (
+            type(self) in (Gabor, Grating)
+            and self.window in ("none", "gaussian")
+            and not self.balanced
+        )
         return np.broadcast_to(upright & (known and pattern.even(self.shape)), self.batch)
 
     def corner(self) -> tuple[Array, str]:
         """As `Specification.corner`."""
         radius = self._flat("radius") if self.window == "gaussian" else None
-        return self._lit(partial(self._carrier, radius=radius, balanced=False, corner=True), "float64", None)
+        return self._lit(
+            partial(self._carrier, radius=radius, balanced=False, corner=True), "float64", None
+        )
 
     def _carrier(
         self,
@@ -79,20 +90,25 @@ class _Wave(Modulation):
         balanced: bool,
         corner: bool = False,
     ) -> Array:
-        """As `paint`, under a round envelope of this radius or none; all of each image, or its upper left quarter.
+        """As `paint`, under a round envelope of this radius or none; all of each image, or its
+        upper left quarter.
 
-        cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is a product of an
-        H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope that makes the sum zero, a third
-        column.
+        cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is
+        a product of an H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope
+        that makes the sum zero, a third column.
         """
         dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
         if corner:
             dx, dy = (each[:, : each.shape[1] // 2] for each in (dx, dy))
         frequency = self._flat("frequency")
         cosine, sine = pattern.cos_sin_degrees(self._flat("orientation"))
-        across = 2 * np.pi * (frequency * cosine)[:, None] * dx + np.deg2rad(self._flat("phase"))[:, None]
+        across = (
+            2 * np.pi * (frequency * cosine)[:, None] * dx
+            + np.deg2rad(self._flat("phase"))[:, None]
+        )
         down = 2 * np.pi * (frequency * sine)[:, None] * dy
-        envelope_x, envelope_y = np.ones_like(dx), np.ones_like(dy)
+        envelope_x = np.ones_like(dx)
+        envelope_y = np.ones_like(dy)
         if radius is not None:
             envelope_x, envelope_y = (np.exp(-(d**2) / (2 * radius**2)[:, None]) for d in (dx, dy))
         columns = np.stack([np.cos(across) * envelope_x, -np.sin(across) * envelope_x], axis=1)
@@ -106,7 +122,9 @@ class _Wave(Modulation):
         if offset.any():
             # The mean rides along as one more row and column, which saves a pass over the images.
             rows = np.concatenate([rows, np.ones_like(rows[..., :1])], axis=2)
-            columns = np.concatenate([columns, np.broadcast_to(offset[:, None, None], columns[:, :1].shape)], axis=1)
+            columns = np.concatenate(
+                [columns, np.broadcast_to(offset[:, None, None], columns[:, :1].shape)], axis=1
+            )
         return pattern.to_backend(rows, dtype, device) @ pattern.to_backend(columns, dtype, device)
 
     def envelope(self) -> Float64:
@@ -122,28 +140,46 @@ class _Wave(Modulation):
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
-        level, depth = self.luminance, self.contrast * self.luminance_share
-        wave, phase = self._sine(), np.radians(self.phase)
+        level = self.luminance
+        depth = self.contrast * self.luminance_share
+        wave = self._sine()
+        phase = np.radians(self.phase)
         average, spread, lowest, highest = _levels(wave.image(np.cos(phase), -np.sin(phase)))
         fit = wave.fit(planes.light)
-        sheet.add("mean luminance", level * (1 + depth * average), float(fit.mean), "mean over pixels")
+        sheet.add(
+            "mean luminance", level * (1 + depth * average), float(fit.mean), "mean over pixels"
+        )
         noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
         sheet.add("background", level, background, _LINEAR, extra=extra)
         if planes.in_colour:
             fit = wave.fit(planes.pattern)
-            sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
+            sheet.add(
+                "background modulation",
+                0.0,
+                float(fit.background) / level - 1,
+                _LINEAR,
+                key="cone contrast",
+            )
         if self.contrast == 0:
             sheet.add("distortion", 0.0, float(fit.deviation) / level, "SD over background")
             return
         scale = STANDARD_ERRORS * noise / (self.contrast * level)
         contrast = float(np.divide(fit.amplitude, background))
-        sheet.add_contrast("contrast", self.contrast, contrast, _LINEAR, extra=scale * float(fit.gain))
+        sheet.add_contrast(
+            "contrast", self.contrast, contrast, _LINEAR, extra=scale * float(fit.gain)
+        )
         if not planes.in_colour:
             rms = level * depth * spread / (level * (1 + depth * average))
             extra = scale / np.sqrt(fit.left.size) / max(spread, 1e-6)
-            sheet.add("rms contrast", rms, float(np.divide(fit.deviation, fit.mean)), "SD over mean", extra=extra)
+            sheet.add(
+                "rms contrast",
+                rms,
+                float(np.divide(fit.deviation, fit.mean)),
+                "SD over mean",
+                extra=extra,
+            )
         peak = level * (1 + max(depth * highest, depth * lowest))
         sheet.add("peak luminance", peak, planes.light.max(), "largest pixel")
         if sheet.refined:
@@ -164,9 +200,21 @@ class _Wave(Modulation):
             error = STANDARD_ERRORS * fit.gain[name] * noise / unit
             return error if np.isfinite(error) else 0.0
 
-        sheet.add("frequency", self.frequency, fit.frequency, _REFINED, extra=slack("frequency", self.frequency))
+        sheet.add(
+            "frequency",
+            self.frequency,
+            fit.frequency,
+            _REFINED,
+            extra=slack("frequency", self.frequency),
+        )
         turned = (fit.orientation - self.orientation + 90) % 180 - 90
-        sheet.add("orientation", self.orientation, self.orientation + turned, _REFINED, extra=slack("orientation"))
+        sheet.add(
+            "orientation",
+            self.orientation,
+            self.orientation + turned,
+            _REFINED,
+            extra=slack("orientation"),
+        )
         ahead = (fit.phase - self.phase + 180) % 360 - 180
         sheet.add("phase", self.phase, self.phase + ahead, _REFINED, extra=slack("phase"))
         doubt = 0.0
@@ -175,9 +223,20 @@ class _Wave(Modulation):
         elif self.window == "gaussian":
             for axis, asked, found in (("x", self.x, fit.x), ("y", self.y, fit.y)):
                 extra = slack(axis) * self.ppd
-                sheet.add(f"position {axis}", asked * self.ppd, found * self.ppd, _REFINED, key="position", extra=extra)
-            sheet.add("radius", self.radius, fit.radius, _REFINED, extra=slack("radius", self.radius))
-            sheet.add("aspect", self.aspect, fit.aspect, _REFINED, extra=slack("aspect", self.aspect))
+                sheet.add(
+                    f"position {axis}",
+                    asked * self.ppd,
+                    found * self.ppd,
+                    _REFINED,
+                    key="position",
+                    extra=extra,
+                )
+            sheet.add(
+                "radius", self.radius, fit.radius, _REFINED, extra=slack("radius", self.radius)
+            )
+            sheet.add(
+                "aspect", self.aspect, fit.aspect, _REFINED, extra=slack("aspect", self.aspect)
+            )
         how = "RMS that no Gabor or grating explains, over background"
         extra = doubt * self.contrast + 2 * noise / self.luminance
         sheet.add("distortion", 0.0, fit.residual / self.luminance, how, extra=extra)
@@ -185,7 +244,9 @@ class _Wave(Modulation):
 
 def _levels(image: Float64) -> tuple[float, float, float, float]:
     """Mean, standard deviation, smallest and largest pixel of an image, which is used up."""
-    mean, lowest, highest = float(image.mean()), float(image.min()), float(image.max())
+    mean = float(image.mean())
+    lowest = float(image.min())
+    highest = float(image.max())
     image -= mean
     return mean, float(np.sqrt(np.vdot(image, image) / image.size)), lowest, highest
 
@@ -195,8 +256,8 @@ def _levels(image: Float64) -> tuple[float, float, float, float]:
 class Gabor(_Wave):
     """A sinusoid under a Gaussian envelope.
 
-    ``L = luminance (1 + contrast E(u, v) cos(2 pi frequency u + phase))``, where u runs across the stripes, v along
-    them, and ``E = exp(-(u² + (v/aspect)²) / (2 radius²))``.
+    ``L = luminance (1 + contrast E(u, v) cos(2 pi frequency u + phase))``, where u runs across the
+    stripes, v along them, and ``E = exp(-(u² + (v/aspect)²) / (2 radius²))``.
 
     Parameters as in `psyprobe.gabor`.
 
@@ -216,28 +277,48 @@ class Gabor(_Wave):
     def __post_init__(self) -> None:
         super().__post_init__()
         longest = max(self.field)
-        allowed = f"the envelope's standard deviation must be above 0 and at most the field of {longest:.4g} deg"
+        allowed = (
+            "the envelope's standard deviation must be above 0 and at most the field of "
+            f"{longest:.4g} deg"
+        )
         self._require("radius", self.radius <= longest, allowed)
 
     def bounds(self) -> tuple[FloatArray, str] | None:
         """A balanced one may leave them."""
         return None if self.balanced else super().bounds()
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
+    ) -> Array:
         """``offset + amplitude * Gabor``, shape (n, H, W)."""
         if np.all(self.aspect == 1):
-            return self._carrier(amplitude, offset, dtype, device, self._flat("radius"), self.balanced)
+            return self._carrier(
+                amplitude, offset, dtype, device, self._flat("radius"), self.balanced
+            )
         # An oblique ellipse is no product of rows and columns: it is multiplied on.
         dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
-        dx, dy = dx[:, None, :], dy[:, :, None]
-        cosine, sine = (each[:, None, None] for each in pattern.cos_sin_degrees(self._flat("orientation")))
-        across, along = dx * cosine + dy * sine, dy * cosine - dx * sine
+        dx = dx[:, None, :]
+        dy = dy[:, :, None]
+        cosine, sine = (
+            degree[:, None, None] for degree in pattern.cos_sin_degrees(self._flat("orientation"))
+        )
+        across = dx * cosine + dy * sine
+        along = dy * cosine - dx * sine
         sigma, ratio = (self._flat(name)[:, None, None] for name in ("radius", "aspect"))
         envelope = np.exp(-(across**2 + (along / ratio) ** 2) / (2 * sigma**2))
-        change = self._carrier(np.ones_like(amplitude), np.zeros_like(offset), "float64", None, None, False) * envelope
+        change = (
+            self._carrier(
+                np.ones_like(amplitude), np.zeros_like(offset), "float64", None, None, False
+            )
+            * envelope
+        )
         if self.balanced:
-            change -= envelope * (change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2)))[:, None, None]
-        return pattern.to_backend(change * amplitude[:, None, None] + offset[:, None, None], dtype, device)
+            change -= (
+                envelope * (change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2)))[:, None, None]
+            )
+        return pattern.to_backend(
+            change * amplitude[:, None, None] + offset[:, None, None], dtype, device
+        )
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         pixels, space = super()._pixels(dtype, device)
@@ -271,17 +352,23 @@ class Grating(_Wave):
         allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
         self._require("edge", self.edge <= 2 * self.radius, allowed)
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
+    ) -> Array:
         """``offset + amplitude * windowed grating``, shape (n, H, W)."""
         if self.window in ("none", "gaussian"):
             radius = self._flat("radius") if self.window == "gaussian" else None
             return self._carrier(amplitude, offset, dtype, device, radius, False)
         names = ("x", "y", "radius", "edge")
-        distinct, which = np.unique(np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True)
+        distinct, which = np.unique(
+            np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True
+        )
         values = dict(zip(names, distinct, strict=True))
         if self.window == "disc":
             values["edge"] = np.zeros_like(values["edge"])
-        windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
+        windows = pattern.to_backend(
+            pattern.round_window(self.shape, self.ppd, **values), dtype, device
+        )
         change = self._carrier(amplitude, np.zeros_like(offset), dtype, device, None, False)
         change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
         change += pattern.to_backend(offset[:, None, None], dtype, device)
@@ -311,22 +398,34 @@ class Ring(_Wave):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require("inner", self.inner < self.radius, "the inner radius must be above 0 and below the radius")
         self._require(
-            "edge", self.edge <= 2 * self.inner, "a raised cosine's ramp must be above 0 and at most twice it"
+            "inner",
+            self.inner < self.radius,
+            "the inner radius must be above 0 and below the radius",
+        )
+        self._require(
+            "edge",
+            self.edge <= 2 * self.inner,
+            "a raised cosine's ramp must be above 0 and at most twice it",
         )
 
     def envelope(self) -> Float64:
         """The ring that was asked for, drawn for measuring."""
         place = {"edge": self.edge, "x": self.x, "y": self.y}
-        outer, inner = (estimate.round_window(self.shape, self.ppd, r, **place) for r in (self.radius, self.inner))
+        outer, inner = (
+            estimate.round_window(self.shape, self.ppd, r, **place)
+            for r in (self.radius, self.inner)
+        )
         return outer - inner
 
-    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+    def paint(
+        self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
+    ) -> Array:
         """``offset + amplitude * ring of a grating``, shape (n, H, W)."""
         place = {name: self._flat(name) for name in ("x", "y", "edge")}
         outer, inner = (
-            pattern.round_window(self.shape, self.ppd, radius=self._flat(name), **place) for name in ("radius", "inner")
+            pattern.round_window(self.shape, self.ppd, radius=self._flat(name), **place)
+            for name in ("radius", "inner")
         )
         change = self._carrier(amplitude, np.zeros_like(offset), dtype, device, None, False)
         change *= pattern.to_backend(outer - inner, dtype, device)
@@ -364,35 +463,52 @@ class Disc(Modulation):
     def unit(self) -> FloatArray:
         """Discs of unit height."""
         names = ("x", "y", "radius", "edge")
-        return pattern.round_window(self.shape, self.ppd, **{name: self._flat(name) for name in names})
+        return pattern.round_window(
+            self.shape, self.ppd, **{name: self._flat(name) for name in names}
+        )
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast and radius, by least squares on a disc."""
         level = self.luminance
-        disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)
+        disc = estimate.round_window(
+            self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y
+        )
         depth = self.contrast * self.luminance_share
-        doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y) if self.edge == 0 else 0.0
+        doubt = (
+            estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)
+            if self.edge == 0
+            else 0.0
+        )
         noise = sheet.noise(abs(self.contrast))
         mean = level * (1 + depth * disc.mean())
         extra = abs(depth) * doubt**2 * level / mean
         sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels", extra=extra)
-        sheet.add("peak luminance", level * (1 + float((depth * disc).max())), planes.light.max(), "largest pixel")
+        sheet.add(
+            "peak luminance",
+            level * (1 + float((depth * disc).max())),
+            planes.light.max(),
+            "largest pixel",
+        )
         if np.ptp(disc) == 0 or self.contrast == 0:
             sheet.add("uniformity", 0.0, planes.light.std() / level, "SD over luminance")
             return
         fit = estimate.fit_patterns(planes.pattern, disc[None])
-        step, background = float(fit.coefficients[0]), float(fit.background)
-        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
+        step = float(fit.coefficients[0])
+        background = float(fit.background)
+        extra = (
+            STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
+        )
         if not planes.in_colour:
             base = background
             sheet.add("background", level, background, _ON_DISC, extra=extra)
         else:
-            base, off = level, background / level - 1
+            base = level
+            off = background / level - 1
             sheet.add("background modulation", 0.0, off, _ON_DISC, key="cone contrast", extra=extra)
         share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level) + share
-        # A flat disc rounds as one: its two levels may be off in opposite directions, by half a step of drive, which
-        # display transfer functions make four times as large in light.
+        # A flat disc rounds as one: its two levels may be off in opposite directions, by half a
+        # step of drive, which display transfer functions make four times as large in light.
         extra += (5e-7 if sheet.shown else 8 * roundoff(sheet.precision)) / abs(self.contrast)
         sheet.add("contrast", self.contrast, float(np.divide(step, base)), _ON_DISC, extra=extra)
         weight = (planes.pattern - background) / step
@@ -400,8 +516,11 @@ class Disc(Modulation):
         asked = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
         extra = share + STANDARD_ERRORS * noise / (abs(self.contrast) * level) / np.sqrt(disc.sum())
         sheet.add("radius", asked, delivered, "of the circle of equal area", extra=extra)
-        left, how = float(fit.residual) / level, "RMS that no disc explains, over background"
-        sheet.add("distortion", 0.0, left, how, extra=doubt * abs(self.contrast) + 2 * noise / level)
+        left = float(fit.residual) / level
+        how = "RMS that no disc explains, over background"
+        sheet.add(
+            "distortion", 0.0, left, how, extra=doubt * abs(self.contrast) + 2 * noise / level
+        )
 
 
 @tells_names
@@ -430,10 +549,11 @@ def gabor(
     Parameters
     ----------
     frequency : float or array
-        Spatial frequency, cpd, below Nyquist (ppd/2). Arrays, here and below, broadcast to a grid of images.
+        Spatial frequency, cpd, below Nyquist (ppd/2). Arrays, here and below, broadcast to a grid
+        of images.
     contrast : float or array
-        Amplitude over luminance at the centre of the envelope (Michelson), 0 to 1. In colour: RMS over the three cone
-        contrasts, the unit of castleCSF.
+        Amplitude over luminance at the centre of the envelope (Michelson), 0 to 1. In colour: RMS
+        over the three cone contrasts, the unit of castleCSF.
     luminance : float or array
         Of the background, cd/m².
     radius : float or array
@@ -505,7 +625,8 @@ def grating(
         of a disc.
     edge : float or array
         Width of the ramp of a raised cosine, deg.
-    frequency, contrast, luminance, orientation, phase, x, y, direction, white, observer, ppd, size, dtype, device
+    frequency, contrast, luminance, orientation, phase, x, y, direction, white, observer, ppd, size,
+    dtype, device
         As in `gabor`.
 
     Examples

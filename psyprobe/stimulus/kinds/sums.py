@@ -1,4 +1,6 @@
-"""Sums of patterns on one background: a target on masks; and a Gabor on a mask as one flat specification."""
+"""Sums of patterns on one background: a target on masks; and a Gabor on a mask as one flat
+specification.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.kinds.patches import Gabor, Grating
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, Parameter, check_names, parameter
 from psyprobe.stimulus.pattern import Modulation
-from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, numbers_of, stimulus_kind
+from psyprobe.stimulus.specification import (
+    Specification,
+    kept_by_kind,
+    levels_of,
+    numbers_of,
+    stimulus_kind,
+)
 
 #: What the parts of a sum have in common: changed in one, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -33,7 +41,8 @@ BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
 class Sum(Specification):
     """A target on masks: modulations of one background, added.
 
-    Levels keep their names for the target; those of the others begin with the name of the part: "mask_contrast".
+    Levels keep their names for the target; those of the others begin with the name of the part:
+    "mask_contrast".
 
     Examples
     --------
@@ -47,7 +56,8 @@ class Sum(Specification):
     0.2
     """
 
-    #: The target first, then what masks it; all with the same luminance, ppd, size, white and observer.
+    #: The target first, then what masks it; all with the same luminance, ppd, size, white and
+    #: observer.
     parts: tuple[Any, ...] = ()
     #: Of the parts after the first; "mask", "mask2", "mask3" ... without it.
     names: tuple[str, ...] = ()
@@ -55,26 +65,41 @@ class Sum(Specification):
     def __post_init__(self) -> None:
         parts = tuple(self.parts)
         if len(parts) < 2 or not all(isinstance(part, Modulation) for part in parts):
-            raise InputError(f"a sum needs at least two patterns on a background, not {len(parts)} of {self.parts!r}")
+            raise InputError(
+                f"a sum needs at least two patterns on a background, not {len(parts)} of "
+                f"{self.parts!r}"
+            )
         first = parts[0]
         for part in parts[1:]:
             for name in BACKGROUND:
                 if plain(getattr(part, name)) != plain(getattr(first, name)):
                     raise InputError(
-                        f"the parts of a sum share one background: {name} is {getattr(first, name)} in the first and "
+                        f"the parts of a sum share one background: {name} is "
+                        f"{getattr(first, name)} in the first and "
                         f"{getattr(part, name)} in another"
                     )
-        shared = {name: getattr(first, name) for name in ("luminance", "ppd", "size", "contrast_kind")}
+        shared = {
+            name: getattr(first, name) for name in ("luminance", "ppd", "size", "contrast_kind")
+        }
         for name, value in ({"parts": parts} | shared).items():
             object.__setattr__(self, name, value)
         try:
             np.broadcast_shapes(*(part.batch for part in parts))
         except ValueError:
-            raise InputError(f"parts of batch shapes {[p.batch for p in parts]} do not broadcast") from None
+            raise InputError(
+                f"parts of batch shapes {[p.batch for p in parts]} do not broadcast"
+            ) from None
         usual = _usual_names(len(parts))
         names = tuple(self.names) or usual
-        if len(names) != len(usual) or len(set(names)) != len(names) or not all(map(str.isidentifier, names)):
-            raise InputError(f"the names of the parts are {list(names)}; give a word of its own for each but the first")
+        if (
+            len(names) != len(usual)
+            or len(set(names)) != len(names)
+            or not all(map(str.isidentifier, names))
+        ):
+            raise InputError(
+                f"the names of the parts are {list(names)}; give a word of its own for each but "
+                "the first"
+            )
         # Usual names are left out, so that a sum of stimuli and the same sum from a page are one.
         object.__setattr__(self, "names", () if names == usual else names)
         _ = self._layout
@@ -109,13 +134,17 @@ class Sum(Specification):
         return self.parts[k].value(own)
 
     def changed(self, **values: Any) -> Self:
-        """The same sum with other values of some parameters; those of the background change in all parts."""
+        """The same sum with other values of some parameters; those of the background change in all
+        parts.
+        """
         changes: list[dict[str, Any]] = [{} for _ in self.parts]
         for name, value in values.items():
             k, own = self._address(name)
             for j in range(len(self.parts)) if own in BACKGROUND else (k,):
                 changes[j][own] = value
-        return replace(self, parts=tuple(p.changed(**c) for p, c in zip(self.parts, changes, strict=True)))
+        return replace(
+            self, parts=tuple(p.changed(**c) for p, c in zip(self.parts, changes, strict=True))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The parts, with the kind."""
@@ -128,7 +157,11 @@ class Sum(Specification):
 
     def reference(self) -> Specification:
         """The masks alone."""
-        return self.parts[1] if len(self.parts) == 2 else Sum(parts=self.parts[1:], names=self.names[1:])
+        return (
+            self.parts[1]
+            if len(self.parts) == 2
+            else Sum(parts=self.parts[1:], names=self.names[1:])
+        )
 
     def summands(self) -> tuple[Specification, ...]:
         """Its parts."""
@@ -141,11 +174,17 @@ class Sum(Specification):
             layers = [self.luminance * change for change in changes]
             light = image
         else:
-            image, space = to_lms(image, space, self.parts[0], display), "lms"
+            image = to_lms(image, space, self.parts[0], display)
+            space = "lms"
             vectors = [part.background_lms * part.cone_contrast for part in self.parts]
-            layers = [self.luminance * change[..., None] * v for change, v in zip(changes, vectors, strict=True)]
+            layers = [
+                self.luminance * change[..., None] * v
+                for change, v in zip(changes, vectors, strict=True)
+            ]
             light = luminance_of(image, space, self, None)
-        found = [Row("peak luminance", "cd/m²", None, float(np.max(light)), None, False, "largest pixel")]
+        found = [
+            Row("peak luminance", "cd/m²", None, float(np.max(light)), None, False, "largest pixel")
+        ]
         for k, part in enumerate(self.parts):
             others = sum((layer for j, layer in enumerate(layers) if j != k), np.zeros(()))
             own = Sheet(part.luminance, sheet.precision, sheet.shown, sheet.refined)
@@ -169,8 +208,13 @@ class Sum(Specification):
     def joined(cls, specs: Sequence[Self]) -> Self:
         """As of any specification: numbers of the parts become arrays."""
         counts = [math.prod(spec.batch) for spec in specs]
-        numbers = [numbers_of(parts, counts) for parts in zip(*(spec.parts for spec in specs), strict=True)]
-        one = replace(specs[0], parts=tuple(replace(p, **c) for p, c in zip(specs[0].parts, numbers, strict=True)))
+        numbers = [
+            numbers_of(parts, counts) for parts in zip(*(spec.parts for spec in specs), strict=True)
+        ]
+        one = replace(
+            specs[0],
+            parts=tuple(replace(p, **c) for p, c in zip(specs[0].parts, numbers, strict=True)),
+        )
         return one if one.batch else one.changed(luminance=np.full(sum(counts), one.luminance))
 
     def _told(
@@ -194,18 +238,24 @@ class Sum(Specification):
         for part in self.parts:
             change = part.modulation(dtype, device)
             if not grey:
-                change = change[..., None, :, :] * pattern.to_backend(part.cone_contrast[:, None, None], dtype, device)
+                change = change[..., None, :, :] * pattern.to_backend(
+                    part.cone_contrast[:, None, None], dtype, device
+                )
             total = change if total is None else total + change
         first = self.parts[0]
         luminance = pattern.to_backend(np.asarray(first.luminance)[..., None, None], dtype, device)
         if grey:
-            pixels, space = luminance * (1 + total), "luminance"
+            pixels = luminance * (1 + total)
+            space = "luminance"
         else:
             background = pattern.to_backend(first.background_lms[:, None, None], dtype, device)
             planes = luminance[..., None, :, :] * background * (1 + total)
-            pixels, space = array_namespace(planes).moveaxis(planes, -3, -1), "lms"
+            pixels = array_namespace(planes).moveaxis(planes, -3, -1)
+            space = "lms"
         if (darkest := float(pixels.min())) < 0:
-            raise InputError(f"the parts together would need negative light ({darkest:g}); lower their contrasts")
+            raise InputError(
+                f"the parts together would need negative light ({darkest:g}); lower their contrasts"
+            )
         return pixels, space
 
 
@@ -213,7 +263,9 @@ class Sum(Specification):
 def _layout(
     kinds: tuple[type[Modulation], ...], names: tuple[str, ...]
 ) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
-    """Of every parameter and derived level: in which part it is and its name there; and all that are levels."""
+    """Of every parameter and derived level: in which part it is and its name there; and all that
+    are levels.
+    """
     places: dict[str, tuple[int, str]] = {}
     levels: dict[str, Parameter] = {}
     for k, (prefix, kind) in enumerate(zip(("", *names), kinds, strict=True)):
@@ -222,10 +274,16 @@ def _layout(
                 continue
             name = f"{prefix}_{own}" if k else own
             if name in places:
-                raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
+                raise InputError(
+                    f"{name} would be two parameters; give the part {prefix!r} another name"
+                )
             places[name] = (k, own)
             if level := levels_of(kind).get(own):
-                label = f"{prefix.replace('_', ' ').capitalize()} {level.label.lower()}" if k else level.label
+                label = (
+                    f"{prefix.replace('_', ' ').capitalize()} {level.label.lower()}"
+                    if k
+                    else level.label
+                )
                 levels[name] = replace(level, label=label)
     return places, levels
 
@@ -234,7 +292,8 @@ def _usual_names(parts: int) -> tuple[str, ...]:
     return tuple("mask" if k == 1 else f"mask{k}" for k in range(1, parts))
 
 
-#: Low-pass noise holds every frequency above this, cpd: lower than the lowest of any usual field, 1 / extent.
+#: Low-pass noise holds every frequency above this, cpd: lower than the lowest of any usual field, 1
+#: / extent.
 _LOWEST = 0.01
 
 #: What the target has in common with a grating, and with every mask.
@@ -245,7 +304,8 @@ _BACKGROUND = ("luminance", "ppd", "size")
 @stimulus_kind("masked_gabor")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MaskedGabor(Specification):
-    """A Gabor in cosine phase on a full-field grating or on low-pass noise; both are drawn as their own kinds are.
+    """A Gabor in cosine phase on a full-field grating or on low-pass noise; both are drawn as their
+    own kinds are.
 
     Examples
     --------
@@ -284,7 +344,9 @@ class MaskedGabor(Specification):
 
     def as_sum(self) -> Sum:
         """The target and the mask, as the sum of a Gabor and a grating or noise."""
-        target = Gabor(contrast=self.contrast, radius=self.radius, **self._shared(*_WAVE, *_BACKGROUND))
+        target = Gabor(
+            contrast=self.contrast, radius=self.radius, **self._shared(*_WAVE, *_BACKGROUND)
+        )
         return Sum(parts=(target, self.reference()))
 
     def reference(self) -> Modulation:

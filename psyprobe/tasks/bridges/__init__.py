@@ -1,1 +1,3 @@
-"""Bridges to other harnesses: the same questions put by them, and their answers as results here, and back."""
+"""Bridges to other harnesses: the same questions put by them, and their answers as results here,
+and back.
+"""

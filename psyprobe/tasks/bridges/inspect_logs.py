@@ -33,8 +33,11 @@ SUFFIXES = (".eval", ".json")
 _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 
 
-def write_inspect_log(record: RunRecord, store: Store, output: str | Path, folder: str | Path = ".") -> int:
-    """Write a finished run as a log of inspect-ai: a sample a question, with images, reply, its reading, and tokens.
+def write_inspect_log(
+    record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
+) -> int:
+    """Write a finished run as a log of inspect-ai: a sample a question, with images, reply, its
+    reading, and tokens.
 
     Parameters
     ----------
@@ -59,23 +62,44 @@ def write_inspect_log(record: RunRecord, store: Store, output: str | Path, folde
     """
     path = Path(output)
     if path.suffix not in SUFFIXES:
-        raise InputError(f"{path} ends in {path.suffix!r}; give .eval or .json, the forms of inspect-ai's logs")
-    log, told = _inspect("log"), _inspect("model")
+        raise InputError(
+            f"{path} ends in {path.suffix!r}; give .eval or .json, the forms of inspect-ai's logs"
+        )
+    log = _inspect("log")
+    told = _inspect("model")
     model = record.observer.replace(":", "/", 1)
     result = load_probe(record.probe).result(record, store)
-    heard, prompts = _heard(record, result), prompts_of(record)
-    samples, resized = [], False
+    heard = _heard(record, result)
+    prompts = prompts_of(record)
+    samples = []
+    resized = False
     for turn in turns_of(record, store, Path(folder)):
-        samples.append(_sample(turn, model, key_of(turn, prompts), heard.get(turn.about.get("item", turn.inquiry.key))))
+        samples.append(
+            _sample(
+                turn,
+                model,
+                key_of(turn, prompts),
+                heard.get(turn.about.get("item", turn.inquiry.key)),
+            )
+        )
         resized |= turn.resized
     used = Counter[str]()
     for one in samples:
         used.update(
-            {name: getattr(one.output.usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
+            {
+                name: getattr(one.output.usage, name)
+                for name in ("input_tokens", "output_tokens", "total_tokens")
+            }
         )
     name = digest(record.key)[:22]
-    page = {"experiment": record.experiment, "page": record.experiment_toml, "card": dict(record.observer_card)}
-    numbers = {key: log.EvalMetric(name=key, value=value) for key, value in numbers_of(result).items()}
+    page = {
+        "experiment": record.experiment,
+        "page": record.experiment_toml,
+        "card": dict(record.observer_card),
+    }
+    numbers = {
+        key: log.EvalMetric(name=key, value=value) for key, value in numbers_of(result).items()
+    }
     started, finished = (_time(each) for each in (record.started, record.finished))
     found = log.EvalLog(
         status="success",
@@ -86,7 +110,9 @@ def write_inspect_log(record: RunRecord, store: Store, output: str | Path, folde
             run_id=name,
             eval_id=name,
             dataset=log.EvalDataset(
-                name=record.experiment, samples=len(samples), sample_ids=[one.id for one in samples]
+                name=record.experiment,
+                samples=len(samples),
+                sample_ids=[sample.id for sample in samples],
             ),
             model=model,
             config=log.EvalConfig(),
@@ -96,9 +122,13 @@ def write_inspect_log(record: RunRecord, store: Store, output: str | Path, folde
         results=log.EvalResults(
             total_samples=len(samples),
             completed_samples=len(samples),
-            scores=[log.EvalScore(name=record.probe, scorer="psyprobe/reply_reader", metrics=numbers)],
+            scores=[
+                log.EvalScore(name=record.probe, scorer="psyprobe/reply_reader", metrics=numbers)
+            ],
         ),
-        stats=log.EvalStats(started_at=started, completed_at=finished, model_usage={model: told.ModelUsage(**used)}),
+        stats=log.EvalStats(
+            started_at=started, completed_at=finished, model_usage={model: told.ModelUsage(**used)}
+        ),
         samples=samples,
     )
     form = path.suffix[1:]
@@ -107,7 +137,8 @@ def write_inspect_log(record: RunRecord, store: Store, output: str | Path, folde
 
 
 def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replies:
-    """The answers in a log of inspect-ai, .eval or .json, of one of our tasks or one that `write_inspect_log` wrote.
+    """The answers in a log of inspect-ai, .eval or .json, of one of our tasks or one that
+    `write_inspect_log` wrote.
 
     Parameters
     ----------
@@ -121,37 +152,54 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
     InputError
         It is no such log, or nobody can say what of the contrast arrived.
     """
-    file, log = Path(path), _inspect("log")
+    file = Path(path)
+    log = _inspect("log")
     try:
         header = log.read_eval_log(str(file), header_only=True)
         samples = list(log.read_eval_log_samples(str(file), all_samples_required=False))
     except Exception as error:  # a zip, JSON and pydantic end in errors of a dozen kinds
-        raise InputError(f"{file} is no log of inspect-ai: {' '.join(str(error).split())[:120]}") from None
+        raise InputError(
+            f"{file} is no log of inspect-ai: {' '.join(str(error).split())[:120]}"
+        ) from None
     about = (header.eval.metadata or {}).get(KEY)
     if not isinstance(about, dict) or not {"experiment", "page"} <= about.keys():
         raise InputError(
-            f"{file} is a log of the task {header.eval.task!r:.60}, and none of psyprobe's; evaluate psyprobe/csf"
+            f"{file} is a log of the task {header.eval.task!r:.60}, and none of psyprobe's; "
+            "evaluate psyprobe/csf"
         )
     if about.get("resized"):
         raise InputError(
-            f"{file} was written of a run whose observer resizes what it is sent, so that what arrived of the contrast "
+            f"{file} was written of a run whose observer resizes what it is sent, so that what "
+            "arrived of the contrast "
             "stands in its store alone; read that"
         )
     if any(sample.epoch > 1 for sample in samples):
-        raise InputError(f"{file} has several epochs; each question counts once: set asking.repeats for more trials")
+        raise InputError(
+            f"{file} has several epochs; each question counts once: set asking.repeats for more "
+            "trials"
+        )
     card = about.get("card")
     return Replies(
         experiment=page or experiment_of(about["page"], about["experiment"], file.parent),
-        card=inspect_card(header.eval.model, about.get("input_size")) if card is None else Card.from_dict(card),
-        answers={str(one.id): answer_of(one.output) for one in samples if one.error is None and one.output.choices},
+        card=inspect_card(header.eval.model, about.get("input_size"))
+        if card is None
+        else Card.from_dict(card),
+        answers={
+            str(one.id): answer_of(one.output)
+            for one in samples
+            if one.error is None and one.output.choices
+        },
     )
 
 
-def read_as(answer: Answer, prompt: Prompt, order: int, alternatives: int, readout: Readout) -> dict[str, Any]:
+def read_as(
+    answer: Answer, prompt: Prompt, order: int, alternatives: int, readout: Readout
+) -> dict[str, Any]:
     """How a reply is read, as the fields of inspect-ai's ``Score``.
 
-    The value is 1 where it says that the pattern is there (of two images: where it is), 0 where it says the contrary,
-    a probability where that is what counts, and NaN, which inspect-ai takes for unscored, where it says neither.
+    The value is 1 where it says that the pattern is there (of two images: where it is), 0 where it
+    says the contrary, a probability where that is what counts, and NaN, which inspect-ai takes for
+    unscored, where it says neither.
     """
     wording, polarity = prompt.meant(order, alternatives)
     read = read_answer(answer, wording)
@@ -167,20 +215,27 @@ def _heard(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[str, Any
     """What counted of each reply: of trials by the key of the question, of items by its name."""
     if "trials" in record.outcome:
         keys = [trial["key"] for trial in record.outcome["trials"]]
-        values = zip(keys, result["said"].values.tolist(), result["read"].values.tolist(), strict=True)
+        values = zip(
+            keys, result["said"].values.tolist(), result["read"].values.tolist(), strict=True
+        )
         return {key: {"value": value, "answer": str(read)} for key, value, read in values}
     marks = getattr(load_probe(record.probe), "marks", None)
-    return {} if marks is None else {name: {"value": value} for name, value in marks(result).items()}
+    return (
+        {} if marks is None else {name: {"value": value} for name, value in marks(result).items()}
+    )
 
 
 def _sample(turn: Turn, model: str, target: str, heard: Mapping[str, Any] | None) -> Any:
     told = _inspect("model")
-    answer, messages = turn.answer or Answer(""), messages_of(turn.inquiry)
+    answer = turn.answer or Answer("")
+    messages = messages_of(turn.inquiry)
     thought = [told.ContentReasoning(reasoning=answer.thinking)] if answer.thinking else []
     reply = told.ChatMessageAssistant(
-        content=[*thought, told.ContentText(text=answer.text)] if thought else answer.text, model=answer.model or model
+        content=[*thought, told.ContentText(text=answer.text)] if thought else answer.text,
+        model=answer.model or model,
     )
-    taken, given = answer.tokens_in or 0, answer.tokens_out or 0
+    taken = answer.tokens_in or 0
+    given = answer.tokens_out or 0
     usage = told.ModelUsage(
         input_tokens=taken,
         output_tokens=given,
@@ -188,8 +243,14 @@ def _sample(turn: Turn, model: str, target: str, heard: Mapping[str, Any] | None
         reasoning_tokens=answer.tokens_thinking,
         total_cost=answer.cost,
     )
-    listed = [told.TopLogprob(token=token, logprob=logprob) for token, logprob in answer.first_tokens or ()]
-    first = [told.Logprob(token=one.token, logprob=one.logprob, top_logprobs=listed) for one in listed[:1]]
+    listed = [
+        told.TopLogprob(token=token, logprob=logprob)
+        for token, logprob in answer.first_tokens or ()
+    ]
+    first = [
+        told.Logprob(token=one.token, logprob=one.logprob, top_logprobs=listed)
+        for one in listed[:1]
+    ]
     choice = told.ChatCompletionChoice(
         message=reply,
         stop_reason=_STOPS.get(answer.finish, "unknown"),
@@ -203,7 +264,11 @@ def _sample(turn: Turn, model: str, target: str, heard: Mapping[str, Any] | None
         target=target,
         messages=[*messages, reply],
         output=told.ModelOutput(
-            model=answer.model or model, choices=[choice], usage=usage, time=answer.latency, metadata=_rest(answer)
+            model=answer.model or model,
+            choices=[choice],
+            usage=usage,
+            time=answer.latency,
+            metadata=_rest(answer),
         ),
         scores=None if score is None else {"reply_reader": score},
         metadata={**turn.about, "decoding": turn.inquiry.decoding.to_dict()},
@@ -214,7 +279,13 @@ def _sample(turn: Turn, model: str, target: str, heard: Mapping[str, Any] | None
 
 def _rest(answer: Answer) -> dict[str, Any]:
     """What inspect-ai has no place for."""
-    return {KEY: {name: value for name, value in answer.to_dict().items() if name not in ("text", "first_tokens")}}
+    return {
+        KEY: {
+            name: value
+            for name, value in answer.to_dict().items()
+            if name not in ("text", "first_tokens")
+        }
+    }
 
 
 def _time(told: str | None) -> str:

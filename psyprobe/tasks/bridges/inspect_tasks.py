@@ -1,4 +1,6 @@
-"""Our experiments as tasks of inspect-ai, which finds them by an entry point: ``inspect eval psyprobe/csf``."""
+"""Our experiments as tasks of inspect-ai, which finds them by an entry point: ``inspect eval
+psyprobe/csf``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from psyprobe.experiment.experiment import experiment_of
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.terminal import settings
 from psyprobe.observers.chat.answering import Answer, Decoding
-from psyprobe.observers.chat.inspect_chat import answer_of, generate_config, inspect_card, messages_of
+from psyprobe.observers.chat.inspect_chat import (
+    answer_of,
+    generate_config,
+    inspect_card,
+    messages_of,
+)
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.words.reading import Readout
 from psyprobe.running.store import Store
@@ -31,24 +38,30 @@ def csf(
     input_size: int | None = None,
     set: str | Sequence[str] = (),
 ) -> Task:
-    """Contrast sensitivity: is a faint pattern seen? All questions of an experiment in words, a sample each.
+    """Contrast sensitivity: is a faint pattern seen? All questions of an experiment in words, a
+    sample each.
 
     Parameters
     ----------
     experiment : str
         A name of psyprobe's catalogue, or the path of a page, whose probe asks in words.
     readout : {"text", "p_yes"}
-        What counts of a reply: its words, or the first token's probability of yes, where the provider gives it.
+        What counts of a reply: its words, or the first token's probability of yes, where the
+        provider gives it.
     input_size : int, optional
-        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this size.
+        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this
+        size.
     set : str or sequence of str
         Other values of keys of the page, KEY=VALUE, as of ``psyprobe run --set``.
     """
     changed = settings([set] if isinstance(set, str) else list(set), "set")
     page = read_experiment(experiment).with_settings({"asking.readout": readout, **changed})
     if page.asking is None:
-        raise InputError(f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does")
-    card, prompts = inspect_card("MODEL", input_size), {prompt.id: prompt for prompt in page.asking.prompts}
+        raise InputError(
+            f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does"
+        )
+    card = inspect_card("MODEL", input_size)
+    prompts = {prompt.id: prompt for prompt in page.asking.prompts}
     samples = [
         Sample(
             input=messages_of(turn.inquiry),
@@ -84,23 +97,34 @@ def ask() -> Solver:
 
 @scorer(metrics=[])
 def reply_reader(readout: Readout = "text") -> Scorer:
-    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored where a reply says neither."""
+    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored where a reply says
+    neither.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
-        about, prompt = state.metadata, Prompt.from_dict(state.metadata["wording"])
-        return Score(**read_as(answer_of(state.output), prompt, about["order"], about["alternatives"], readout))
+        about = state.metadata
+        prompt = Prompt.from_dict(state.metadata["wording"])
+        return Score(
+            **read_as(
+                answer_of(state.output), prompt, about["order"], about["alternatives"], readout
+            )
+        )
 
     return score
 
 
 @metric
-def sensitivity(page: str, experiment: str, folder: str, input_size: int | None, questions: int) -> Metric:
-    """Sensitivity, 1 / threshold contrast, at each level, and how near it comes to people's; once all is answered."""
+def sensitivity(
+    page: str, experiment: str, folder: str, input_size: int | None, questions: int
+) -> Metric:
+    """Sensitivity, 1 / threshold contrast, at each level, and how near it comes to people's; once
+    all is answered.
+    """
 
     def of(scores: list[SampleScore]) -> Value:
         if len(scores) < questions:
             return {"questions left": questions - len(scores)}
-        told = {str(one.sample_id): (one.score.metadata or {})["reply"] for one in scores}
+        told = {str(score.sample_id): (score.score.metadata or {})["reply"] for score in scores}
         replies = Replies(
             experiment_of(page, experiment, Path(folder)),
             inspect_card("MODEL", input_size),

@@ -1,4 +1,6 @@
-"""Files of VLMEvalKit and lmms-eval: our questions as their tasks, our answers as their results, and theirs as ours."""
+"""Files of VLMEvalKit and lmms-eval: our questions as their tasks, our answers as their results,
+and theirs as ours.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,22 @@ from psyprobe.tasks.tables import read_answer_table, read_json_lines, write_tsv
 #: What stands in place of an answer that VLMEvalKit, or lmms-eval, did not get.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
 #: Fields of an answer, by the names of lmms-eval's counts of tokens.
-_COUNTS = {"tokens_in": "input_tokens", "tokens_out": "output_tokens", "tokens_thinking": "reasoning_tokens"}
+_COUNTS = {
+    "tokens_in": "input_tokens",
+    "tokens_out": "output_tokens",
+    "tokens_thinking": "reasoning_tokens",
+}
 #: Under which lmms-eval keeps what a task of ours says of each of its samples.
 METRIC = "psyprobe"
 
 
-# -- questions -------------------------------------------------------------------------------------------------------
+# -- questions
+# -------------------------------------------------------------------------------------------------------
 
 
-def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder: str | Path) -> list[Path]:
+def write_vlmevalkit_task(
+    turns: Iterable[Turn], experiment: Experiment, folder: str | Path
+) -> list[Path]:
     """Write questions as a data set of VLMEvalKit, and their page beside it.
 
     Parameters
@@ -50,7 +59,8 @@ def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder:
     experiment : Experiment
         Which that is.
     folder : str or Path
-        For NAME.tsv, to be copied into VLMEvalKit's ``$LMUData``, and NAME.toml, to be read with the predictions.
+        For NAME.tsv, to be copied into VLMEvalKit's ``$LMUData``, and NAME.toml, to be read with
+        the predictions.
 
     Returns
     -------
@@ -62,7 +72,9 @@ def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder:
     InputError
         A question has a system text or examples, for which VLMEvalKit has no place.
     """
-    prompts = {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
+    prompts = (
+        {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
+    )
     rows: list[dict[str, Any]] = []
     first: dict[str, int] = {}
     for index, turn in enumerate(turns, 1):
@@ -84,8 +96,11 @@ def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder:
     return [table, _page(experiment, place)]
 
 
-def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: str | Path) -> list[Path]:
-    """Write questions as a task of lmms-eval: ``lmms-eval --include_path FOLDER --tasks psyprobe_NAME``.
+def write_lmms_eval_task(
+    turns: Iterable[Turn], experiment: Experiment, folder: str | Path
+) -> list[Path]:
+    """Write questions as a task of lmms-eval: ``lmms-eval --include_path FOLDER --tasks
+    psyprobe_NAME``.
 
     Parameters
     ----------
@@ -104,10 +119,14 @@ def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: 
     InputError
         A question has a system text or examples, for which a task of lmms-eval has no place.
     """
-    prompts = {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
+    prompts = (
+        {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
+    )
     place = make_folder(folder)
     images = make_folder(place / "images")
-    lines, tokens, temperature = [], 1, 0.0
+    lines = []
+    tokens = 1
+    temperature = 0.0
     known: dict[bytes, str] = {}
     for turn in turns:
         _check_plain(turn, "a task of lmms-eval")
@@ -118,13 +137,23 @@ def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: 
                 write_whole(images / known[png], partial(_bytes, png))
             names.append(known[png])
         decoding = turn.inquiry.decoding
-        tokens, temperature = max(tokens, decoding.max_tokens), decoding.temperature
-        told = {"id": turn.id, "images": names, "question": turn.inquiry.prompt, "answer": key_of(turn, prompts)}
+        tokens = max(tokens, decoding.max_tokens)
+        temperature = decoding.temperature
+        told = {
+            "id": turn.id,
+            "images": names,
+            "question": turn.inquiry.prompt,
+            "answer": key_of(turn, prompts),
+        }
         lines.append(json.dumps({**told, **_told(turn)}, ensure_ascii=False))
     task = f"psyprobe_{experiment.name}"
-    questions, page, code = place / "questions.jsonl", place / f"{task}.yaml", place / "psyprobe_questions.py"
+    questions = place / "questions.jsonl"
+    page = place / f"{task}.yaml"
+    code = place / "psyprobe_questions.py"
     write_text(questions, "\n".join(lines) + "\n")
-    written = tomllib.loads(files("psyprobe.tasks.bridges").joinpath("lmms_eval_task.toml").read_text(encoding="utf-8"))
+    written = tomllib.loads(
+        files("psyprobe.tasks.bridges").joinpath("lmms_eval_task.toml").read_text(encoding="utf-8")
+    )
     filled = {
         "TASK": task,
         "QUESTIONS": str(questions.resolve()),
@@ -138,11 +167,15 @@ def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: 
     return [page, code, questions, _page(experiment, place)]
 
 
-# -- answers ---------------------------------------------------------------------------------------------------------
+# -- answers
+# ---------------------------------------------------------------------------------------------------------
 
 
-def write_predictions(record: RunRecord, store: Store, output: str | Path, folder: str | Path = ".") -> int:
-    """Write a finished run as predictions of VLMEvalKit: index, question, answer, prediction, and what each trial was.
+def write_predictions(
+    record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
+) -> int:
+    """Write a finished run as predictions of VLMEvalKit: index, question, answer, prediction, and
+    what each trial was.
 
     Parameters
     ----------
@@ -156,9 +189,13 @@ def write_predictions(record: RunRecord, store: Store, output: str | Path, folde
     int
         Rows.
     """
-    path, prompts = Path(output), prompts_of(record)
+    path = Path(output)
+    prompts = prompts_of(record)
     if path.suffix not in _PREDICTIONS:
-        raise InputError(f"{path} ends in {path.suffix!r}; give {', '.join(_PREDICTIONS)}, as VLMEvalKit's predictions")
+        raise InputError(
+            f"{path} ends in {path.suffix!r}; give {', '.join(_PREDICTIONS)}, as VLMEvalKit's "
+            "predictions"
+        )
     rows = []
     for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
         told = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
@@ -169,7 +206,8 @@ def write_predictions(record: RunRecord, store: Store, output: str | Path, folde
 
 
 def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """The answers in a prediction file of VLMEvalKit, or in another table that kept the columns of our task.
+    """The answers in a prediction file of VLMEvalKit, or in another table that kept the columns of
+    our task.
 
     Parameters
     ----------
@@ -188,14 +226,23 @@ def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
     table = read_answer_table(path)
     for name in ("id", "prediction"):
         if name not in table:
-            raise InputError(f"{path} has no column {name!r}; it needs that of the task as psyprobe wrote it")
+            raise InputError(
+                f"{path} has no column {name!r}; it needs that of the task as psyprobe wrote it"
+            )
     given = zip(table["id"], table["prediction"], strict=True)
-    told = {str(i): Answer(str(text), server=card.weights) for i, text in given if not str(text).startswith(_FAILED)}
+    told = {
+        str(i): Answer(str(text), server=card.weights)
+        for i, text in given
+        if not str(text).startswith(_FAILED)
+    }
     return Replies(page, card, told)
 
 
-def write_lmms_eval_results(record: RunRecord, store: Store, output: str | Path, folder: str | Path = ".") -> int:
-    """Write a finished run as lmms-eval does: MODEL/DATE_results.json and MODEL/DATE_samples_TASK.jsonl.
+def write_lmms_eval_results(
+    record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
+) -> int:
+    """Write a finished run as lmms-eval does: MODEL/DATE_results.json and
+    MODEL/DATE_samples_TASK.jsonl.
 
     Parameters
     ----------
@@ -209,7 +256,8 @@ def write_lmms_eval_results(record: RunRecord, store: Store, output: str | Path,
     int
         Samples.
     """
-    prompts, task = prompts_of(record), f"psyprobe_{record.experiment}"
+    prompts = prompts_of(record)
+    task = f"psyprobe_{record.experiment}"
     model = re.sub(r"[^A-Za-z0-9._-]+", "__", record.observer)
     date = re.sub(r"\D", "", record.started or "")[:14]
     stamp = f"{date[:8]}_{date[8:]}"
@@ -222,13 +270,16 @@ def write_lmms_eval_results(record: RunRecord, store: Store, output: str | Path,
             "filtered_resps": [reply],
             "input": turn.inquiry.prompt,
             METRIC: {"id": turn.id, "reply": reply, **_told(turn)},
-            # For whoever compares runs there; without it, "Yes." would count as another word than "yes".
+            # For whoever compares runs there; without it, "Yes." would count as another word than
+            # "yes".
             **_right(turn, prompts),
         }
         lines.append(json.dumps(told, ensure_ascii=False))
     numbers = numbers_of(load_probe(record.probe).result(record, store))
     results = {
-        "results": {task: {"alias": task, **{f"{name},none": value for name, value in numbers.items()}}},
+        "results": {
+            task: {"alias": task, **{f"{name},none": value for name, value in numbers.items()}}
+        },
         "versions": {task: record.layout["version"]},
         "n-samples": {task: {"original": len(lines), "effective": len(lines)}},
         "config": {"model": "psyprobe", "model_args": record.observer},
@@ -243,7 +294,8 @@ def write_lmms_eval_results(record: RunRecord, store: Store, output: str | Path,
 
 
 def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """The answers in the samples that lmms-eval logs (``--log_samples``) of a task that `write_lmms_eval_task` wrote.
+    """The answers in the samples that lmms-eval logs (``--log_samples``) of a task that
+    `write_lmms_eval_task` wrote.
 
     Parameters
     ----------
@@ -261,10 +313,14 @@ def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Re
     for number, line in read_json_lines(path):
         ours = line.get(METRIC) if isinstance(line, dict) else None
         if not isinstance(ours, dict) or not {"id", "reply"} <= ours.keys():
-            raise InputError(f"{path}, line {number}, is no sample of a task that psyprobe wrote for lmms-eval")
+            raise InputError(
+                f"{path}, line {number}, is no sample of a task that psyprobe wrote for lmms-eval"
+            )
         text = str(ours["reply"])
         if not text.startswith(_FAILED):
-            told[str(ours["id"])] = Answer(text, server=card.weights, **_tokens(line.get("token_counts")))
+            told[str(ours["id"])] = Answer(
+                text, server=card.weights, **_tokens(line.get("token_counts"))
+            )
     return Replies(page, card, told)
 
 
@@ -281,15 +337,29 @@ def card_elsewhere(name: str, harness: str, input_size: int | None = None) -> Ca
         Pixels a side for which the questions were drawn, where a size was given.
     """
     size = None if input_size is None else (input_size, input_size)
-    return Card(f"{harness}:{name}", "answer", input_size=size, device="elsewhere", weights=f"asked by {harness}")
+    return Card(
+        f"{harness}:{name}",
+        "answer",
+        input_size=size,
+        device="elsewhere",
+        weights=f"asked by {harness}",
+    )
 
 
 def _tokens(counts: Any) -> dict[str, Any]:
-    """What lmms-eval counted of a sample, as fields of an answer; some of its models count nothing."""
-    counted = counts[0] if isinstance(counts, list) and counts and isinstance(counts[0], dict) else {}
+    """What lmms-eval counted of a sample, as fields of an answer; some of its models count
+    nothing.
+    """
+    counted = (
+        counts[0] if isinstance(counts, list) and counts and isinstance(counts[0], dict) else {}
+    )
     found = {name: counted.get(theirs) for name, theirs in _COUNTS.items()}
     # It writes 0 for no thinking as for thinking that nobody counted.
-    return {name: n for name, n in found.items() if isinstance(n, int) and (n or name != "tokens_thinking")}
+    return {
+        name: n
+        for name, n in found.items()
+        if isinstance(n, int) and (n or name != "tokens_thinking")
+    }
 
 
 def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
@@ -305,7 +375,9 @@ def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
 def _check_plain(turn: Turn, who: str) -> None:
     if turn.inquiry.system or turn.inquiry.examples:
         what = "a system text" if turn.inquiry.system else "examples"
-        raise InputError(f"the page asks with {what}, for which {who} has no place; leave it out of [asking]")
+        raise InputError(
+            f"the page asks with {what}, for which {who} has no place; leave it out of [asking]"
+        )
 
 
 def _pngs(turn: Turn) -> Iterator[bytes]:
@@ -314,7 +386,11 @@ def _pngs(turn: Turn) -> Iterator[bytes]:
 
 
 def _told(turn: Turn) -> dict[str, Any]:
-    return {name: value for name, value in turn.about.items() if name not in ("image_seed", "text_asked")}
+    return {
+        name: value
+        for name, value in turn.about.items()
+        if name not in ("image_seed", "text_asked")
+    }
 
 
 def _page(experiment: Experiment, folder: Path) -> Path:
@@ -331,11 +407,15 @@ def _sheet(table: pd.DataFrame, path: Path) -> None:
     try:
         table.to_excel(path, index=False, engine="openpyxl")
     except ImportError:
-        raise PsyprobeError("writing .xlsx needs openpyxl: pip install 'psyprobe[excel]', or give .tsv") from None
+        raise PsyprobeError(
+            "writing .xlsx needs openpyxl: pip install 'psyprobe[excel]', or give .tsv"
+        ) from None
 
 
 def _records(table: pd.DataFrame, path: Path) -> None:
-    path.write_text(json.dumps(table.to_dict("records"), ensure_ascii=False, indent=4), encoding="utf-8")
+    path.write_text(
+        json.dumps(table.to_dict("records"), ensure_ascii=False, indent=4), encoding="utf-8"
+    )
 
 
 _PREDICTIONS: Mapping[str, Any] = {".xlsx": _sheet, ".tsv": write_tsv, ".json": _records}

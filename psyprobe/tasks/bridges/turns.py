@@ -1,7 +1,8 @@
-"""What is asked in a run and what came back, turn by turn: the form in which every bridge takes and gives it.
+"""What is asked in a run and what came back, turn by turn: the form in which every bridge takes and
+gives it.
 
-A run is planned and drawn as ever, before an observer that answers from what is known already. So images, prompts and
-what is measured of them are those of a run, of any probe that asks in words.
+A run is planned and drawn as ever, before an observer that answers from what is known already. So
+images, prompts and what is measured of them are those of a run, of any probe that asks in words.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
 class Turn:
     """One question with its answer."""
 
-    #: Of what is shown and asked, whoever is asked: 16 hexadecimal digits, and a number where two are alike.
+    #: Of what is shown and asked, whoever is asked: 16 hexadecimal digits, and a number where two
+    #: are alike.
     id: str
     inquiry: Inquiry
     #: None where it is not asked yet.
     answer: Answer | None
-    #: What the run knows it by: level, contrast, repeat and wording of a trial, or the name of an item.
+    #: What the run knows it by: level, contrast, repeat and wording of a trial, or the name of an
+    #: item.
     about: Mapping[str, Any]
     #: Whether the image that reached the observer was another than the one that it was sent.
     resized: bool = False
@@ -59,10 +62,14 @@ class Replies:
 
 
 def key_of(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
-    """What a reply says if it is right about a trial, in the words of its wording; "" of an item."""
+    """What a reply says if it is right about a trial, in the words of its wording; "" of an
+    item.
+    """
     if "prompt" not in turn.about:
         return ""
-    wording, polarity = prompts[turn.about["prompt"]].meant(turn.about["order"], turn.about["alternatives"])
+    wording, polarity = prompts[turn.about["prompt"]].meant(
+        turn.about["order"], turn.about["alternatives"]
+    )
     there = turn.about["contrast"] > 0
     return wording.yes[0] if there == (polarity > 0) else wording.no[0]
 
@@ -78,8 +85,13 @@ class Names:
         # All wordings are asked about the same images.
         if self._last[0] is not inquiry.images:
             self._last = (inquiry.images, [image_digest(image) for image in inquiry.images])
-        before = [[each.prompt, each.answer, [*map(image_digest, each.images)]] for each in inquiry.examples]
-        name = digest([self._last[1], inquiry.prompt, inquiry.system, before, inquiry.decoding.to_dict()])[:16]
+        before = [
+            [example.prompt, example.answer, [*map(image_digest, example.images)]]
+            for example in inquiry.examples
+        ]
+        name = digest(
+            [self._last[1], inquiry.prompt, inquiry.system, before, inquiry.decoding.to_dict()]
+        )[:16]
         self._given[name] += 1
         return name if self._given[name] == 1 else f"{name}-{self._given[name]}"
 
@@ -98,7 +110,8 @@ class Recorded(Answering):
     takes_all = True
 
     def __init__(self, card: Card, recall: Callable[[Inquiry], Answer | None]) -> None:
-        self.card, self._recall = card, recall
+        self.card = card
+        self._recall = recall
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """What is known, in the order of asking."""
@@ -126,14 +139,17 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
     asking = experiment.asking
     if asking is not None and asking.design in ("quest_plus", "quick_csf"):
         raise InputError(
-            f"{experiment.name} asks by the design {asking.design!r}, which chooses each level by the answers before; "
+            f"{experiment.name} asks by the design {asking.design!r}, which chooses each level "
+            "by the answers before; "
             "other harnesses put all questions at once: set asking.design=constant"
         )
     if asking is not None and asking.readout == "auto":
         raise InputError(
-            f"{experiment.name} lets the first answers decide how answers are read; set asking.readout=text, or p_yes"
+            f"{experiment.name} lets the first answers decide how answers are read; set "
+            "asking.readout=text, or p_yes"
         )
-    names, heard = Names(), list[Turn]()
+    names = Names()
+    heard = list[Turn]()
     session, probe = _planned(experiment, Recorded(card, lambda _: None))
     batches = session.next()
     about = _about(session)
@@ -166,18 +182,21 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
     """
     if "delivery" in record.layout and record.layout["delivery"]["format"] == "page":
         raise InputError(
-            f"{record.experiment} was drawn by a page for {record.observer}, and there are no images of it"
+            f"{record.experiment} was drawn by a page for {record.observer}, and there are no "
+            "images of it"
         )
     experiment = experiment_of(record.experiment_toml, record.experiment, folder)
     card = Card.from_dict(record.observer_card)
-    names, heard = Names(), list[Turn]()
+    names = Names()
+    heard = list[Turn]()
     session, probe = _planned(experiment, Recorded(card, lambda _: None))
     session.begin(record)
     while batches := [one for one in session.next() if one.questions[0].observer == card.digest]:
         keys = {question.key for batch in batches for question in batch.questions}
         if store.missing(keys):
             raise InputError(
-                f"{record.experiment} with {record.observer} was asked by another version of psyprobe, whose questions "
+                f"{record.experiment} with {record.observer} was asked by another version of "
+                "psyprobe, whose questions "
                 "were others; export it with that one"
             )
         known = store.answers(keys)
@@ -187,12 +206,16 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
             reply = known[inquiry.key]["reply"]
             if reply is None:
                 return None  # it was not put: too little of its contrast would have arrived
-            heard.append(Turn(names(inquiry), inquiry, Answer.from_dict(reply), about.get(inquiry.key, {})))
+            heard.append(
+                Turn(names(inquiry), inquiry, Answer.from_dict(reply), about.get(inquiry.key, {}))
+            )
             return heard[-1].answer
 
         for answered in probe.answer({card.digest: Recorded(card, recall)}, batches):
             kept = known[answered.question.key]
-            resized = any(kept[name] != value for name, value in answered.answer.items() if name != "reply")
+            resized = any(
+                kept[name] != value for name, value in answered.answer.items() if name != "reply"
+            )
             yield from (replace(turn, resized=resized) for turn in heard)
             heard.clear()
         session.tell(known)
@@ -215,13 +238,17 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
     taken, left : int
         Questions that have an answer, and those that have none yet, a judge's among them.
     """
-    names, experiment, card = Names(), replies.experiment, replies.card
+    names = Names()
+    experiment = replies.experiment
+    card = replies.card
     who = Recorded(card, lambda inquiry: replies.answers.get(names(inquiry)))
     session, probe = _planned(experiment, who)
     store.keep(session.contents())
     record = store.begin(session.record(store))
     session.begin(record)
-    mine, origins, asked = {card.digest: who}, Origins(store, {card.digest: who}), set[str]()
+    mine = {card.digest: who}
+    origins = Origins(store, {card.digest: who})
+    asked = set[str]()
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(f"{experiment.name}: {card.name}")
         while batches := session.next():
@@ -239,7 +266,8 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
 
 
 def numbers_of(result: xarray.Dataset) -> dict[str, float]:
-    """What a result scores, as numbers by name: statistics, and of a CSF the sensitivity at each level.
+    """What a result scores, as numbers by name: statistics, and of a CSF the sensitivity at each
+    level.
 
     Empty where nothing can be scored.
     """
@@ -261,17 +289,26 @@ def prompts_of(record: RunRecord) -> dict[str, Prompt]:
 
 def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
     probe = load_probe(checked(experiment).probe)
-    if "answer" not in probe.ABILITIES or ("asking" in probe.SECTIONS and experiment.asking is None):
-        raise InputError(f"{experiment.name} asks nothing in words (probe {experiment.probe!r}); take one that does")
+    if "answer" not in probe.ABILITIES or (
+        "asking" in probe.SECTIONS and experiment.asking is None
+    ):
+        raise InputError(
+            f"{experiment.name} asks nothing in words (probe {experiment.probe!r}); take one "
+            "that does"
+        )
     return probe.plan(experiment, who), probe
 
 
 def _about(session: Any) -> dict[str, dict[str, Any]]:
     """What is told of each trial or item, by the key of its question."""
     alternatives = session.layout().get("alternatives", 2)
-    trials = [{**trial, "alternatives": alternatives} for trial in session.outcome().get("trials", ())]
+    trials = [
+        {**trial, "alternatives": alternatives} for trial in session.outcome().get("trials", ())
+    ]
     told = [*trials, *getattr(session, "named", ())]
-    return {each["key"]: {name: value for name, value in each.items() if name != "key"} for each in told}
+    return {
+        each["key"]: {name: value for name, value in each.items() if name != "key"} for each in told
+    }
 
 
 def _is_number(value: Any) -> bool:

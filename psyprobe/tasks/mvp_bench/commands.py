@@ -1,4 +1,6 @@
-"""``psyprobe mvp-bench``: what is in question files, and how well they were answered, elsewhere or by a run."""
+"""``psyprobe mvp-bench``: what is in question files, and how well they were answered, elsewhere or
+by a run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
 from psyprobe.reporting.page import Picture, picture, render, write_page
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
+from psyprobe.tasks.mvp_bench.metrics import (
+    constant_replies,
+    mvp_metrics,
+    mvp_tables,
+    with_categories,
+)
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, read_predictions, said
@@ -36,24 +43,39 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"nargs": "+", "default": []}
     about = "score: a model's name and its prediction files"
     add("--model", action="append", metavar="NAME FILE", help=about, **several)
-    about = "those of --model that are people, at least three: one row, the mean without the best and the worst"
+    about = (
+        "those of --model that are people, at least three: one row, the mean without the "
+        "best and the worst"
+    )
     add("--people", metavar="NAME", help=about, **several)
     about = "what psyprobe run asked: score it, and write predictions and a page of failed pairs"
     add("--results", metavar="STORE|RESULT.nc", help=about, **several)
     add("--rotations", action="store_true", help="each multiple choice in every rotation too")
-    about = "write what is printed here too, as CSV and JSON (what --results replied: psyprobe-results without it)"
+    about = (
+        "write what is printed here too, as CSV and JSON (what --results replied: "
+        "psyprobe-results without it)"
+    )
     add("--output", metavar="DIR", help=about)
-    add("--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)")
+    add(
+        "--parser",
+        default="rule+judge",
+        help="rule, rule+judge, lenient or lenient+judge (default %(default)s)",
+    )
     add("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
-    """Check questions, or score prediction files and results of runs: the paper's tables are printed."""
+    """Check questions, or score prediction files and results of runs: the paper's tables are
+    printed.
+    """
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
     if not arguments.model and not arguments.results:
         report = check_questions(questions, arguments.images)
         if arguments.output is not None:
-            write_text(make_folder(arguments.output) / "mvp_bench_questions.json", json_text(report.to_dict()))
+            write_text(
+                make_folder(arguments.output) / "mvp_bench_questions.json",
+                json_text(report.to_dict()),
+            )
         show(report.to_dict(), str(report), as_json=arguments.json)
         return 0
     if arguments.rotations:
@@ -61,13 +83,18 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
     metrics = {}
     for name, *paths in arguments.model:
         if not paths:
-            raise InputError(f"--model {name} names no prediction file; write --model NAME FILE ...")
+            raise InputError(
+                f"--model {name} names no prediction file; write --model NAME FILE ..."
+            )
         metrics[name] = _scored(questions, name, paths, arguments.parser)
     for result in (each for path in arguments.results for each in load_results(path)):
         if result.attrs["probe"] == "mvp_bench":
             metrics[result.attrs["observer"]] = _asked(result, arguments)
     if not metrics:
-        raise InputError(f"{', '.join(arguments.results)}: there is no result of MVP-Bench; run an experiment with it")
+        raise InputError(
+            f"{', '.join(arguments.results)}: there is no result of MVP-Bench; run an "
+            "experiment with it"
+        )
     metrics = with_people(metrics, arguments.people)
     for answer in ("yes", "no", "A"):
         constant = constant_replies(questions, answer)
@@ -90,25 +117,35 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
             tell(f"{Path(path).name}: {doubled} rows are there twice and were counted once")
         table = said(questions, predictions, parser)
         unread = int((table["said"] == "").sum())
-        tell(f"{name}, {Path(path).name}: {len(table)} replies, {unread} of which parser {parser!r} could not read")
+        tell(
+            f"{name}, {Path(path).name}: {len(table)} replies, {unread} of which parser "
+            f"{parser!r} could not read"
+        )
         for other in PARSERS:
             theirs = said(questions, predictions, other)["said"]
             differ = theirs != table["said"]
             if differ.any():
                 opposite = int((differ & (theirs != "") & (table["said"] != "")).sum())
-                told = f"parser {other!r} reads {int(differ.sum())} otherwise, {opposite} of them as another answer"
+                told = (
+                    f"parser {other!r} reads {int(differ.sum())} otherwise, {opposite} of "
+                    "them as another answer"
+                )
                 tell(f"{name}, {Path(path).name}: {told}")
         answered.append(table)
     together = pd.concat(answered, ignore_index=True)
     asked = together[["run", "question_id"]]
     if asked.duplicated().any():
-        raise InputError(f"the prediction files of {name} answer question {asked[asked.duplicated()].iloc[0, 1]} twice")
+        raise InputError(
+            f"the prediction files of {name} answer question "
+            f"{asked[asked.duplicated()].iloc[0, 1]} twice"
+        )
     return mvp_metrics(with_categories(together))
 
 
 def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFrame:
     """Write what an observer replied, and the pairs it failed on."""
-    name, table = result.attrs["observer"], read_run(result)
+    name = result.attrs["observer"]
+    table = read_run(result)
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", f"mvp-bench-{name}").strip("-.")[:150]
     folder = make_folder(arguments.output or "psyprobe-results")
     files = [folder / f"{stem}.jsonl"]
@@ -120,7 +157,10 @@ def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFram
         files.append(folder / f"{stem}-failed.html")
         write_page(failed_pairs_page(table, arguments.images, label), files[1])
     unread = int((table["said"] == "").sum())
-    tell(f"{name}: {len(table)} replies, {unread} of which could not be read; {', '.join(map(str, files))}")
+    tell(
+        f"{name}: {len(table)} replies, {unread} of which could not be read; "
+        f"{', '.join(map(str, files))}"
+    )
     return mvp_metrics(table)
 
 
@@ -146,7 +186,10 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
         pairs.append(
             {
                 "number": int(number),
-                "images": [(f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image)) for image, kind in shown],
+                "images": [
+                    (f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image))
+                    for image, kind in shown
+                ],
                 "rows": group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records"),
             }
         )

@@ -1,12 +1,15 @@
-"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and the paper's tables of them.
+"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and the paper's
+tables of them.
 
-Every metric is a sum of numerators over a sum of denominators, both of which belong to image pairs; so all of them are
-resampled at once by weighting the pairs. Tables show a model's values with the printed ones beside them, where there
-are any; a figure puts two metrics of each model beside each other.
+Every metric is a sum of numerators over a sum of denominators, both of which belong to image pairs;
+so all of them are resampled at once by weighting the pairs. Tables show a model's values with the
+printed ones beside them, where there are any; a figure puts two metrics of each model beside each
+other.
 
 References
 ----------
-Li et al. (2024). MVP-Bench. Findings of EMNLP, section 4; the restrictions of iAcc and mAcc as in the released script.
+Li et al. (2024). MVP-Bench. Findings of EMNLP, section 4; the restrictions of iAcc and mAcc as in
+the released script.
 """
 
 from __future__ import annotations
@@ -32,21 +35,35 @@ if TYPE_CHECKING:
 
 #: Of a metric: task, level and name.
 Cell = tuple[str, str, str]
-_NEEDED = ("question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation", "said")
+_NEEDED = (
+    "question_id",
+    "pair",
+    "kind",
+    "task",
+    "level",
+    "question",
+    "answer",
+    "run",
+    "mcq",
+    "rotation",
+    "said",
+)
 _TASKS = {"single_mcq": "single-image MCQ", "cross_mcq": "cross-image MCQ"}
 #: The paper's name of all levels together.
 ALL_LEVELS = "multi"
 
 
-def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+def mvp_metrics(
+    table: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> pd.DataFrame:
     """All metrics that the answers of a table allow.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        A question table with a column said: "yes", "no", a letter, or "" for what no rule could read, which is wrong. A
-        column category (a low-level code such as "B1") adds pAcc. Order of rows and further columns do not matter, and
-        rows that are there twice count once.
+        A question table with a column said: "yes", "no", a letter, or "" for what no rule could
+        read, which is wrong. A column category (a low-level code such as "B1") adds pAcc. Order of
+        rows and further columns do not matter, and rows that are there twice count once.
     confidence : float
         Of the intervals, in (0, 1).
     resamples : int
@@ -57,8 +74,9 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     Returns
     -------
     pandas.DataFrame
-        Columns task, level, metric, value (per cent), numerator, denominator, low, high (per cent), unread (how many of
-        the answers no rule could read). Balanced accuracies have no numerator: they are the mean over both keys.
+        Columns task, level, metric, value (per cent), numerator, denominator, low, high (per cent),
+        unread (how many of the answers no rule could read). Balanced accuracies have no numerator:
+        they are the mean over both keys.
 
     Raises
     ------
@@ -67,12 +85,13 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
 
     Notes
     -----
-    aAcc: single questions. qAcc: questions that are right on both images. iAcc: images, with more than one yes/no
-    question, of which all are right. mAcc: pairs, with more than three yes/no rows, of which all are right.
-    VanillaEval: multiple choice in one presentation, that of the main run, of the first rotation, or (with a column
-    place) of the rotation that stands first in the prediction file, which is another one where replies were collected
-    as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval is Wilson's, of as many answers
-    as have the spread of samples that draw whole pairs.
+    aAcc: single questions. qAcc: questions that are right on both images. iAcc: images, with more
+    than one yes/no question, of which all are right. mAcc: pairs, with more than three yes/no rows,
+    of which all are right. VanillaEval: multiple choice in one presentation, that of the main run,
+    of the first rotation, or (with a column place) of the rotation that stands first in the
+    prediction file, which is another one where replies were collected as they came. CircularEval:
+    in all rotations. pAcc: qAcc of a category. The interval is Wilson's, of as many answers as have
+    the spread of samples that draw whole pairs.
     """
     answers = checked_answers(table)
     pairs, draws = _drawn(answers, confidence, resamples, seed)
@@ -81,18 +100,41 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
         sums = _by_pair(groups, pairs)
         right, asked, unread = (int(total) for total in sums.sum())
         rows.append(
-            (task, level, metric, 100 * right / asked, right, asked, *_interval(draws, [sums], confidence), unread)
+            (
+                task,
+                level,
+                metric,
+                100 * right / asked,
+                right,
+                asked,
+                *_interval(draws, [sums], confidence),
+                unread,
+            )
         )
     yes_no = answers[answers["task"] == "yes_no"]
     for kind in ("N", "M"):
         group = yes_no[yes_no["kind"] == kind]
         if group["answer"].nunique() == 2:
-            # Accuracy on either key, averaged: what an observer that always says the same gets 50 % of.
+            # Accuracy on either key, averaged: what an observer that always says the same gets 50 %
+            # of.
             keys = [_by_pair(group[group["answer"] == word], pairs) for word in ("yes", "no")]
             value = 100 * float(np.mean([key["right"].sum() / key["asked"].sum() for key in keys]))
-            ends, unread = _interval(draws, keys, confidence), int(group["unread"].sum())
-            rows.append(("yes/no", ALL_LEVELS, f"balanced_{kind}", value, None, len(group), *ends, unread))
-    names = ["task", "level", "metric", "value", "numerator", "denominator", "low", "high", "unread"]
+            ends = _interval(draws, keys, confidence)
+            unread = int(group["unread"].sum())
+            rows.append(
+                ("yes/no", ALL_LEVELS, f"balanced_{kind}", value, None, len(group), *ends, unread)
+            )
+    names = [
+        "task",
+        "level",
+        "metric",
+        "value",
+        "numerator",
+        "denominator",
+        "low",
+        "high",
+        "unread",
+    ]
     return pd.DataFrame(rows, columns=names).astype({"numerator": "Int64"})
 
 
@@ -103,7 +145,9 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(_NEEDED)}")
     answers = table[[name for name in (*_NEEDED, "category") if name in table]]
     if "place" in table:
-        answers = answers.assign(place=table.groupby(["run", "question_id"])["place"].transform("min"))
+        answers = answers.assign(
+            place=table.groupby(["run", "question_id"])["place"].transform("min")
+        )
     answers = answers.drop_duplicates(ignore_index=True)
     twice = answers["question_id"][answers[["run", "question_id"]].duplicated()]
     if len(twice):
@@ -119,9 +163,14 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     """Each metric that is a ratio, with what it counts, if anything.
 
-    Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
+    Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1),
+    unread.
     """
-    return (each for each in (*_yes_no(answers[answers["task"] == "yes_no"]), *_choices(answers)) if len(each[3]))
+    return (
+        each
+        for each in (*_yes_no(answers[answers["task"] == "yes_no"]), *_choices(answers))
+        if len(each[3])
+    )
 
 
 def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
@@ -150,11 +199,21 @@ def _choices(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFram
         rotations = of_task[of_task["run"] == "circular"]
         for level in ("low", "high"):
             yield label, level, "VanillaEval", _at(of_task[of_task["run"] == "main"], level)
-            yield label, level, "VanillaEval (rotation 1)", _at(rotations[rotations["rotation"] == 1], level)
+            yield (
+                label,
+                level,
+                "VanillaEval (rotation 1)",
+                _at(rotations[rotations["rotation"] == 1], level),
+            )
             if "place" in rotations and len(rotations):
                 earliest = rotations.loc[rotations.groupby("mcq")["place"].idxmin()]
                 yield label, level, "VanillaEval (first in file)", _at(earliest, level)
-            yield label, level, "CircularEval", _at(_all_right(rotations, ["pair", "mcq", "level"], at_least=1), level)
+            yield (
+                label,
+                level,
+                "CircularEval",
+                _at(_all_right(rotations, ["pair", "mcq", "level"], at_least=1), level),
+            )
 
 
 def _at(group: pd.DataFrame, level: str) -> pd.DataFrame:
@@ -169,7 +228,9 @@ def _all_right(group: pd.DataFrame, keys: list[str], at_least: int) -> pd.DataFr
     return found[found["rows"] >= at_least].assign(asked=1)
 
 
-def _drawn(answers: pd.DataFrame, confidence: float, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(
+    answers: pd.DataFrame, confidence: float, resamples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The pairs, and how often each is in every bootstrap sample."""
     check_resampling(confidence, resamples)
     pairs = np.unique(answers["pair"])
@@ -186,7 +247,9 @@ def _shares(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
         return np.asarray(draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy()))
 
 
-def _interval(draws: np.ndarray, parts: list[pd.DataFrame], confidence: float) -> tuple[float | None, float | None]:
+def _interval(
+    draws: np.ndarray, parts: list[pd.DataFrame], confidence: float
+) -> tuple[float | None, float | None]:
     samples = np.mean([_shares(draws, sums) for sums in parts], axis=0)
     # A sample without any of the few pairs of a category has no value.
     known = samples[np.isfinite(samples)]
@@ -216,16 +279,24 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The yes/no questions or the multiple-choice ones, whichever the answer is one of, with a column said.
+        The yes/no questions or the multiple-choice ones, whichever the answer is one of, with a
+        column said.
     """
     if answer == "key":
         return questions.assign(said=questions["answer"])
-    chosen = questions["task"] == "yes_no" if answer in ("yes", "no") else questions["task"] != "yes_no"
+    chosen = (
+        questions["task"] == "yes_no" if answer in ("yes", "no") else questions["task"] != "yes_no"
+    )
     return questions[chosen].assign(said=answer)
 
 
 def compare_models(
-    first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """The difference of two models in every metric that both have.
 
@@ -239,8 +310,8 @@ def compare_models(
     Returns
     -------
     pandas.DataFrame
-        Columns task, level, metric, difference (first minus second, points of per cent), low, high, and p: how often a
-        resampled difference falls on the other side of 0, twice and at most 1.
+        Columns task, level, metric, difference (first minus second, points of per cent), low, high,
+        and p: how often a resampled difference falls on the other side of 0, twice and at most 1.
 
     Raises
     ------
@@ -255,9 +326,15 @@ def compare_models(
     asked = [set(zip(table["run"], table["question_id"], strict=True)) for table in tables]
     if asked[0] != asked[1]:
         only = len(asked[0] ^ asked[1])
-        raise InputError(f"{only} questions were answered by one of the two models alone; compare what both answered")
+        raise InputError(
+            f"{only} questions were answered by one of the two models alone; compare what both "
+            "answered"
+        )
     pairs, draws = _drawn(tables[0], confidence, resamples, seed)
-    sums = [{tuple(cell): _by_pair(groups, pairs) for *cell, groups in ratios(table)} for table in tables]
+    sums = [
+        {tuple(cell): _by_pair(groups, pairs) for *cell, groups in ratios(table)}
+        for table in tables
+    ]
     rows = []
     for cell, one in sums[0].items():
         both = (one, sums[1][cell])
@@ -265,14 +342,18 @@ def compare_models(
         samples = 100 * (first_share - second_share)
         samples = samples[np.isfinite(samples)]
         right = [each["right"].sum() / each["asked"].sum() for each in both]
-        difference, count = 100 * (right[0] - right[1]), int((one["asked"] > 0).sum())
-        low, high = bounded_interval(difference, _spread(samples, count), count, confidence, (-100.0, 100.0))
+        difference = 100 * (right[0] - right[1])
+        count = int((one["asked"] > 0).sum())
+        low, high = bounded_interval(
+            difference, _spread(samples, count), count, confidence, (-100.0, 100.0)
+        )
         p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
         rows.append((*cell, difference, low, high, p))
     return pd.DataFrame(rows, columns=["task", "level", "metric", "difference", "low", "high", "p"])
 
 
-# -- tables of the paper ----------------------------------------------------------------------------------------------
+# -- tables of the paper
+# ----------------------------------------------------------------------------------------------
 
 _TITLES = {
     "2": "Table 2: yes/no questions and cross-image multiple choice, by level (per cent)",
@@ -291,13 +372,17 @@ _VANILLA = {
 
 @cache
 def published() -> pd.DataFrame:
-    """Tables 2, 3 and 5: table, model, task, level, metric and value, as text with the printed digits."""
+    """Tables 2, 3 and 5: table, model, task, level, metric and value, as text with the printed
+    digits.
+    """
     return _data("mvp_published.csv")
 
 
 @cache
 def categories() -> pd.DataFrame:
-    """The 13 low-level categories, by code, and the blocks of image pairs that belong to them, by their numbers."""
+    """The 13 low-level categories, by code, and the blocks of image pairs that belong to them, by
+    their numbers.
+    """
     return _data("mvp_categories.csv").astype({"first_pair": int, "last_pair": int})
 
 
@@ -312,12 +397,15 @@ def with_categories(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        With a column category; the rows of pairs that are in no block, as in a set of one's own, have none.
+        With a column category; the rows of pairs that are in no block, as in a set of one's own,
+        have none.
     """
     if "category" in table:
         return table
     code = pd.Series(pd.NA, index=table.index, dtype="object")
-    for name, first, last in categories()[["code", "first_pair", "last_pair"]].itertuples(index=False):
+    for name, first, last in categories()[["code", "first_pair", "last_pair"]].itertuples(
+        index=False
+    ):
         code[table["pair"].between(first, last)] = name
     return table.assign(category=code)
 
@@ -335,8 +423,9 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns table, task, level, metric, paper (text), value, agrees ("rounded", "cut off", "mean of rounded": the
-        paper's mean of two values that were rounded before; "" where it does not) and reason.
+        Columns table, task, level, metric, paper (text), value, agrees ("rounded", "cut off", "mean
+        of rounded": the paper's mean of two values that were rounded before; "" where it does not)
+        and reason.
 
     Raises
     ------
@@ -346,14 +435,20 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     printed = published()
     if model not in set(printed["model"]):
         raise unknown_name("model of the MVP-Bench paper", model, sorted(set(printed["model"])))
-    values, rows = _values(metrics), []
+    values = _values(metrics)
+    rows = []
     for row in printed[printed["model"] == model].itertuples():
-        found = [(cell, _agrees(row.value, values, *cell)) for cell in _found(values, row.task, row.level, row.metric)]
+        found = [
+            (cell, _agrees(row.value, values, *cell))
+            for cell in _found(values, row.task, row.level, row.metric)
+        ]
         if found:
             cell, how = next((each for each in found if each[1]), found[0])
             reason = "" if how else _reason(model, row.task, row.level, row.metric)
             rows.append((row.table, *cell, row.value, values[cell], how, reason))
-    return pd.DataFrame(rows, columns=["table", "task", "level", "metric", "paper", "value", "agrees", "reason"])
+    return pd.DataFrame(
+        rows, columns=["table", "task", "level", "metric", "paper", "value", "agrees", "reason"]
+    )
 
 
 def _values(table: pd.DataFrame) -> dict[Cell, Any]:
@@ -371,7 +466,8 @@ def _agrees(paper: str, values: Mapping[Cell, Any], task: str, level: str, metri
     digits = len(paper.partition(".")[2])
     step = 10**digits
     value = values[task, level, metric]
-    # Half up, as people round; the small term keeps a binary fraction from falling under its decimal half.
+    # Half up, as people round; the small term keeps a binary fraction from falling under its
+    # decimal half.
     if f"{int(value * step + 0.5 + 1e-9) / step:.{digits}f}" == paper:
         return "rounded"
     if f"{int(value * step + 1e-9) / step:.{digits}f}" == paper:
@@ -386,19 +482,23 @@ def _agrees(paper: str, values: Mapping[Cell, Any], task: str, level: str, metri
 
 def _reason(model: str, task: str, level: str, metric: str) -> str:
     for row in _data("mvp_differences.csv").itertuples(index=False):
-        pairs = zip((row.model, row.task, row.level, row.metric), (model, task, level, metric), strict=True)
+        pairs = zip(
+            (row.model, row.task, row.level, row.metric), (model, task, level, metric), strict=True
+        )
         if all(pattern in ("*", value) for pattern, value in pairs):
             return str(row.reason)
     return "not known"
 
 
 def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
-    """Metrics in the form of the paper's Tables 2, 3 and 5, printed values under those of a model of the paper.
+    """Metrics in the form of the paper's Tables 2, 3 and 5, printed values under those of a model
+    of the paper.
 
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model, as `mvp_metrics` gives them. A name that the paper has is put beside its printed values.
+        By model, as `mvp_metrics` gives them. A name that the paper has is put beside its printed
+        values.
     format : {"text", "markdown", "latex", "csv", "json"}
         "csv" and "json" hold every metric with all digits, numerators, denominators and intervals.
 
@@ -423,7 +523,12 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
         for model, found in metrics.items():
             values = _values(found)
             there = [next(iter(_found(values, *cell)), None) for cell in cells]
-            rows.append([printable(model), *("-" if cell is None else f"{values[cell]:.2f}" for cell in there)])
+            rows.append(
+                [
+                    printable(model),
+                    *("-" if cell is None else f"{values[cell]:.2f}" for cell in there),
+                ]
+            )
             known = list(dict.fromkeys(published()["model"]))
             if not table:
                 continue
@@ -450,14 +555,23 @@ def _heading(task: str, level: str, metric: str) -> str:
     return f"{_SHORT[task]}{level if metric == 'pAcc' else name if level == 'multi' else f'{name} {level}'}"
 
 
-def _printed(metrics: pd.DataFrame, model: str, table: str, cells: Iterable[Cell]) -> tuple[list[str], list[str]]:
-    values, beside, printed = _values(metrics), beside_published(metrics, model), published()
+def _printed(
+    metrics: pd.DataFrame, model: str, table: str, cells: Iterable[Cell]
+) -> tuple[list[str], list[str]]:
+    values = _values(metrics)
+    beside = beside_published(metrics, model)
+    printed = published()
     beside = beside[beside["table"] == table]
-    compared = {(each.task, each.level, each.metric.partition(" ")[0]): each for each in beside.itertuples()}
+    compared = {
+        (itertuple.task, itertuple.level, itertuple.metric.partition(" ")[0]): itertuple
+        for itertuple in beside.itertuples()
+    }
     papers = _values(printed[(printed["model"] == model) & (printed["table"] == table)])
-    row, notes = ["  as printed"], []
+    row = ["  as printed"]
+    notes = []
     for cell in cells:
-        found, heading = compared.get(cell), f"{model}, {_heading(*cell)}"
+        found = compared.get(cell)
+        heading = f"{model}, {_heading(*cell)}"
         differs = found is not None and not found.agrees
         row.append(f"{papers[cell]}{'*' if differs else ''}" if cell in papers else "-")
         if found is None:
@@ -476,10 +590,14 @@ def _data(name: str) -> pd.DataFrame:
         return pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
 
 
-#: What can be put beside each other: label, task, level, metric. Colours of Okabe and Ito (2008), and a mark each.
+#: What can be put beside each other: label, task, level, metric. Colours of Okabe and Ito (2008),
+#: and a mark each.
 CONTRASTS: Mapping[str, tuple[tuple[str, Cell], ...]] = {
     "level": (("low level", ("yes/no", "low", "qAcc")), ("high level", ("yes/no", "high", "qAcc"))),
-    "image": (("natural", ("yes/no", "multi", "aAcc_N")), ("manipulated", ("yes/no", "multi", "aAcc_M"))),
+    "image": (
+        ("natural", ("yes/no", "multi", "aAcc_N")),
+        ("manipulated", ("yes/no", "multi", "aAcc_M")),
+    ),
     "image_balanced": (
         ("natural", ("yes/no", "multi", "balanced_N")),
         ("manipulated", ("yes/no", "multi", "balanced_M")),
@@ -498,7 +616,9 @@ _CONTRAST_TITLES = {
 }
 
 
-def plot_mvp(metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: Axes | None = None) -> Axes:
+def plot_mvp(
+    metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: Axes | None = None
+) -> Axes:
     """Draw two accuracies of each model beside each other.
 
     Parameters
@@ -506,8 +626,8 @@ def plot_mvp(metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: A
     metrics : mapping of str to pandas.DataFrame
         By model, as `mvp_metrics` gives them.
     contrast : {"level", "image", "image_balanced", "cross"}
-        Low against high level, natural against manipulated images (as published, or balanced over the keys, which
-        differ between both kinds), or the levels of cross-image multiple choice.
+        Low against high level, natural against manipulated images (as published, or balanced over
+        the keys, which differ between both kinds), or the levels of cross-image multiple choice.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
 
@@ -532,17 +652,36 @@ def plot_mvp(metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: A
         if all(cell in by_cell.index for _, cell in cells):
             rows.append((model, [by_cell.loc[cell] for _, cell in cells]))
     if not rows:
-        raise InputError(f"no model has the metrics of {contrast!r}; run the questions that they need")
+        raise InputError(
+            f"no model has the metrics of {contrast!r}; run the questions that they need"
+        )
     if ax is None:
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=(5.2, 1.4 + 0.36 * len(rows)), layout="constrained").add_subplot()
-    for i, (label, (colour, mark)) in enumerate(zip((cell[0] for cell in cells), _STYLES, strict=True)):
+    for i, (label, (colour, mark)) in enumerate(
+        zip((cell[0] for cell in cells), _STYLES, strict=True)
+    ):
         for y, (_, found) in enumerate(rows):
-            one, offset = found[i], 0.13 * (2 * i - 1)
-            ax.plot([one["low"], one["high"]], [y + offset] * 2, color=colour, linewidth=1.4, solid_capstyle="butt")
+            one = found[i]
+            offset = 0.13 * (2 * i - 1)
+            ax.plot(
+                [one["low"], one["high"]],
+                [y + offset] * 2,
+                color=colour,
+                linewidth=1.4,
+                solid_capstyle="butt",
+            )
             shown = label if y == 0 else None
-            ax.plot(one["value"], y + offset, mark, color=colour, markersize=5, label=shown, clip_on=False)
+            ax.plot(
+                one["value"],
+                y + offset,
+                mark,
+                color=colour,
+                markersize=5,
+                label=shown,
+                clip_on=False,
+            )
     ax.set_yticks(range(len(rows)), [axes.printable(model) for model, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set(xlim=(0, 100), xlabel="Right (%)")

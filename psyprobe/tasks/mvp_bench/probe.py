@@ -1,7 +1,8 @@
-"""MVP-Bench as a probe: questions about natural images and their manipulated twins, and a judge where one is named.
+"""MVP-Bench as a probe: questions about natural images and their manipulated twins, and a judge
+where one is named.
 
-An experiment's page has ``probe = "mvp_bench"``, ``items`` (the folder that image paths start from), perhaps
-``[judge]``, and in ``[options]``:
+An experiment's page has ``probe = "mvp_bench"``, ``items`` (the folder that image paths start
+from), perhaps ``[judge]``, and in ``[options]``:
 
 =============  ======================================================================================================
 questions      question files in that folder, ["questions.json"] by default
@@ -61,8 +62,18 @@ from psyprobe.tasks.item_session import (
     options_of,
     reaction_times,
 )
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
-from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, split_choices, with_rotations
+from psyprobe.tasks.mvp_bench.metrics import (
+    constant_replies,
+    mvp_metrics,
+    plot_mvp,
+    with_categories,
+)
+from psyprobe.tasks.mvp_bench.questions import (
+    COLUMNS,
+    read_questions,
+    split_choices,
+    with_rotations,
+)
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
 from psyprobe.tasks.parts import answers_table, by_parts
 from psyprobe.tasks.tables import ReadScore, by_observer, place
@@ -87,29 +98,49 @@ _OPTIONS = {
     "max_tokens": 64,
     "parser": "rule+judge",
 }
-#: System texts by name; any other text may be given as it is. The wording of "commonsense" is ours: the paper tells of
-#: such an instruction, whose own words are not repeated here.
+#: System texts by name; any other text may be given as it is. The wording of "commonsense" is ours:
+#: the paper tells of such an instruction, whose own words are not repeated here.
 SYSTEMS: Mapping[str, str] = {
     "": "",
-    "commonsense": "You look at images and know about everyday life. Use that common sense and answer in few words.",
+    "commonsense": "You look at images and know about everyday life. Use that common sense and "
+    "answer in few words.",
 }
 _CROSS = ("file", "two_images")
-#: What observers are ranked by: task, level and metric of the paper's Table 2, and how it is called.
+#: What observers are ranked by: task, level and metric of the paper's Table 2, and how it is
+#: called.
 _RANKED = {
     (task, level, metric): Metric(name, label, more_is_better=True, digits=2, suffix=name)
     for task, level, metric, name, label in (
         ("yes/no", "multi", "qAcc", "qAcc", "Yes/no right on both images (%)"),
         ("yes/no", "multi", "aAcc", "aAcc", "Single yes/no questions right (%)"),
-        ("cross-image MCQ", "low", "CircularEval", "circular low", "Cross-image choice, low level (%)"),
-        ("cross-image MCQ", "high", "CircularEval", "circular high", "Cross-image choice, high level (%)"),
+        (
+            "cross-image MCQ",
+            "low",
+            "CircularEval",
+            "circular low",
+            "Cross-image choice, low level (%)",
+        ),
+        (
+            "cross-image MCQ",
+            "high",
+            "CircularEval",
+            "circular high",
+            "Cross-image choice, high level (%)",
+        ),
     )
 }
 
 #: Columns of a report's table of answers, and what they are called.
 _ANSWERED = {
-    "question_id": "question", "pair": "pair", "kind": "image", "level": "level", "question": "asked", "answer": "key",
-    "reply": "reply", "said": "read as",
-}  # fmt: skip
+    "question_id": "question",
+    "pair": "pair",
+    "kind": "image",
+    "level": "level",
+    "question": "asked",
+    "answer": "key",
+    "reply": "reply",
+    "said": "read as",
+}
 
 #: Resamples where only the values are wanted.
 _FEWEST = 100
@@ -117,7 +148,9 @@ _FEWEST = 100
 answer = put
 
 
-def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None) -> ItemSession:
+def plan(
+    experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
+) -> ItemSession:
     """As in `Probe`; a judge that is given stands in for the page's.
 
     Raises
@@ -128,11 +161,16 @@ def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None =
         There is no such parser, or way to show both images.
     """
     options = options_of(experiment, _OPTIONS)
-    for kind, name, known in (("way to show both images", "cross", _CROSS), ("parser", "parser", PARSERS)):
+    for kind, name, known in (
+        ("way to show both images", "cross", _CROSS),
+        ("parser", "parser", PARSERS),
+    ):
         if options[name] not in known:
             raise unknown_name(kind, options[name], known)
     folder = items_of(experiment)
-    questions = pd.concat([read_questions(folder / name) for name in options["questions"]], ignore_index=True)
+    questions = pd.concat(
+        [read_questions(folder / name) for name in options["questions"]], ignore_index=True
+    )
     if options["rotations"]:
         questions = with_rotations(questions)
     task = Task(
@@ -151,12 +189,22 @@ def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) ->
     paths = dict.fromkeys(path for _, files in rows for path in files)
     missing = sorted(str(path) for path in paths if not path.is_file())
     if missing:
-        raise InputError(f"{len(missing)} images are missing, the first {missing[0]}; give the folder that holds them")
+        raise InputError(
+            f"{len(missing)} images are missing, the first {missing[0]}; give the folder that "
+            "holds them"
+        )
     shown = {path: (str(path), file_digest(path)) for path in paths}
     decoding = Decoding(max_tokens=options["max_tokens"], logprobs=False)
     system = SYSTEMS.get(options["system"], options["system"])
     return [
-        ItemQuestion(_name(row), row["question"], decoding, tuple(shown[path] for path in files), system, _choices(row))
+        ItemQuestion(
+            _name(row),
+            row["question"],
+            decoding,
+            tuple(shown[path] for path in files),
+            system,
+            _choices(row),
+        )
         for row, files in rows
     ]
 
@@ -186,13 +234,20 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     columns = {name: items[name].to_numpy() for name in COLUMNS}
     columns["reply"] = np.array([each.text for each in said], dtype=object)
     return xarray.Dataset(
-        {name: (("question_number",), values) for name, values in (columns | reaction_times(said)).items()},
+        {
+            name: (("question_number",), values)
+            for name, values in (columns | reaction_times(said)).items()
+        },
         attrs=judged_attributes(record, store),
     )
 
 
 def score(
-    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.95
+    result: xarray.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    confidence: float = 0.95,
 ) -> tuple[MvpScore]:
     """Metrics of the observer, and of those who always say yes, no or A.
 
@@ -214,7 +269,9 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes:
-    """Low-level against high-level questions, with intervals; see `plot_mvp` for other contrasts."""
+    """Low-level against high-level questions, with intervals; see `plot_mvp` for other
+    contrasts.
+    """
     refuse_features(measure=measure, layer=layer)
     metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
     return plot_mvp(metrics, "level", place(ax, figure))
@@ -227,13 +284,20 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
     for name, one in scores.items():
         for metric, table in one.metrics.groupby("metric", sort=False):
             parts = table["task"] + ", " + table["level"]
-            rows.setdefault(str(metric), {})[name] = table.set_index(parts)[["value", "low", "high"]]
+            rows.setdefault(str(metric), {})[name] = table.set_index(parts)[
+                ["value", "low", "high"]
+            ]
     tables = {name: one.table for name, one in scores.items()}
-    return [by_parts("Right answers by task and level", "Right (%)", rows), answers_table(tables, _ANSWERED)]
+    return [
+        by_parts("Right answers by task and level", "Right (%)", rows),
+        answers_table(tables, _ANSWERED),
+    ]
 
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
-    """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was asked) and said."""
+    """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was
+    asked) and said.
+    """
     return _read_by(result, json.loads(result.attrs["options"])["parser"])
 
 
@@ -241,7 +305,9 @@ def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
     questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
-    judge = [str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names]
+    judge = [
+        str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names
+    ]
     replies = {"reply": result["reply"].to_numpy(), "judge": judge, "place": range(len(questions))}
     predictions = questions[["question_id"]].assign(**replies)
     return with_categories(said(questions, predictions, parser))
@@ -254,9 +320,18 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
     own = json.loads(result.attrs["options"])["parser"]
     # Without a judge, a parser with one reads as that without.
     judged = json.loads(result.attrs["judge"]) is not None
-    others = [name for name, (rule, asks) in PARSERS.items() if judged or (not asks and rule != PARSERS[own][0])]
-    table, found = _read_by(result, own), []
-    readings = {f"parser {name}": _read_by(result, name)["said"].to_numpy() for name in others if name != own}
+    others = [
+        name
+        for name, (rule, asks) in PARSERS.items()
+        if judged or (not asks and rule != PARSERS[own][0])
+    ]
+    table = _read_by(result, own)
+    found = []
+    readings = {
+        f"parser {name}": _read_by(result, name)["said"].to_numpy()
+        for name in others
+        if name != own
+    }
     if JUDGED in result:
         readings[result[JUDGED].attrs["reader"]] = result[JUDGED].values.astype(str).astype(object)
     ours = table["said"].to_numpy()
@@ -271,12 +346,24 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
 
 
 def judge_replies(
-    result: xarray.Dataset, judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+    result: xarray.Dataset,
+    judge: Judge,
+    *,
+    store: str | Path | Store | None = None,
+    progress: bool | None = None,
 ) -> xarray.Dataset:
-    """A result with a variable `judged`: the answer that a judge finds in each reply, "" where it finds none."""
+    """A result with a variable `judged`: the answer that a judge finds in each reply, "" where it
+    finds none.
+    """
     rows = read_run(result)
     cases = [
-        Case(_name(row), "yes_no" if row["task"] == "yes_no" else "choice_letter", row["question"], "", row["reply"])
+        Case(
+            _name(row),
+            "yes_no" if row["task"] == "yes_no" else "choice_letter",
+            row["question"],
+            "",
+            row["reply"],
+        )
         for row in rows.to_dict("records")
     ]
     verdicts = judge_cases(cases, judge, store=store, progress=progress)
@@ -304,7 +391,9 @@ def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | Peopl
 def _ranked(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, float | None]]:
     """By metric of the scoreboard: value and the ends of its interval."""
     found = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
-    return {metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index}
+    return {
+        metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index
+    }
 
 
 def _chosen(result: xarray.Dataset) -> dict[str, str]:
@@ -326,17 +415,23 @@ class MvpScore(ReadScore):
     def rows(self) -> Sequence[Row]:
         """The observer, those who always say the same, and the replies read otherwise."""
         unread = int((self.table["said"] == "").sum())
-        notes = [f"{unread} of {len(self.table)} replies could not be read and are wrong"] if unread else []
+        notes = (
+            [f"{unread} of {len(self.table)} replies could not be read and are wrong"]
+            if unread
+            else []
+        )
         judged = self._verdicts()
         if judged["unread_replies"]:
             notes.append(
-                f"{judged['unread_replies']} replies of the judge were no verdict; {judged['without_verdict']} of the "
+                f"{judged['unread_replies']} replies of the judge were no verdict; "
+                f"{judged['without_verdict']} of the "
                 f"{judged['cases']} replies that it was asked about got none"
             )
         if judged["cut_replies"]:
             most = json.loads(self.attributes["judge"])["max_tokens"]
             notes.append(
-                f"{judged['cut_replies']} replies of the judge were cut off at {most} tokens, so that what it was "
+                f"{judged['cut_replies']} replies of the judge were cut off at {most} tokens, "
+                "so that what it was "
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
         rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
@@ -353,21 +448,26 @@ class MvpScore(ReadScore):
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
         return (
-            "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions right on both "
+            "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions "
+            "right on both "
             "images, aAcc: single questions, circular: multiple choice right in all rotations.",
-            "read otherwise: of the replies, those that another reader takes differently (opposite: for another "
+            "read otherwise: of the replies, those that another reader takes differently "
+            "(opposite: for another "
             "answer; left out: for none, which is wrong), and the score under it.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Who was asked, how, and all metrics."""
         listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
-        told = {name: json.loads(self.attributes[name]) for name in ("observer_card", "judge", "options", "software")}
+        told = {
+            name: json.loads(self.attributes[name])
+            for name in ("observer_card", "judge", "options", "software")
+        }
         return {
             "experiment": self.experiment,
             **told,
             "verdicts": self._verdicts(),
-            "readings": [each.to_dict() for each in self.readings],
+            "readings": [reading.to_dict() for reading in self.readings],
             "metrics": listed,
         }
 

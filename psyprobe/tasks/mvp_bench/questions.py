@@ -1,4 +1,5 @@
-"""The questions of MVP-Bench: the released files with their quirks, and a set of one's own in the same form.
+"""The questions of MVP-Bench: the released files with their quirks, and a set of one's own in the
+same form.
 
 A question table has one row a question put to a model:
 
@@ -21,8 +22,8 @@ rotations       n; 0 elsewhere
 
 References
 ----------
-Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception like humans?
-Findings of EMNLP.
+Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception
+like humans? Findings of EMNLP.
 """
 
 from __future__ import annotations
@@ -40,9 +41,19 @@ from psyprobe.files.images import same_pixels
 from psyprobe.tasks.tables import read_json_lines
 
 COLUMNS = (
-    "question_id", "pair", "image", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation",
+    "question_id",
+    "pair",
+    "image",
+    "kind",
+    "task",
+    "level",
+    "question",
+    "answer",
+    "run",
+    "mcq",
+    "rotation",
     "rotations",
-)  # fmt: skip
+)
 _FIELDS = ("question_id", "id", "image", "question", "answer", "type", "level")
 _LEVELS = ("low", "high")
 _TYPES = {
@@ -51,7 +62,8 @@ _TYPES = {
     "mcq-e": ("single_mcq", "M"),
     "mcq-cross": ("cross_mcq", "pair"),
 }
-#: An option stands on a line of its own; one released stem repeats its options as "A) ...", which are none.
+#: An option stands on a line of its own; one released stem repeats its options as "A) ...", which
+#: are none.
 _OPTION = re.compile(r"^([A-E])\. ?(.*)$")
 
 
@@ -64,7 +76,8 @@ class QuestionReport:
     #: Distinct image pairs and image files.
     pairs: int
     images: int
-    #: Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none.
+    #: Yes/no questions whose answer is the same on both images, by pair and question; the paper
+    #: says there are none.
     same_answer: tuple[tuple[int, str], ...]
     #: Multiple-choice questions without options, or whose key is none of them.
     malformed: tuple[str, ...]
@@ -84,12 +97,19 @@ class QuestionReport:
         return {**vars(self), "counts": counts}
 
     def __str__(self) -> str:
-        lines = [f"{run} run, {task}, {level}: {n} questions" for (run, task, level), n in self.counts.items()]
+        lines = [
+            f"{run} run, {task}, {level}: {n} questions"
+            for (run, task, level), n in self.counts.items()
+        ]
         lines.append(f"{self.pairs} image pairs, {self.images} image files")
-        lines.append(f"{len(self.same_answer)} yes/no questions have the same answer on both images of a pair")
+        lines.append(
+            f"{len(self.same_answer)} yes/no questions have the same answer on both images of a "
+            "pair"
+        )
         if self.rotations_checked or self.rotations_wrong:
             lines.append(
-                f"{self.rotations_checked} multiple-choice items have every rotation, each a left cyclic shift of the "
+                f"{self.rotations_checked} multiple-choice items have every rotation, each a "
+                "left cyclic shift of the "
                 f"first; {len(self.rotations_wrong)} have not"
             )
         lines += [f"malformed: {name}" for name in self.malformed]
@@ -97,10 +117,14 @@ class QuestionReport:
             listed = ", ".join(map(str, self.identical_pairs[:10]))
             more = " ..." * (len(self.identical_pairs) > 10)
             lines.append(
-                f"{len(self.identical_pairs)} pairs show the same image twice, pixel for pixel: {listed}{more}"
+                f"{len(self.identical_pairs)} pairs show the same image twice, pixel for pixel: "
+                f"{listed}{more}"
             )
         if self.missing_images:
-            lines.append(f"{len(self.missing_images)} image files are missing, the first {self.missing_images[0]}")
+            lines.append(
+                f"{len(self.missing_images)} image files are missing, the first "
+                f"{self.missing_images[0]}"
+            )
         return "\n".join(lines)
 
 
@@ -110,8 +134,8 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        JSON lines in UTF-8; which of the two forms it is shows in its fields. The type of a rotated question is told
-        from its image, since the released file calls all of them single-image.
+        JSON lines in UTF-8; which of the two forms it is shows in its fields. The type of a rotated
+        question is told from its image, since the released file calls all of them single-image.
 
     Returns
     -------
@@ -127,7 +151,10 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     twice = table["question_id"][table["question_id"].duplicated()]
     if len(twice):
-        raise InputError(f"{path}: question {twice.iloc[0]} is there twice with different contents; keep one of them")
+        raise InputError(
+            f"{path}: question {twice.iloc[0]} is there twice with different contents; keep one "
+            "of them"
+        )
     return table
 
 
@@ -137,7 +164,10 @@ def read_question_lines(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
     for number, values in found:
         missing = [name for name in _FIELDS if not isinstance(values, dict) or name not in values]
         if missing:
-            raise InputError(f"{path}, line {number}: there is no {missing[0]!r}; a line has {', '.join(_FIELDS)}")
+            raise InputError(
+                f"{path}, line {number}: there is no {missing[0]!r}; a line has "
+                f"{', '.join(_FIELDS)}"
+            )
     if not found:
         raise InputError(f"{path} is empty; it should hold one JSON object a line")
     return found
@@ -156,13 +186,17 @@ def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ..
     task, kind = _TYPES[values["type"]]
     place: tuple[str, int, int, int] = ("main", -1, 0, 0)
     if "mcq_id" in values:
-        task, kind = ("single_mcq", "M") if "_e" in Path(values["image"]).stem else ("cross_mcq", "pair")
+        task, kind = (
+            ("single_mcq", "M") if "_e" in Path(values["image"]).stem else ("cross_mcq", "pair")
+        )
         found = re.fullmatch(r"(\d+)/(\d+)", str(values.get("index")))
         if found is None:
             raise wrong("index", "the rotation and their number, as '2/5'")
         place = ("circular", int(values["mcq_id"]), int(found[1]), int(found[2]))
     answer = str(values["answer"]).strip()
-    answer, allowed = (answer.lower(), ("yes", "no")) if task == "yes_no" else (answer, tuple("ABCDE"))
+    answer, allowed = (
+        (answer.lower(), ("yes", "no")) if task == "yes_no" else (answer, tuple("ABCDE"))
+    )
     if answer not in allowed:
         raise wrong("answer", " or ".join(allowed))
     name, image, question = (str(values[field]) for field in ("question_id", "image", "question"))
@@ -231,10 +265,17 @@ def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
     stem, options, instruction = split_choices(question)
     right = "ABCDE".find(answer)
     if not options or not 0 <= right < len(options):
-        raise InputError(f"a question with {len(options)} options and the key {answer!r} cannot be rotated: {stem!r}")
+        raise InputError(
+            f"a question with {len(options)} options and the key {answer!r} cannot be rotated: "
+            f"{stem!r}"
+        )
     shift %= len(options)
     moved = (*options[shift:], *options[:shift])
-    lines = [stem, *(f"{letter}. {option}" for letter, option in zip("ABCDE", moved, strict=False)), instruction]
+    lines = [
+        stem,
+        *(f"{letter}. {option}" for letter, option in zip("ABCDE", moved, strict=False)),
+        instruction,
+    ]
     return "\n".join(lines), "ABCDE"[(right - shift) % len(options)]
 
 
@@ -293,15 +334,21 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
     choices = table[table["task"] != "yes_no"]
     malformed = [
         f"{name}: {len(options)} options and the key {answer}"
-        for name, question, answer in zip(choices["question_id"], choices["question"], choices["answer"], strict=True)
+        for name, question, answer in zip(
+            choices["question_id"], choices["question"], choices["answer"], strict=True
+        )
         if "ABCDE".index(answer) >= len(options := split_choices(question)[1])
     ]
     rotations = table[table["run"] == "circular"].sort_values("rotation")
     whole = {int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")}
     files = sorted(set(table["image"]))
-    absent = [] if images is None else [name for name in files if not (Path(images) / name).is_file()]
+    absent = (
+        [] if images is None else [name for name in files if not (Path(images) / name).is_file()]
+    )
     return QuestionReport(
-        counts={(str(run), str(task), str(level)): int(n) for (run, task, level), n in counts.items()},
+        counts={
+            (str(run), str(task), str(level)): int(n) for (run, task, level), n in counts.items()
+        },
         pairs=int(table["pair"].nunique()),
         images=len(files),
         same_answer=tuple((int(pair), str(question)) for pair, question in same.index[same]),

@@ -1,8 +1,9 @@
-"""What a model replied to the questions of MVP-Bench: prediction files, the named rules that read a reply, VLMEvalKit.
+"""What a model replied to the questions of MVP-Bench: prediction files, the named rules that read a
+reply, VLMEvalKit.
 
-Questions go there as a table, and replies come back. Its circular evaluation wants whole numbers as index: that of a
-multiple choice's rotation k is the item's number plus (k - 1) million, and g_index names the item. Yes/no questions are
-named so that its rating of HallusionBench groups them.
+Questions go there as a table, and replies come back. Its circular evaluation wants whole numbers as
+index: that of a multiple choice's rotation k is the item's number plus (k - 1) million, and g_index
+names the item. Yes/no questions are named so that its rating of HallusionBench groups them.
 """
 
 from __future__ import annotations
@@ -32,40 +33,53 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        JSON lines as the benchmark's authors released them, or a VLMEvalKit table (.tsv, .csv, .xlsx, .json).
+        JSON lines as the benchmark's authors released them, or a VLMEvalKit table (.tsv, .csv,
+        .xlsx, .json).
 
     Returns
     -------
     pandas.DataFrame
-        Columns question_id (text), reply (text), judge (what a judge made of it: "yes", "no", "unknown", or "" where
-        none was asked) and place (in the file, from 0). Rows that are there twice are taken once; their number is in
-        ``attrs["doubled"]``.
+        Columns question_id (text), reply (text), judge (what a judge made of it: "yes", "no",
+        "unknown", or "" where none was asked) and place (in the file, from 0). Rows that are there
+        twice are taken once; their number is in ``attrs["doubled"]``.
 
     Raises
     ------
     InputError
-        The file cannot be read, has no column of questions or replies, or holds two replies to one question.
+        The file cannot be read, has no column of questions or replies, or holds two replies to one
+        question.
     """
     rows = read_answer_table(path)
-    found = [next((name for name in names if name in rows), None) for names in (_ID_COLUMNS, _REPLY_COLUMNS)]
+    found = [
+        next((name for name in names if name in rows), None)
+        for names in (_ID_COLUMNS, _REPLY_COLUMNS)
+    ]
     if None in found:
         needed = (_ID_COLUMNS, _REPLY_COLUMNS)[found.index(None)]
-        raise InputError(f"{path} has columns {', '.join(rows)}; one of {', '.join(needed)} is needed")
-    # Text throughout: with a main run and a circular one in one frame, 7 and "7" would be two questions.
+        raise InputError(
+            f"{path} has columns {', '.join(rows)}; one of {', '.join(needed)} is needed"
+        )
+    # Text throughout: with a main run and a circular one in one frame, 7 and "7" would be two
+    # questions.
     judge = rows[_JUDGE].str.lower() if _JUDGE in rows else ""
     table = pd.DataFrame({"question_id": rows[found[0]], "reply": rows[found[1]], "judge": judge})
     kept = table.drop_duplicates().reset_index(names="place")
     twice = kept["question_id"][kept["question_id"].duplicated()]
     if len(twice):
-        raise InputError(f"{path}: question {twice.iloc[0]} has two different replies; keep one of them")
+        raise InputError(
+            f"{path}: question {twice.iloc[0]} has two different replies; keep one of them"
+        )
     kept.attrs["doubled"] = len(table) - len(kept)
     return kept
 
 
-# -- the rules -------------------------------------------------------------------------------------------------------
+# -- the rules
+# -------------------------------------------------------------------------------------------------------
 
 
-def parse_reply(reply: str, task: str, run: str, question: str = "", rule: str = "published") -> str:
+def parse_reply(
+    reply: str, task: str, run: str, question: str = "", rule: str = "published"
+) -> str:
     """What a reply says.
 
     Parameters
@@ -79,8 +93,9 @@ def parse_reply(reply: str, task: str, run: str, question: str = "", rule: str =
     question : str
         The prompt; the lenient rule takes the text of an option for its letter.
     rule : {"published", "lenient"}
-        "published": the head of the reply, up to the first full stop and comma (in the main run of multiple choice also
-        up to a bracket), must be the answer itself. "lenient": the one option that the reply names, wherever it stands.
+        "published": the head of the reply, up to the first full stop and comma (in the main run of
+        multiple choice also up to a bracket), must be the answer itself. "lenient": the one option
+        that the reply names, wherever it stands.
 
     Returns
     -------
@@ -116,7 +131,8 @@ def parse_reply(reply: str, task: str, run: str, question: str = "", rule: str =
     return head if head in allowed else ""
 
 
-#: Named ways from replies to answers, for `said`: the rule, and whether a stored judgement decides what it leaves open.
+#: Named ways from replies to answers, for `said`: the rule, and whether a stored judgement decides
+#: what it leaves open.
 PARSERS: Mapping[str, tuple[str, bool]] = {
     "rule": ("published", False),
     "rule+judge": ("published", True),
@@ -135,13 +151,14 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
     predictions : pandas.DataFrame
         As `read_predictions` gives it; may hold further questions.
     parser : {"rule", "rule+judge", "lenient", "lenient+judge"}
-        How replies are read. A judge decides only yes/no replies that the rule leaves open, and only where its stored
-        judgement is there.
+        How replies are read. A judge decides only yes/no replies that the rule leaves open, and
+        only where its stored judgement is there.
 
     Returns
     -------
     pandas.DataFrame
-        The questions that have a reply, with columns reply and said; ``attrs["without_reply"]`` counts the others.
+        The questions that have a reply, with columns reply and said; ``attrs["without_reply"]``
+        counts the others.
 
     Raises
     ------
@@ -154,7 +171,8 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
     table = questions.merge(predictions, on="question_id", how="inner", validate="one_to_one")
     if not len(table):
         raise InputError(
-            "none of the questions has a reply: the question_id of questions and predictions do not agree, as "
+            "none of the questions has a reply: the question_id of questions and predictions do "
+            "not agree, as "
             f"{questions['question_id'].iloc[0]!r} and {predictions['question_id'].iloc[0]!r}"
         )
     columns = ["reply", "task", "run", "question"]
@@ -163,7 +181,9 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
         for reply, task, run, question in table[columns].itertuples(index=False)
     ]
     if judged:
-        judges = table["judge"].where((table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), "")
+        judges = table["judge"].where(
+            (table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), ""
+        )
         read = [found or judge for found, judge in zip(read, judges, strict=True)]
     table["said"] = read
     table.attrs["without_reply"] = len(questions) - len(table)
@@ -171,7 +191,9 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
 
 
 #: Capitals that stand apart; "A" before a further word is an article.
-_LONE_LETTER = re.compile(r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))")
+_LONE_LETTER = re.compile(
+    r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))"
+)
 
 
 def _one_letter(reply: str, question: str) -> str:
@@ -182,19 +204,23 @@ def _one_letter(reply: str, question: str) -> str:
     return letters.pop() if len(letters) == 1 else ""
 
 
-# -- VLMEvalKit ------------------------------------------------------------------------------------------------------
+# -- VLMEvalKit
+# ------------------------------------------------------------------------------------------------------
 
 _LETTERS = "ABCDE"
 _STEP = 1_000_000
 
 
-def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | Path) -> dict[str, Path]:
+def write_vlmevalkit(
+    questions: pd.DataFrame, images: str | Path, output: str | Path
+) -> dict[str, Path]:
     """Write question tables as VLMEvalKit reads them, with the images inside.
 
     Parameters
     ----------
     questions : pandas.DataFrame
-        A question table; multiple choice goes out in the circular run where there is one, else in the main run.
+        A question table; multiple choice goes out in the circular run where there is one, else in
+        the main run.
     images : str or Path
         The folder that its image paths start from.
     output : str or Path
@@ -223,7 +249,9 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
     ):
         if len(table):
             frame = pd.DataFrame(rows(table))
-            frame["image"] = _encoded(table["image"].tolist(), frame["index"].tolist(), Path(images))
+            frame["image"] = _encoded(
+                table["image"].tolist(), frame["index"].tolist(), Path(images)
+            )
             write_tsv(frame, folder / file)
             written[name] = folder / file
     return written
@@ -239,7 +267,9 @@ def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
     """
     yes_no, choices = _by_task(questions)
     rows = _yes_no_rows(yes_no) + _choice_rows(choices)
-    return pd.Series([str(row["index"]) for row in rows], index=[*yes_no["question_id"], *choices["question_id"]])
+    return pd.Series(
+        [str(row["index"]) for row in rows], index=[*yes_no["question_id"], *choices["question_id"]]
+    )
 
 
 def _by_task(questions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -266,7 +296,9 @@ def _choice_rows(table: pd.DataFrame) -> list[dict[str, object]]:
     for place, row in enumerate(table.to_dict("records")):
         stem, options, _ = split_choices(row["question"])
         item = row["mcq"] if row["run"] == "circular" else place
-        filled = dict(zip(_LETTERS, (*options, *[""] * (len(_LETTERS) - len(options))), strict=True))
+        filled = dict(
+            zip(_LETTERS, (*options, *[""] * (len(_LETTERS) - len(options))), strict=True)
+        )
         rows.append(
             {
                 "index": item + _STEP * max(row["rotation"] - 1, 0),
@@ -282,7 +314,9 @@ def _choice_rows(table: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _encoded(names: list[str], indices: list[object], folder: Path) -> list[str]:
-    """Base64 of each image, and the index of its first row where it comes again, as VLMEvalKit wants it."""
+    """Base64 of each image, and the index of its first row where it comes again, as VLMEvalKit
+    wants it.
+    """
     first: dict[str, str] = {}
     cells = []
     for name, index in zip(names, indices, strict=True):

@@ -1,4 +1,6 @@
-"""Building a set like MVP-Bench: an idea, an image, questions and a review, each step with tools of one's choice."""
+"""Building a set like MVP-Bench: an idea, an image, questions and a review, each step with tools of
+one's choice.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Building a set: every item through every step, from where it stands, with nothing asked or drawn twice.
+"""Building a set: every item through every step, from where it stands, with nothing asked or drawn
+twice.
 
-A step is asked of all items before the next one, so that a server has many questions at once. Replies are kept in the
-set's store as they come, word for word; what cannot be read leaves its item failed at that step, and the others go on.
+A step is asked of all items before the next one, so that a server has many questions at once.
+Replies are kept in the set's store as they come, word for word; what cannot be read leaves its item
+failed at that step, and the others go on.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.tasks.asking import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction import steps
-from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, drawn_before, manipulate, write_pair
+from psyprobe.tasks.mvp_construction.manipulation import (
+    REGIONS,
+    Box,
+    Plan,
+    Tools,
+    drawn_before,
+    manipulate,
+    write_pair,
+)
 from psyprobe.tasks.mvp_construction.steps import STEPS, Item, Step
 
 #: Doing a step differently makes another step of the same inputs.
@@ -45,10 +55,21 @@ class BuildReport(Recorded):
 
     def __str__(self) -> str:
         complete = sum(state == "complete" for state in self.states.values())
-        lines = [f"{complete} of {len(self.states)} photographs are image pairs with {self.questions} questions"]
-        lines += [f"{count} failed at {step}; ask again with --retry" for step, count in self.failed.items()]
-        lines += [f"  {number}: {state}" for number, state in self.states.items() if state != "complete"]
-        lines += [f"random weights: {name}; its images only show that it runs" for name in self.random_weights]
+        lines = [
+            f"{complete} of {len(self.states)} photographs are image pairs with "
+            f"{self.questions} questions"
+        ]
+        lines += [
+            f"{count} failed at {step}; ask again with --retry"
+            for step, count in self.failed.items()
+        ]
+        lines += [
+            f"  {number}: {state}" for number, state in self.states.items() if state != "complete"
+        ]
+        lines += [
+            f"random weights: {name}; its images only show that it runs"
+            for name in self.random_weights
+        ]
         return "\n".join(lines)
 
 
@@ -86,7 +107,8 @@ def build_set(
     seed : int
         Of every draw; each item and step has its own, derived from it.
     retry : bool
-        Try failed steps again: the model is told why its reply could not be used, and other draws are made.
+        Try failed steps again: the model is told why its reply could not be used, and other draws
+        are made.
     progress : bool, optional
         Whether to show progress bars.
 
@@ -104,12 +126,16 @@ def build_set(
     folder = make_folder(output)
     items = steps.gather_items(photographs, folder)
     for item in items:
-        read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
+        read_image(
+            item.photograph
+        )  # before anything is asked: none may fail after an hour of questions
     if retry:
         for item in items:
             _admit_failure(item, folder)
     for name in STEPS:
-        ready = [item for item in items if all(item.done(step) for step in STEPS[: STEPS.index(name)])]
+        ready = [
+            item for item in items if all(item.done(step) for step in STEPS[: STEPS.index(name)])
+        ]
         if name == "image":
             _draw(ready, folder, tools, region, seed, progress)
         else:
@@ -156,30 +182,42 @@ def _ask(
             images=((item.photograph, item.sha256),) if step.looks else (),
             decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
         )
-        key = digest([VERSION, question.asked, item.sha256 if step.looks else "", observer.card.digest])
+        key = digest(
+            [VERSION, question.asked, item.sha256 if step.looks else "", observer.card.digest]
+        )
         if step.name not in item.steps or item.steps[step.name].key != key:
             asked[question.name] = (item, question, key)
     if not asked:
         return
     questions = [question for _, question, _ in asked.values()]
     store = folder / "runs.sqlite"
-    answers = ask_items(questions, observer, version=VERSION, store=store, label=step.name, progress=progress)
+    answers = ask_items(
+        questions, observer, version=VERSION, store=store, label=step.name, progress=progress
+    )
     for name, (item, _, key) in asked.items():
         try:
-            found = Step(key, steps.read_reply(answers[name].text, step.form, **step.limits(item, kinds)))
+            found = Step(
+                key, steps.read_reply(answers[name].text, step.form, **step.limits(item, kinds))
+            )
         except steps.UnreadReply as error:
             found = Step(key, reason=str(error))
         _settle(item, step.name, found, folder)
 
 
-def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None) -> None:
+def _draw(
+    items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None
+) -> None:
     todo: list[tuple[Item, Plan, dict[str, Any]]] = []
     for item in items:
         plan = _plan(item, region, seed)
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
         key = digest([VERSION, item.sha256, plan.to_dict(), cards])
         noted = item.steps.get("image")
-        if noted is None or noted.key != key or (noted.value and not drawn_before(folder, item.number, key)):
+        if (
+            noted is None
+            or noted.key != key
+            or (noted.value and not drawn_before(folder, item.number, key))
+        ):
             account = {
                 "key": key,
                 "version": VERSION,
@@ -194,7 +232,9 @@ def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: 
     with progress_bar(len(todo), progress, "image") as bar:
         for item, plan, account in todo:
             key = account["key"]
-            found = Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
+            found = Step(
+                key, {"random_weights": account["random_weights"], "editing": plan.editing}
+            )
             if drawn_before(folder, item.number, key) is None:
                 photograph = read_image(item.photograph)
                 try:
@@ -226,12 +266,16 @@ def _seed(seed: int, item: Item, step: str) -> int:
     return int(digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16)
 
 
-def _finish(items: Sequence[Item], folder: Path, observers: Mapping[str, Any], tools: Tools, seed: int) -> BuildReport:
+def _finish(
+    items: Sequence[Item], folder: Path, observers: Mapping[str, Any], tools: Tools, seed: int
+) -> BuildReport:
     rows = []
     for item in items:
         if item.state == "complete":
             code = item.value("proposal")["category"]
-            rows += steps.question_rows(item.number, code, item.value("questions"), _seed(seed, item, "questions"))
+            rows += steps.question_rows(
+                item.number, code, item.value("questions"), _seed(seed, item, "questions")
+            )
     cards = {name: tool.card for name, tool in vars(tools).items()}
     record = {
         "version": VERSION,
@@ -242,5 +286,9 @@ def _finish(items: Sequence[Item], folder: Path, observers: Mapping[str, Any], t
     write_text(folder / "questions.json", steps.json_lines(rows))
     write_text(folder / "build.json", json_text(record))
     states = {item.number: item.state for item in items}
-    failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)
-    return BuildReport(states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights))
+    failed = Counter(
+        name for item in items for name, step in item.steps.items() if step.value is None
+    )
+    return BuildReport(
+        states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights)
+    )

@@ -1,12 +1,14 @@
-"""The image step: which mask is the subject, where it goes, and a photograph manipulated as a plan says.
+"""The image step: which mask is the subject, where it goes, and a photograph manipulated as a plan
+says.
 
-The mask is that of equation 1 of the paper, with the ties it leaves open; an image comes with all that made it.
-That account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside the manipulated image.
+The mask is that of equation 1 of the paper, with the ties it leaves open; an image comes with all
+that made it. That account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file
+beside the manipulated image.
 
 References
 ----------
-Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception like humans?
-Findings of EMNLP, equation 1.
+Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception
+like humans? Findings of EMNLP, equation 1.
 """
 
 from __future__ import annotations
@@ -24,7 +26,14 @@ from PIL.PngImagePlugin import PngInfo
 
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.tasks.mvp_construction.tools import Editor, Image, Inpainter, Mask, Segmenter, ToolCard
+from psyprobe.tasks.mvp_construction.tools import (
+    Editor,
+    Image,
+    Inpainter,
+    Mask,
+    Segmenter,
+    ToolCard,
+)
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.
 REGIONS = ("box", "mask")
@@ -57,7 +66,8 @@ class Box:
     def __post_init__(self) -> None:
         if not (0 <= self.left < self.right <= 1 and 0 <= self.top < self.bottom <= 1):
             raise InputError(
-                f"box {self.to_list()} is empty or leaves the image; give left, top, right, bottom in fractions of its "
+                f"box {self.to_list()} is empty or leaves the image; give left, top, right, "
+                "bottom in fractions of its "
                 "size: 0 <= left < right <= 1 and 0 <= top < bottom <= 1"
             )
 
@@ -74,8 +84,10 @@ class Box:
         array([[0, 0, 0, 0],
                [1, 1, 0, 0]])
         """
-        x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
-        columns, rows = (x >= self.left) & (x < self.right), (y >= self.top) & (y < self.bottom)
+        x = (np.arange(width) + 0.5) / width
+        y = (np.arange(height) + 0.5) / height
+        columns = (x >= self.left) & (x < self.right)
+        rows = (y >= self.top) & (y < self.bottom)
         inside: Mask = rows[:, None] & columns
         return inside
 
@@ -117,8 +129,8 @@ def choose_mask(masks: Mask, box: Box) -> int:
     Returns
     -------
     int
-        Which. The paper leaves ties open: of masks that share the same area with the box the smallest is taken (it has
-        least around the subject), and of equally small ones the first.
+        Which. The paper leaves ties open: of masks that share the same area with the box the
+        smallest is taken (it has least around the subject), and of equally small ones the first.
 
     Raises
     ------
@@ -132,11 +144,14 @@ def choose_mask(masks: Mask, box: Box) -> int:
     1
     """
     if not len(masks):
-        raise InputError("there is no mask to choose from; take another segmenter or other settings of it")
+        raise InputError(
+            "there is no mask to choose from; take another segmenter or other settings of it"
+        )
     shared = overlap(masks, box)
     if not shared.max():
         raise InputError(
-            f"none of {len(masks)} masks touches the box {box.to_list()}; take another segmenter or other settings"
+            f"none of {len(masks)} masks touches the box {box.to_list()}; take another "
+            "segmenter or other settings"
         )
     size = np.asarray(masks, dtype=bool).sum(axis=(-2, -1))
     return int(np.lexsort((size, -shared))[0])
@@ -154,7 +169,8 @@ class Placement:
 
 
 def draw_placement(mask: Mask, seed: int) -> Placement:
-    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole subject is in the image.
+    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole
+    subject is in the image.
 
     Examples
     --------
@@ -166,7 +182,8 @@ def draw_placement(mask: Mask, seed: int) -> Placement:
     rows, columns = _bounds(mask)
     random = np.random.default_rng(seed)
     scale = float(random.uniform(*SCALES))
-    height, width = _scaled(rows, scale), _scaled(columns, scale)
+    height = _scaled(rows, scale)
+    width = _scaled(columns, scale)
     left = int(random.integers(0, mask.shape[1] - width + 1))
     top = int(random.integers(0, mask.shape[0] - height + 1))
     return Placement(scale, left, top)
@@ -185,7 +202,8 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
     rows, columns = _bounds(mask)
     size = (_scaled(columns, placement.scale), _scaled(rows, placement.scale))
     cover = mask[rows, columns].astype(np.float32)
-    # Colours are averaged over the subject alone, so that no fringe of the old background comes along.
+    # Colours are averaged over the subject alone, so that no fringe of the old background comes
+    # along.
     small_cover = np.asarray(Picture.fromarray(cover).resize(size, Picture.Resampling.BOX))
     subject = np.zeros((size[1], size[0], 3), dtype=np.float64)
     for channel in range(3):
@@ -193,17 +211,24 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
         subject[..., channel] = np.asarray(weighted.resize(size, Picture.Resampling.BOX))
     there = small_cover >= 0.5
     subject /= np.maximum(small_cover, 0.5)[..., None]
-    at = (slice(placement.top, placement.top + size[1]), slice(placement.left, placement.left + size[0]))
-    moved, moved_mask = np.zeros_like(image), np.zeros(mask.shape, dtype=np.bool_)
+    at = (
+        slice(placement.top, placement.top + size[1]),
+        slice(placement.left, placement.left + size[0]),
+    )
+    moved = np.zeros_like(image)
+    moved_mask = np.zeros(mask.shape, dtype=np.bool_)
     moved[at] = np.where(there[..., None], np.clip(np.rint(subject), 0, 255), 0).astype(np.uint8)
     moved_mask[at] = there
     return moved, moved_mask
 
 
 def _bounds(mask: Mask) -> tuple[slice, slice]:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    rows = np.flatnonzero(mask.any(axis=1))
+    columns = np.flatnonzero(mask.any(axis=0))
     if not len(rows):
-        raise InputError("the subject's mask is empty; take another segmenter or other settings of it")
+        raise InputError(
+            "the subject's mask is empty; take another segmenter or other settings of it"
+        )
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
@@ -231,7 +256,11 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values that JSON can hold."""
-        return {**vars(self), "subject": self.subject.to_list(), "part": self.part and self.part.to_list()}
+        return {
+            **vars(self),
+            "subject": self.subject.to_list(),
+            "part": self.part and self.part.to_list(),
+        }
 
 
 @dataclass(frozen=True)
@@ -282,12 +311,14 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     Returns
     -------
     Manipulated
-        Outside of the hole, pixels are those of the photograph, or of the moved subject, whatever the inpainter did.
+        Outside of the hole, pixels are those of the photograph, or of the moved subject, whatever
+        the inpainter did.
 
     Raises
     ------
     InputError
-        No mask touches the subject, a mask leaves nothing to replace, or the plan is of no known kind.
+        No mask touches the subject, a mask leaves nothing to replace, or the plan is of no known
+        kind.
     """
     if plan.editing == "direct":
         made = tools.editor.edit(photograph, plan.instruction, plan.seed)
@@ -295,27 +326,37 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     box = {"background": plan.subject, "part": plan.part}.get(plan.editing)
     if box is None:
         raise InputError(
-            f"a plan of kind {plan.editing!r} cannot be carried out; give background, direct, or part with a box"
+            f"a plan of kind {plan.editing!r} cannot be carried out; give background, direct, "
+            "or part with a box"
         )
-    start, hole = photograph, box.mask(*photograph.shape[:2])
+    start = photograph
+    hole = box.mask(*photograph.shape[:2])
     masks: dict[str, Mask] = {}
     facts: dict[str, Any] = {}
     if "segmenter" in tools.used(plan):
         found = np.asarray(tools.segmenter.masks(photograph), dtype=np.bool_)
         chosen = choose_mask(found, box)
         mask = found[chosen]
-        shared, area = int(overlap(mask, box)), int(mask.sum())
-        facts["mask"] = dict(chosen=chosen, of=len(found), overlap=shared, area=area, box_area=int(hole.sum()))
+        shared = int(overlap(mask, box))
+        area = int(mask.sum())
+        facts["mask"] = dict(
+            chosen=chosen, of=len(found), overlap=shared, area=area, box_area=int(hole.sum())
+        )
         hole = masks["mask"] = mask
     if plan.editing == "background":
         placement = draw_placement(hole, plan.seed)
         start, moved = place(photograph, hole, placement)
-        hole, facts["placement"] = ~moved, asdict(placement)
+        hole = ~moved
+        facts["placement"] = asdict(placement)
     if not hole.any():
-        raise InputError("the hole is empty: nothing of the image would be replaced; take another segmenter")
+        raise InputError(
+            "the hole is empty: nothing of the image would be replaced; take another segmenter"
+        )
     # The network must not see what it is to replace.
     blanked = np.where(hole[..., None], np.uint8(0), start)
-    made = _checked(tools.inpainter.inpaint(blanked, hole, plan.caption, plan.seed), start, tools.inpainter.card)
+    made = _checked(
+        tools.inpainter.inpaint(blanked, hole, plan.caption, plan.seed), start, tools.inpainter.card
+    )
     pasted = np.where(hole[..., None], made, start)
     return Manipulated(pasted, {**masks, "hole": hole}, {**facts, "hole_area": int(hole.sum())})
 
@@ -323,7 +364,8 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
 def _checked(made: Image, photograph: Image, card: ToolCard) -> Image:
     if made.shape != photograph.shape or made.dtype != np.uint8:
         raise InputError(
-            f"{card.name} returned an image of shape {made.shape} and type {made.dtype}; it must be uint8 of shape "
+            f"{card.name} returned an image of shape {made.shape} and type {made.dtype}; it "
+            "must be uint8 of shape "
             f"{photograph.shape}"
         )
     return made
@@ -356,15 +398,23 @@ def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
     return told if isinstance(told, dict) and told.get("key") == key else None
 
 
-def write_pair(folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]) -> None:
+def write_pair(
+    folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]
+) -> None:
     """Write the images of a pair, and last the account of what made them."""
     names = image_names(number)
-    natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
+    natural = {
+        "photograph": account["photograph"],
+        "sha256": account["sha256"],
+        "manipulated": False,
+    }
     told = {**account, **made.facts, "manipulated": True}
     for name in ("Single_Images", "Cross_Images", "masks"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for kind, mask in made.masks.items():
-        _write_png(folder / "masks" / f"{number}_{kind}.png", mask.astype(np.uint8) * np.uint8(255), told)
+        _write_png(
+            folder / "masks" / f"{number}_{kind}.png", mask.astype(np.uint8) * np.uint8(255), told
+        )
     _write_png(folder / names["N"], photograph, natural)
     _write_png(folder / names["M"], made.image, told)
     _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)

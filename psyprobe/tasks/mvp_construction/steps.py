@@ -1,12 +1,13 @@
-"""How far each photograph of a set has come, and the language steps: what each asks, of whom, in which words.
+"""How far each photograph of a set has come, and the language steps: what each asks, of whom, in
+which words.
 
-The state of a photograph is one small JSON file. A step is known by the digest of all that goes into it. A step that is
-done with that digest is not done again; when anything that goes in changes, the digest changes, and the step and those
-that rest on it are done anew.
+The state of a photograph is one small JSON file. A step is known by the digest of all that goes
+into it. A step that is done with that digest is not done again; when anything that goes in changes,
+the digest changes, and the step and those that rest on it are done anew.
 
-A reply is a JSON object of the form that was asked for, or there is a reason why it is none; nothing is guessed. It may
-stand in a code fence, as chat models like to put it; beyond that it must be the object alone, with all of its fields,
-no others, and values of the kind that was asked for.
+A reply is a JSON object of the form that was asked for, or there is a reason why it is none;
+nothing is guessed. It may stand in a code fence, as chat models like to put it; beyond that it must
+be the object alone, with all of its fields, no others, and values of the kind that was asked for.
 """
 
 from __future__ import annotations
@@ -30,11 +31,23 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.tasks.mvp_bench.metrics import categories as category_table
 from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 
-# -- the state of a set ----------------------------------------------------------------------------------------------
+# -- the state of a set
+# ----------------------------------------------------------------------------------------------
 
 #: In the order in which they are done; each rests on those before it.
-STEPS = ("caption", "subject", "behaviour", "background", "object", "emotion", "proposal", "image", "questions")
-#: Pairs of one's own start here: those of the release, whose categories are known by their numbers, end at 646.
+STEPS = (
+    "caption",
+    "subject",
+    "behaviour",
+    "background",
+    "object",
+    "emotion",
+    "proposal",
+    "image",
+    "questions",
+)
+#: Pairs of one's own start here: those of the release, whose categories are known by their numbers,
+#: end at 646.
 _FIRST_NUMBER = 1001
 
 
@@ -78,7 +91,11 @@ class Item:
         """In words: "complete", "failed at STEP: why" or "next: STEP"."""
         for step in STEPS:
             if not self.done(step):
-                return f"failed at {step}: {self.steps[step].reason}" if step in self.steps else f"next: {step}"
+                return (
+                    f"failed at {step}: {self.steps[step].reason}"
+                    if step in self.steps
+                    else f"next: {step}"
+                )
         return "complete"
 
 
@@ -92,19 +109,25 @@ def read_set_items(folder: str | Path) -> list[Item]:
         try:
             found.append(pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True))
         except (OSError, pydantic.ValidationError):
-            raise StoreError(f"{path} is no item of a set; move it away and it is made anew") from None
+            raise StoreError(
+                f"{path} is no item of a set; move it away and it is made anew"
+            ) from None
     return sorted(found, key=lambda item: item.number)
 
 
 def write_item(folder: Path, item: Item) -> None:
     """Write the state of an item, whole or not at all."""
-    write_text(make_folder(folder / "items") / f"{item.number}.json", json_text({**asdict(item), "state": item.state}))
+    write_text(
+        make_folder(folder / "items") / f"{item.number}.json",
+        json_text({**asdict(item), "state": item.state}),
+    )
 
 
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
     """The items of a folder of photographs, each with the state it has in a set.
 
-    By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
+    By number. A photograph keeps its number when others come or go; new ones follow, in the order
+    of their names.
     """
     known = {item.sha256: item for item in read_set_items(folder)}
     highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)
@@ -112,7 +135,9 @@ def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
     for path in images_in(photographs):
         sha256 = file_digest(path)
         if sha256 in found:
-            raise InputError(f"{path} and {found[sha256].photograph} are the same photograph; remove one of them")
+            raise InputError(
+                f"{path} and {found[sha256].photograph} are the same photograph; remove one of them"
+            )
         if sha256 not in known:
             highest += 1
             known[sha256] = Item(highest, str(path), sha256)
@@ -121,7 +146,8 @@ def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
     return sorted(found.values(), key=lambda item: item.number)
 
 
-# -- categories and wordings -----------------------------------------------------------------------------------------
+# -- categories and wordings
+# -----------------------------------------------------------------------------------------
 
 #: How the table of categories says it, and what it is called here.
 _EDITING = {"overall": "background", "partial": "part", "direct": "direct"}
@@ -136,8 +162,8 @@ class Category:
     #: Names: "Behaviour", "Object Association".
     high: str
     low: str
-    #: {"background", "part", "direct"}: What is done to the image: all but the subject is replaced, a part is replaced,
-    #: or the image is altered by an instruction.
+    #: {"background", "part", "direct"}: What is done to the image: all but the subject is replaced,
+    #: a part is replaced, or the image is altered by an instruction.
     editing: str
 
 
@@ -159,14 +185,19 @@ def categories() -> Mapping[str, Category]:
 
 @functools.cache
 def wordings() -> Mapping[str, str]:
-    """What each step asks, with {names} to be filled in; "again" is a retry's, "yes_no" and "choice" end questions.
+    """What each step asks, with {names} to be filled in; "again" is a retry's, "yes_no" and
+    "choice" end questions.
 
     Examples
     --------
     >>> wordings()["yes_no"]
     'Answer with yes or no.'
     """
-    page = tomllib.loads(files("psyprobe.tasks.mvp_construction").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    page = tomllib.loads(
+        files("psyprobe.tasks.mvp_construction")
+        .joinpath("prompts.toml")
+        .read_text(encoding="utf-8")
+    )
     form = page.pop("form")
     return {**{step: row["text"].strip() for step, row in page.items()}, **form}
 
@@ -183,7 +214,8 @@ def filled(step: str, values: Mapping[str, str]) -> str:
     return re.sub(rf"\{{({names})\}}", lambda found: values[found.group(1)], wordings()[step])
 
 
-# -- replies ---------------------------------------------------------------------------------------------------------
+# -- replies
+# ---------------------------------------------------------------------------------------------------------
 
 #: Of a text in a reply; whoever writes more has not understood.
 _LONGEST = 400
@@ -212,7 +244,9 @@ def _number(value: Any, info: pydantic.ValidationInfo) -> int:
 
 def _box(value: Any) -> list[float]:
     numbers = isinstance(value, list) and len(value) == 4
-    if not numbers or any(isinstance(each, bool) or not isinstance(each, int | float) for each in value):
+    if not numbers or any(
+        isinstance(each, bool) or not isinstance(each, int | float) for each in value
+    ):
         raise ValueError(f"is {_shown(value)} and no list of four numbers")
     try:
         return Box(*map(float, value)).to_list()
@@ -287,7 +321,15 @@ class ProposalReply(Form):
     @pydantic.model_validator(mode="after")
     def _fits(self, info: pydantic.ValidationInfo) -> Self:
         for level in ("high", "low"):
-            if len({getattr(self, f"{level}_{kind}").casefold() for kind in ("natural", "manipulated")}) == 1:
+            if (
+                len(
+                    {
+                        getattr(self, f"{level}_{kind}").casefold()
+                        for kind in ("natural", "manipulated")
+                    }
+                )
+                == 1
+            ):
                 raise ValueError(f"{level}_natural and {level}_manipulated are the same")
         kind = (info.context or {})["editing"][self.category]
         for name, wanted in (("part", "part"), ("instruction", "direct")):
@@ -305,7 +347,7 @@ class _Choice(Form):
     @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
         options = [self.right, *self.wrong, *self.model_dump(include={"natural"}).values()]
-        if len({each.casefold() for each in options}) < len(options):
+        if len({option.casefold() for option in options}) < len(options):
             raise ValueError("has two options that are the same")
         return self
 
@@ -330,7 +372,8 @@ class QuestionsReply(Form):
 
 
 def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
-    """The fields of a reply of some form, within limits: a count of things, the categories and how each is edited.
+    """The fields of a reply of some form, within limits: a count of things, the categories and how
+    each is edited.
 
     Examples
     --------
@@ -350,7 +393,9 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
     except pydantic.ValidationError as error:
         raise UnreadReply(_reason(error)) from None
     except (ValueError, RecursionError) as error:
-        raise UnreadReply(f"it is no JSON object ({getattr(error, 'msg', 'it cannot be read')})") from None
+        raise UnreadReply(
+            f"it is no JSON object ({getattr(error, 'msg', 'it cannot be read')})"
+        ) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -366,7 +411,9 @@ def _no_number(name: str) -> Any:
 def _reason(error: pydantic.ValidationError) -> str:
     """The first thing that is wrong, in a sentence that a model can be told."""
     first = error.errors(include_url=False)[0]
-    *outer, last = [each if isinstance(each, str) else f"number {each + 1}" for each in first["loc"]] or [""]
+    *outer, last = [
+        each if isinstance(each, str) else f"number {each + 1}" for each in first["loc"]
+    ] or [""]
     around = " of ".join(reversed(outer))
     if first["type"] == "missing":
         return f"{around or 'it'} has no field {last!r}"
@@ -383,7 +430,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# -- the steps -------------------------------------------------------------------------------------------------------
+# -- the steps
+# -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -403,7 +451,9 @@ class LanguageStep:
 
 
 def parts(item: Item) -> list[dict[str, Any]]:
-    """What of an image can be replaced, with its box: the grounded things, the object at hand and the face."""
+    """What of an image can be replaced, with its box: the grounded things, the object at hand and
+    the face.
+    """
     found = [dict(row) for row in item.value("caption")["objects"]]
     for step, called in (("object", "{}"), ("emotion", "the face ({})")):
         value = item.value(step)
@@ -431,13 +481,22 @@ def _of_subject(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
 
 
 def _of_all(item: Item, offered: Sequence[Category]) -> Mapping[str, str]:
-    kinds = {"background": "replaces the background", "part": "replaces a part", "direct": "alters the image directly"}
+    kinds = {
+        "background": "replaces the background",
+        "part": "replaces a part",
+        "direct": "alters the image directly",
+    }
     return {
         "caption": item.value("caption")["caption"],
         "subject": subject(item)["name"],
-        **{name: item.value(name)["value"] or "none" for name in ("behaviour", "background", "object", "emotion")},
+        **{
+            name: item.value(name)["value"] or "none"
+            for name in ("behaviour", "background", "object", "emotion")
+        },
         "parts": _numbered(parts(item)),
-        "categories": "\n".join(f"{each.code}: {each.high}, {each.low}; {kinds[each.editing]}" for each in offered),
+        "categories": "\n".join(
+            f"{each.code}: {each.high}, {each.low}; {kinds[each.editing]}" for each in offered
+        ),
     }
 
 
@@ -469,12 +528,14 @@ LANGUAGE_STEPS = {
 }
 
 
-def question_rows(number: int, category: str, written: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+def question_rows(
+    number: int, category: str, written: Mapping[str, Any], seed: int
+) -> list[dict[str, Any]]:
     """The seven rows of questions about a pair.
 
-    Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one), one
-    multiple choice about the manipulated image, in which what one would answer of the natural one is an option, and two
-    about both.
+    Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one),
+    one multiple choice about the manipulated image, in which what one would answer of the natural
+    one is an option, and two about both.
     """
     random = np.random.default_rng(seed)
     found = []
@@ -489,7 +550,9 @@ def question_rows(number: int, category: str, written: Mapping[str, Any], seed: 
         row = written[name]
         options = [row["right"], *([row["natural"]] if "natural" in row else []), *row["wrong"]]
         order = random.permutation(len(options)).tolist()
-        lines = [f"{letter}. {options[place]}" for letter, place in zip("ABCDE", order, strict=True)]
+        lines = [
+            f"{letter}. {options[place]}" for letter, place in zip("ABCDE", order, strict=True)
+        ]
         text = "\n".join([row["question"], *lines, wordings()["choice"]])
         found.append((kind, level, image, text, "ABCDE"[order.index(0)]))
     return [

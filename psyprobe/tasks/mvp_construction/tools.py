@@ -1,7 +1,8 @@
-"""What the image steps are done with: three kinds of tool, each of which can be exchanged for another.
+"""What the image steps are done with: three kinds of tool, each of which can be exchanged for
+another.
 
-Some have no weights: classical substitutes that say what they are. The others run SAM through transformers, and
-inpainting and instruction editing through diffusers.
+Some have no weights: classical substitutes that say what they are. The others run SAM through
+transformers, and inpainting and instruction editing through diffusers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Inpainter(Tool, Protocol):
     """Fills a hole in an image."""
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image (H, W, 3) with its hole (H, W) filled by what the caption says; the rest may change slightly."""
+        """The image (H, W, 3) with its hole (H, W) filled by what the caption says; the rest may
+        change slightly.
+        """
 
 
 class Editor(Tool, Protocol):
@@ -81,11 +84,14 @@ def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[N
     try:
         yield
     except ImportError as error:
-        raise PsyprobeError(f"tool {tool} needs {library}: pip install 'psyprobe[{extra}]'") from error
+        raise PsyprobeError(
+            f"tool {tool} needs {library}: pip install 'psyprobe[{extra}]'"
+        ) from error
     except (OSError, ValueError) as error:
         first = str(error).strip().partition("\n")[0]
         raise WeightsError(
-            f"{tool}:{model} cannot be loaded ({first}); give a folder that holds it, or a name on the model hub while "
+            f"{tool}:{model} cannot be loaded ({first}); give a folder that holds it, or a name "
+            "on the model hub while "
             "there is a network"
         ) from error
 
@@ -94,7 +100,8 @@ def _versions(*packages: str) -> dict[str, str]:
     return {name: str(getattr(import_module(name), "__version__", "unknown")) for name in packages}
 
 
-# -- without weights -------------------------------------------------------------------------------------------------
+# -- without weights
+# -------------------------------------------------------------------------------------------------
 
 
 class RegionSegmenter:
@@ -103,7 +110,8 @@ class RegionSegmenter:
     Parameters
     ----------
     method : {"felzenszwalb", "slic"}
-        Graph-based segmentation (scale, sigma, min_size), or superpixels (n_segments, compactness, sigma).
+        Graph-based segmentation (scale, sigma, min_size), or superpixels (n_segments, compactness,
+        sigma).
     **settings : float
         Of the method; those of scikit-image, which are to be told in the card.
 
@@ -116,8 +124,8 @@ class RegionSegmenter:
 
     References
     ----------
-    Felzenszwalb & Huttenlocher (2004). Efficient graph-based image segmentation. IJCV 59.
-    Achanta et al. (2012). SLIC superpixels compared to state-of-the-art superpixel methods. IEEE TPAMI 34.
+    Felzenszwalb & Huttenlocher (2004). Efficient graph-based image segmentation. IJCV 59. Achanta
+    et al. (2012). SLIC superpixels compared to state-of-the-art superpixel methods. IEEE TPAMI 34.
     """
 
     def __init__(self, method: str = "felzenszwalb", **settings: Any) -> None:
@@ -126,11 +134,16 @@ class RegionSegmenter:
             "slic": {"n_segments": 12, "compactness": 10.0, "sigma": 1.0},
         }
         if method not in defaults:
-            raise InputError(f"there is no classical segmentation {method!r}; give felzenszwalb or slic")
+            raise InputError(
+                f"there is no classical segmentation {method!r}; give felzenszwalb or slic"
+            )
         unknown = sorted(set(settings) - set(defaults[method]))
         if unknown:
-            raise InputError(f"{method} has no setting {unknown[0]!r}; it has {', '.join(defaults[method])}")
-        self._method, self._settings = method, {**defaults[method], **settings}
+            raise InputError(
+                f"{method} has no setting {unknown[0]!r}; it has {', '.join(defaults[method])}"
+            )
+        self._method = method
+        self._settings = {**defaults[method], **settings}
         with _loading(method, "scikit-image", "corruption"):
             self.card = ToolCard(method, self._settings, _versions("skimage"))
 
@@ -139,15 +152,17 @@ class RegionSegmenter:
         from scipy.ndimage import binary_fill_holes
         from skimage import segmentation
 
-        labels = np.asarray(getattr(segmentation, self._method)(image, channel_axis=-1, **self._settings))
+        labels = np.asarray(
+            getattr(segmentation, self._method)(image, channel_axis=-1, **self._settings)
+        )
         return np.stack([binary_fill_holes(labels == label) for label in np.unique(labels)])
 
 
 class SmoothInpainter:
     """Fills a hole smoothly from its rim (pull-push); it does not know what the caption says.
 
-    The image is halved until no hole is left, averaging known pixels alone; then the holes of each size are filled
-    from the next smaller one.
+    The image is halved until no hole is left, averaging known pixels alone; then the holes of each
+    size are filled from the next smaller one.
 
     References
     ----------
@@ -164,27 +179,37 @@ class SmoothInpainter:
             light, known = levels[-1]
             size = (-(-known.shape[0] // 2), -(-known.shape[1] // 2))
             smaller = _resized(known[..., None], size, Picture.Resampling.BOX)
-            light = _resized(light * known[..., None], size, Picture.Resampling.BOX) / np.maximum(smaller, 1e-6)
+            light = _resized(light * known[..., None], size, Picture.Resampling.BOX) / np.maximum(
+                smaller, 1e-6
+            )
             known = smaller[..., 0]
             levels.append((light, known))
-        filled: FloatArray = np.where(levels[-1][1][..., None] > 0, levels[-1][0], np.float32(127.5))
+        filled: FloatArray = np.where(
+            levels[-1][1][..., None] > 0, levels[-1][0], np.float32(127.5)
+        )
         for light, known in levels[-2::-1]:
-            filled = np.where(known[..., None] > 0, light, _resized(filled, known.shape, Picture.Resampling.BILINEAR))
+            filled = np.where(
+                known[..., None] > 0,
+                light,
+                _resized(filled, known.shape, Picture.Resampling.BILINEAR),
+            )
         return np.clip(np.rint(filled), 0, 255).astype(np.uint8)
 
 
 def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
     """Channels (H, W, C) in float32 at another height and width."""
     height, width = size
-    planes = [Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])]
+    planes = [
+        Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])
+    ]
     return np.stack([np.asarray(plane.resize((width, height), kind)) for plane in planes], axis=-1)
 
 
 class RecolourEditor:
     """Turns the colours of an image by a drawn angle; it does not know what the instruction says.
 
-    A stand-in where no editing model is at hand. In opponent channels (grey, red-green, yellow-blue) the two colour
-    channels are turned, so lightness stays about the same.
+    A stand-in where no editing model is at hand. In opponent channels (grey, red-green,
+    yellow-blue) the two colour channels are turned, so lightness stays about the same.
     """
 
     card = ToolCard("recolour", {"instruction": "not used"})
@@ -194,17 +219,20 @@ class RecolourEditor:
         angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
         turn = np.array(
-            [[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]], dtype=np.float64
+            [[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]],
+            dtype=np.float64,
         )
         turned = np.asarray(image, dtype=np.float64) @ (axes.T @ turn @ axes).T
         return np.clip(np.rint(turned), 0, 255).astype(np.uint8)
 
 
-# -- with weights ----------------------------------------------------------------------------------------------------
+# -- with weights
+# ----------------------------------------------------------------------------------------------------
 
 
 class SamSegmenter:
-    """SAM or SAM 2, asked for masks over a grid of points: the mask-generation pipeline of transformers.
+    """SAM or SAM 2, asked for masks over a grid of points: the mask-generation pipeline of
+    transformers.
 
     Parameters
     ----------
@@ -213,7 +241,8 @@ class SamSegmenter:
     device : str
         Torch device.
     **settings : float
-        Of the pipeline's call (points_per_crop, pred_iou_thresh, stability_score_thresh ...); its defaults without.
+        Of the pipeline's call (points_per_crop, pred_iou_thresh, stability_score_thresh ...); its
+        defaults without.
 
     Raises
     ------
@@ -244,33 +273,56 @@ class _DiffusionTool:
     """A pipeline of diffusers that takes an image and words."""
 
     def __init__(
-        self, kind: str, pipeline: str, model: str, device: str, longest: int, call: Mapping[str, float]
+        self,
+        kind: str,
+        pipeline: str,
+        model: str,
+        device: str,
+        longest: int,
+        call: Mapping[str, float],
     ) -> None:
         if longest < _MULTIPLE:
-            raise InputError(f"longest is {longest} px; give at least {_MULTIPLE}, and what the model was trained at")
+            raise InputError(
+                f"longest is {longest} px; give at least {_MULTIPLE}, and what the model was "
+                "trained at"
+            )
         with _loading(kind, "diffusers", "zoo", model):
             import diffusers
 
             self._pipeline = getattr(diffusers, pipeline).from_pretrained(model).to(device)
         self._pipeline.set_progress_bar_config(disable=True)
-        self._longest, self._call = longest, call
-        # diffusers drops what it does not know from a loaded configuration, so the mark is read from the file.
+        self._longest = longest
+        self._call = call
+        # diffusers drops what it does not know from a loaded configuration, so the mark is read
+        # from the file.
         config = Path(model) / "unet" / "config.json"
-        random = config.is_file() and bool(json.loads(config.read_text(encoding="utf-8")).get("random_weights", False))
-        settings = {**call, "longest": longest, "scheduler": type(self._pipeline.scheduler).__name__}
+        random = config.is_file() and bool(
+            json.loads(config.read_text(encoding="utf-8")).get("random_weights", False)
+        )
+        settings = {
+            **call,
+            "longest": longest,
+            "scheduler": type(self._pipeline.scheduler).__name__,
+        }
         software = _versions("torch", "diffusers", "transformers")
         self.card = ToolCard(f"{kind}:{model}", settings, software, model, random)
 
     def _made(self, image: Image, words: str, seed: int, hole: Mask | None = None) -> Image:
-        """What the network makes of an image, which it sees at a size that it takes, as near in proportion."""
+        """What the network makes of an image, which it sees at a size that it takes, as near in
+        proportion.
+        """
         import torch
 
         height, width = image.shape[:2]
         scale = self._longest / max(height, width)
-        size = tuple(max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height))
+        size = tuple(
+            max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height)
+        )
         further: dict[str, Any] = {}
         if hole is not None:
-            mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255)).resize(size, Picture.Resampling.NEAREST)
+            mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255)).resize(
+                size, Picture.Resampling.NEAREST
+            )
             further = {"mask_image": mask, "width": size[0], "height": size[1]}
         made = self._pipeline(
             prompt=words,
@@ -280,7 +332,9 @@ class _DiffusionTool:
             **further,
             **self._call,
         ).images[0]
-        return np.asarray(made.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS), dtype=np.uint8)
+        return np.asarray(
+            made.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS), dtype=np.uint8
+        )
 
 
 class DiffusionInpainter(_DiffusionTool):
@@ -308,7 +362,13 @@ class DiffusionInpainter(_DiffusionTool):
     """
 
     def __init__(
-        self, model: str, *, steps: int = 50, guidance: float = 10.0, longest: int = 512, device: str = "cpu"
+        self,
+        model: str,
+        *,
+        steps: int = 50,
+        guidance: float = 10.0,
+        longest: int = 512,
+        device: str = "cpu",
     ) -> None:
         call = {"num_inference_steps": steps, "guidance_scale": guidance}
         super().__init__("inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call)
@@ -352,17 +412,25 @@ class InstructEditor(_DiffusionTool):
         longest: int = 512,
         device: str = "cpu",
     ) -> None:
-        call = {"num_inference_steps": steps, "guidance_scale": guidance, "image_guidance_scale": image_guidance}
-        super().__init__("instruct", "StableDiffusionInstructPix2PixPipeline", model, device, longest, call)
+        call = {
+            "num_inference_steps": steps,
+            "guidance_scale": guidance,
+            "image_guidance_scale": image_guidance,
+        }
+        super().__init__(
+            "instruct", "StableDiffusionInstructPix2PixPipeline", model, device, longest, call
+        )
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
         """The image after an instruction."""
         return self._made(image, instruction, seed)
 
 
-# -- by name, as they stand on a command line --------------------------------------------------------------------------
+# -- by name, as they stand on a command line
+# --------------------------------------------------------------------------
 
-#: Of each kind of tool, those without weights, and those that take a MODEL: a folder or a name on the model hub.
+#: Of each kind of tool, those without weights, and those that take a MODEL: a folder or a name on
+#: the model hub.
 _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "segmenter": {
         "felzenszwalb": partial(RegionSegmenter, "felzenszwalb"),
@@ -400,7 +468,8 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does.
+    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as
+    `load_segmenter` does.
 
     Examples
     --------
@@ -411,7 +480,8 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
-    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does.
+    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as
+    `load_segmenter` does.
 
     Examples
     --------
@@ -430,5 +500,6 @@ def _load(kind: str, name: str, settings: dict[str, Any]) -> Any:
         return _TOOLS[kind][called](*([model] if model else []), **settings)
     except TypeError as error:
         raise InputError(
-            f"{name}: {str(error).partition('() ')[2]}; its settings are in docs/mvp_construction.md"
+            f"{name}: {str(error).partition('() ')[2]}; its settings are in "
+            "docs/mvp_construction.md"
         ) from None

@@ -1,4 +1,6 @@
-"""A visit for patterns: a calibrated screen, a practice, a threshold at each frequency, and a curve."""
+"""A visit for patterns: a calibrated screen, a practice, a threshold at each frequency, and a
+curve.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 #: What people can be asked about patterns.
 PATTERN_PROBES = ("orientation", "orientation_4", "yes_no")
 #: Contrasts of the practice: those that anybody sees, then fainter ones.
-_EASY, _FAINTER = (0.5,) * 6, (0.2, 0.1, 0.05, 0.03)
+_EASY = (0.5,) * 6
+_FAINTER = (0.2, 0.1, 0.05, 0.03)
 _PRACTICE_CPD = 2.0
 
 
@@ -54,17 +57,23 @@ class PatternVisit(PersonVisit):
         The experiment asks something else.
     """
 
-    kind, afterwards, once = "patterns", "psyprobe plot", False
+    kind = "patterns"
+    afterwards = "psyprobe plot"
+    once = False
 
-    def __init__(self, experiment: Experiment, person: str, store: Path, display: Display | None = None) -> None:
+    def __init__(
+        self, experiment: Experiment, person: str, store: Path, display: Display | None = None
+    ) -> None:
         if level_name(experiment) != "frequency":
             raise InputError(
-                f"{experiment.name} varies {level_name(experiment)}, and the page shows a curve over frequency; give "
+                f"{experiment.name} varies {level_name(experiment)}, and the page shows a curve "
+                "over frequency; give "
                 "[levels] frequency and contrast"
             )
         if (wordings := len(asking_of(experiment).prompts)) > 1:
             raise InputError(
-                f"{experiment.name} asks in {wordings} wordings, and a person in one; set asking.prompts to one"
+                f"{experiment.name} asks in {wordings} wordings, and a person in one; set "
+                "asking.prompts to one"
             )
         super().__init__(experiment, person, store)
         self._probe = cast(WordsProbe, load_probe(experiment.probe))
@@ -82,7 +91,11 @@ class PatternVisit(PersonVisit):
         resumed = None
         if self._earlier is not None and screen is not None:
             width, height = screen.size
-            now = {"device_pixel_ratio": screen.device_pixel_ratio, "width": width, "height": height}
+            now = {
+                "device_pixel_ratio": screen.device_pixel_ratio,
+                "width": width,
+                "height": height,
+            }
             resumed = {**now, "number": self._answered + 1, "distance": screen.distance}
         return {
             **super().facts(),
@@ -94,20 +107,29 @@ class PatternVisit(PersonVisit):
         }
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As in `Visit`; each step is checked by itself, and all against the experiment before anything is shown."""
+        """As in `Visit`; each step is checked by itself, and all against the experiment before
+        anything is shown.
+        """
         if self._earlier is not None or self._sitting is not None:
-            raise InputError("the session goes on with the screen with which it began; load the page again")
+            raise InputError(
+                "the session goes on with the screen with which it began; load the page again"
+            )
         if "distance_method" not in values:
             screen_of({**values, "distance": 1000}, self.display)
             return {}
         screen = screen_of(values, self.display)
-        finest = self.experiment.spec(**{name: levels[-1] for name, levels in self.experiment.levels.items()})
+        finest = self.experiment.spec(
+            **{name: levels[-1] for name, levels in self.experiment.levels.items()}
+        )
         screen.drawn(finest, finest)
         if "light" not in values:
             return {"distance": round(screen.distance)}
         session = self._probe.plan(self.experiment, PersonObserver(self.person, "", screen, nobody))
         self._screen = screen
-        return {"practice": self._practice(session.scene.spec, screen), "curve": exponent_told(values)}
+        return {
+            "practice": self._practice(session.scene.spec, screen),
+            "curve": exponent_told(values),
+        }
 
     def _observer(self, put: Any) -> PersonObserver:
         return PersonObserver(self.person, self._session, self._screen, put)
@@ -120,15 +142,22 @@ class PatternVisit(PersonVisit):
 
     def _practice(self, spec: Specification, screen: Screen) -> list[dict[str, Any]]:
         sides = random.Random(f"{self.person} practice")
-        uniforms, patterns = screen.uniforms(), []
+        uniforms = screen.uniforms()
+        patterns = []
         # Where the answer is yes or no, one in three of the plain ones is no pattern at all.
         easy = (*_EASY[:4], 0.0, 0.0) if self._probe.name == "yes_no" else _EASY
         for number, contrast in enumerate((*sides.sample(easy, len(easy)), *_FAINTER)):
-            turned = {"orientation": sides.choice(self._probe.orientations)} if self._probe.orientations else {}
+            turned = (
+                {"orientation": sides.choice(self._probe.orientations)}
+                if self._probe.orientations
+                else {}
+            )
             pattern = spec.changed(frequency=_PRACTICE_CPD, contrast=contrast, **turned).to_dict()
             draw = {**drawing_of(pattern, uniforms, screen), "seed": number}
             plain = number < len(_EASY)
-            patterns.append({"draw": draw, "words": self._words, "correct": self._right(pattern), "easy": plain})
+            patterns.append(
+                {"draw": draw, "words": self._words, "correct": self._right(pattern), "easy": plain}
+            )
         return patterns
 
     def _right(self, pattern: Mapping[str, Any]) -> str:
@@ -143,8 +172,10 @@ class PatternVisit(PersonVisit):
 
     def _total(self) -> int | None:
         """How many questions a sitting has at most; None where the design alone knows."""
-        asking, levels = asking_of(self.experiment), self.experiment.levels
-        values, contrasts = len(levels["frequency"]), len(levels["contrast"])
+        asking = asking_of(self.experiment)
+        levels = self.experiment.levels
+        values = len(levels["frequency"])
+        contrasts = len(levels["contrast"])
         catch = asking.catch if self._probe.name == "yes_no" else 0.0
         match asking.design:
             case "quick_csf":
@@ -163,8 +194,13 @@ class PatternVisit(PersonVisit):
         assert self._screen is not None and self._patterns is not None  # there is a result
         people = json.loads(result.attrs.get("human", "{}"))
         return {
-            "curve": [dict(zip(("frequency", "mean", "low", "high"), row, strict=True)) for row in _curve(result)],
-            "people": list(zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)),
+            "curve": [
+                dict(zip(("frequency", "mean", "low", "high"), row, strict=True))
+                for row in _curve(result)
+            ],
+            "people": list(
+                zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)
+            ),
             "count": result.sizes["trial"],
             "offset": round(self._screen.offset, 2),
             "shift": round(self._screen.frequency_sd, 3),
@@ -175,7 +211,9 @@ class PatternVisit(PersonVisit):
 
 
 def _said_yes(result: xarray.Dataset) -> int | None:
-    """In how many of a hundred screens without a pattern one was seen; None where there were none."""
+    """In how many of a hundred screens without a pattern one was seen; None where there were
+    none.
+    """
     blank = result["said"].values[result["catch"].values.astype(bool)]
     return round(100 * float(np.nanmean(blank))) if np.isfinite(blank.astype(float)).any() else None
 
@@ -186,5 +224,7 @@ def _curve(result: xarray.Dataset) -> list[tuple[float, ...]]:
     with np.errstate(divide="ignore"):
         logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
     # An end that is open is drawn at that of the figure.
-    rows = zip(csf["frequency"].values, logs[0], *(np.clip(end, 0, 3) for end in logs[1:]), strict=True)
+    rows = zip(
+        csf["frequency"].values, logs[0], *(np.clip(end, 0, 3) for end in logs[1:]), strict=True
+    )
     return [tuple(map(float, row)) for row in rows if np.isfinite(row).all()]

@@ -1,4 +1,6 @@
-"""A visit for pictures: the items of a benchmark, one question after the other, as models are asked them."""
+"""A visit for pictures: the items of a benchmark, one question after the other, as models are asked
+them.
+"""
 
 from __future__ import annotations
 
@@ -37,25 +39,40 @@ class PictureVisit(PersonVisit):
         The items cannot be read, or the person has answered them already.
     """
 
-    kind, afterwards, once = "pictures", "psyprobe score", True
+    kind = "pictures"
+    afterwards = "psyprobe score"
+    once = True
 
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         super().__init__(experiment, person, store)
         # What is wrong with the items is said before anybody sits down.
-        session = cast(ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(nobody)))
+        session = cast(
+            ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(nobody))
+        )
         self._count = session.distinct
         self._judge = None if session.judge is None else session.judge.observer.card.name
 
     def facts(self) -> Mapping[str, Any]:
         """As in `Visit`."""
         left = self._count - self._answered
-        resumed = None if self._earlier is None else {"number": min(self._answered + 1, self._count)}
-        told = {"task": "pictures", "total": self._count, "left": left, "judge": self._judge, "resumed": resumed}
+        resumed = (
+            None if self._earlier is None else {"number": min(self._answered + 1, self._count)}
+        )
+        told = {
+            "task": "pictures",
+            "total": self._count,
+            "left": left,
+            "judge": self._judge,
+            "resumed": resumed,
+        }
         return {**super().facts(), **told}
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """As in `Visit`: there is nothing to calibrate."""
-        raise InputError("pictures are shown as they are, and no screen is calibrated for them; load the page again")
+        raise InputError(
+            "pictures are shown as they are, and no screen is calibrated for them; load the "
+            "page again"
+        )
 
     def _observer(self, put: Any) -> PersonObserver:
         return PersonObserver(self.person, self._session, None, put)

@@ -1,4 +1,6 @@
-"""What a page of a person goes through, whatever it shows: a run in a thread of its own, and a sitting before it."""
+"""What a page of a person goes through, whatever it shows: a run in a thread of its own, and a
+sitting before it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class PersonVisit(ABC):
     once: bool
 
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
-        self.experiment, self.person, self.store = experiment, person, store
+        self.experiment = experiment
+        self.person = person
+        self.store = store
         #: What came of it, once it is over.
         self.found: dict[str, Any] = {}
         #: Set when nothing more is to be asked.
@@ -76,8 +80,14 @@ class PersonVisit(ABC):
                 return
             if values.get("consent") is not True:
                 raise InputError("nobody has agreed yet; load the page again")
-            told = {each: values.get(each) for each in ("consent", "practice", "browser", "screen") if each in values}
-            sitting = Sitting(self._showing(), self._session, self._answered + 1, self._total(), told)
+            told = {
+                each: values.get(each)
+                for each in ("consent", "practice", "browser", "screen")
+                if each in values
+            }
+            sitting = Sitting(
+                self._showing(), self._session, self._answered + 1, self._total(), told
+            )
             observer = self._observer(sitting.put)
             threading.Thread(target=self._ask, args=(observer, sitting), daemon=True).start()
             self._sitting = sitting
@@ -121,7 +131,8 @@ class PersonVisit(ABC):
             records = runs_of(store, self.experiment, self.person)
             if self.once and records and records[-1].finished is not None:
                 raise InputError(
-                    f"{self.person} has answered all of {self.experiment.name} in {self.store}, and a second time "
+                    f"{self.person} has answered all of {self.experiment.name} in {self.store}, "
+                    "and a second time "
                     "would measure memory; give another person, or another store"
                 )
             unfinished = [record for record in records if record.finished is None]
@@ -129,8 +140,14 @@ class PersonVisit(ABC):
                 return None, 0
             # A store knows digests by their first digits.
             kept = (answered for answered, _ in store.kept_answers())
-            whom = (each.question.observer for each in kept if each.answer["reply"]["finish"] != GIVEN_UP)
-            return unfinished[-1], sum(unfinished[-1].observer_digest.startswith(each) for each in whom)
+            whom = (
+                each.question.observer
+                for each in kept
+                if each.answer["reply"]["finish"] != GIVEN_UP
+            )
+            return unfinished[-1], sum(
+                unfinished[-1].observer_digest.startswith(each) for each in whom
+            )
 
     def _begun(self) -> Sitting:
         if self._sitting is None:

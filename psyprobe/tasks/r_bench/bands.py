@@ -1,9 +1,10 @@
-"""Does contrast sensitivity predict robustness: sets filtered to octave bands, and the link between both measurements.
+"""Does contrast sensitivity predict robustness: sets filtered to octave bands, and the link between
+both measurements.
 
 References
 ----------
-Hernandez-Camara et al. (2026). Contrast sensitivity in multimodal large language models: a psychophysics-inspired
-evaluation. Neural Networks 201:108903.
+Hernandez-Camara et al. (2026). Contrast sensitivity in multimodal large language models: a
+psychophysics-inspired evaluation. Neural Networks 201:108903.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.robustness import Robustness, csf_robustness, link_table, sensitivity_at
+from psyprobe.analysis.words.robustness import (
+    Robustness,
+    csf_robustness,
+    link_table,
+    sensitivity_at,
+)
 from psyprobe.corruption.apply import write_png
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
@@ -42,8 +48,8 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     image : ndarray of uint8, shape (H, W, 3)
         As it is stored.
     centre : float
-        Of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave away, so that the bands of
-        all octaves add up to the image.
+        Of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave away, so
+        that the bands of all octaves add up to the image.
     ppd : float
         Pixels per degree.
 
@@ -70,7 +76,9 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     return np.asarray(np.clip(np.rint(kept), 0, 255), dtype=np.uint8)
 
 
-def write_bands(source: str | Path, output: str | Path, bands: Sequence[float], ppd: float) -> list[Path]:
+def write_bands(
+    source: str | Path, output: str | Path, bands: Sequence[float], ppd: float
+) -> list[Path]:
     """Make of a set one for each octave band, and a page that asks about it.
 
     Parameters
@@ -94,10 +102,16 @@ def write_bands(source: str | Path, output: str | Path, bands: Sequence[float], 
     InputError
         A band lies beyond what pixels can hold, or the set cannot be read.
     """
-    if not (ppd > 0 and all(0 < band <= ppd / 2 for band in bands)) or len(set(bands)) != len(bands):
-        raise InputError(f"bands are {list(bands)} cpd at {ppd:g} ppd; give each once, above 0 and up to {ppd / 2:g}")
+    if not (ppd > 0 and all(0 < band <= ppd / 2 for band in bands)) or len(set(bands)) != len(
+        bands
+    ):
+        raise InputError(
+            f"bands are {list(bands)} cpd at {ppd:g} ppd; give each once, above 0 and up to "
+            f"{ppd / 2:g}"
+        )
     images = read_set(source)
-    folder, pages = make_folder(output, empty=True), []
+    folder = make_folder(output, empty=True)
+    pages = []
     for band in bands:
         name = f"band_{band:g}_cpd".replace(".", "_")
         place = make_folder(folder / name)
@@ -113,7 +127,8 @@ def write_bands(source: str | Path, output: str | Path, bands: Sequence[float], 
             write_png(filtered[row["reference"]], place / "dis" / row["name"])
         page = {
             "title": f"Images that hold the octave around {band:g} cpd",
-            "source": f"references of {Path(source).name}, raised cosine of log frequency, {ppd:g} px/deg",
+            "source": f"references of {Path(source).name}, raised cosine of log frequency, "
+            f"{ppd:g} px/deg",
             "probe": "r_bench",
             "items": name,
             "options": {"band": float(band)},
@@ -123,14 +138,17 @@ def write_bands(source: str | Path, output: str | Path, bands: Sequence[float], 
     return pages
 
 
-def link_results(results: Iterable[xarray.Dataset], *, confidence: float = 0.95, seed: int = 0) -> Robustness:
-    """Correlate the contrast sensitivity of models with their accuracy on filtered and on corrupted images.
+def link_results(
+    results: Iterable[xarray.Dataset], *, confidence: float = 0.95, seed: int = 0
+) -> Robustness:
+    """Correlate the contrast sensitivity of models with their accuracy on filtered and on corrupted
+    images.
 
     Parameters
     ----------
     results : iterable of xarray.Dataset
-        Of each model a yes/no run over frequency, a run about the set of each band, and perhaps one about a corrupted
-        set, in any order.
+        Of each model a yes/no run over frequency, a run about the set of each band, and perhaps one
+        about a corrupted set, in any order.
     confidence, seed
         As for `csf_robustness`.
 
@@ -147,27 +165,35 @@ def link_results(results: Iterable[xarray.Dataset], *, confidence: float = 0.95,
     curves: dict[str, tuple[FloatArray, FloatArray]] = {}
     told: dict[str, dict[float, float]] = {}
     for result in results:
-        name, probe = str(result.attrs["observer"]), result.attrs["probe"]
+        name = str(result.attrs["observer"])
+        probe = result.attrs["probe"]
         if probe == "yes_no" and "frequency" in result:
             _once(name in curves, name, "contrast sensitivity")
             csf = chat_csf(result)
             curves[name] = (csf["frequency"].values, csf["mean_sensitivity"].values)
         elif probe == "r_bench":
             band = float(json.loads(result.attrs["options"]).get("band", 0.0))
-            _once(band in told.setdefault(name, {}), name, f"band {band:g} cpd" if band else "corrupted images")
+            _once(
+                band in told.setdefault(name, {}),
+                name,
+                f"band {band:g} cpd" if band else "corrupted images",
+            )
             told[name][band] = float(read_run(result).table["absolute"].mean())
     models = sorted(name for name in curves if any(told.get(name, {})))
     bands = sorted({band for name in models for band in told[name] if band})
     if len(models) < 2 or len(bands) < 2:
         raise InputError(
-            f"{len(models)} models have both a contrast sensitivity and answers about filtered images, in {len(bands)} "
+            f"{len(models)} models have both a contrast sensitivity and answers about filtered "
+            f"images, in {len(bands)} "
             "bands; give results of at least 2 of each (psyprobe r-bench bands makes the sets)"
         )
     sensitivity = np.array([sensitivity_at(*curves[name], bands) for name in models])
     accuracy = np.array([[told[name].get(band, np.nan) for band in bands] for name in models])
     corrupted = np.array([told[name].get(0.0, np.nan) for name in models])
     known = corrupted if np.isfinite(corrupted).sum() > 2 else None
-    return csf_robustness(models, bands, sensitivity, accuracy, corrupted=known, confidence=confidence, seed=seed)
+    return csf_robustness(
+        models, bands, sensitivity, accuracy, corrupted=known, confidence=confidence, seed=seed
+    )
 
 
 def _once(again: bool, name: str, what: str) -> None:
@@ -181,10 +207,14 @@ def link_text(found: Robustness) -> str:
     columns = list(rows[0])
     table = lay_out("text", [columns, *([row[name] for name in columns] for row in rows)])
     return (
-        f"{len(found.models)} models, {len(found.bands)} bands; Pearson's r of log10 sensitivity and accuracy, "
-        f"{100 * found.confidence:g} % intervals (bootstrap over models), p by permutation.\n{table}\n"
-        "models: what each band has on average taken away, so that a model's own curve must tell of its own accuracy; "
-        "bands: what each model has on average taken away; all: neither; corruptions: mean log sensitivity of a model "
+        f"{len(found.models)} models, {len(found.bands)} bands; Pearson's r of log10 "
+        "sensitivity and accuracy, "
+        f"{100 * found.confidence:g} % intervals (bootstrap over models), p by "
+        f"permutation.\n{table}\n"
+        "models: what each band has on average taken away, so that a model's own curve must "
+        "tell of its own accuracy; "
+        "bands: what each model has on average taken away; all: neither; corruptions: mean log "
+        "sensitivity of a model "
         "and its accuracy on corrupted images."
     )
 
@@ -195,11 +225,16 @@ def plot_links(found: Robustness) -> Axes:
 
     ax: Axes
     _, ax = plt.subplots(layout="constrained")
-    log_s, share = np.array(found.sensitivity), np.array(found.accuracy)
+    log_s = np.array(found.sensitivity)
+    share = np.array(found.accuracy)
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(found.bands)))
     for i, (band, colour) in enumerate(zip(found.bands, colours, strict=True)):
         ax.plot(10 ** log_s[:, i], share[:, i], "o", color=colour, label=f"{band:g} cpd")
-    ax.set(xscale="log", xlabel="Contrast sensitivity (1 / contrast)", ylabel="Accuracy on images of this band")
+    ax.set(
+        xscale="log",
+        xlabel="Contrast sensitivity (1 / contrast)",
+        ylabel="Accuracy on images of this band",
+    )
     told = link_table(found.links)["models"]
     ax.set_title(f"models, band by band: r = {told['r']}, p = {told['p']}", fontsize="medium")
     ax.legend(fontsize="small")

@@ -1,4 +1,6 @@
-"""Build a set: from photographs and questions to corrupted images, balanced over dimensions, strengths and tasks."""
+"""Build a set: from photographs and questions to corrupted images, balanced over dimensions,
+strengths and tasks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_numbered, dimensions, in_parallel, write_png
+from psyprobe.corruption.apply import (
+    STRENGTHS,
+    corrupt,
+    dimension_numbered,
+    dimensions,
+    in_parallel,
+    write_png,
+)
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
@@ -24,19 +33,22 @@ from psyprobe.files.terminal import progress_bar
 from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, write_items
 from psyprobe.tasks.tables import read_table
 
-#: Columns of a table of questions: the file of the photograph, and the item as in the released table. A column score,
-#: the quality of the photograph, is kept where it is there.
+#: Columns of a table of questions: the file of the photograph, and the item as in the released
+#: table. A column score, the quality of the photograph, is kept where it is there.
 QUESTION_COLUMNS = ("image", "type", "question", "choice", "answer")
 
 
 @dataclass(frozen=True)
 class ReferenceLimits:
-    """What a reference must be like; chosen so that snapshots pass, and thumbnails, blur and blank pages do not."""
+    """What a reference must be like; chosen so that snapshots pass, and thumbnails, blur and blank
+    pages do not.
+    """
 
     #: Smallest allowed shorter side, px.
     side: int = 224
-    #: Smallest allowed variance of the Laplacian of luma, in 8-bit codes squared (Pech-Pacheco et al. 2000), after the
-    #: image was made so small that its shorter side is 256 px, since it grows with resolution.
+    #: Smallest allowed variance of the Laplacian of luma, in 8-bit codes squared (Pech-Pacheco et
+    #: al. 2000), after the image was made so small that its shorter side is 256 px, since it grows
+    #: with resolution.
     sharpness: float = 20.0
     #: Smallest and largest allowed mean luma, 0 to 1.
     exposure: tuple[float, float] = (0.05, 0.95)
@@ -68,21 +80,30 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     }
 
 
-def check_reference(image: npt.NDArray[np.uint8], name: str, limits: ReferenceLimits) -> dict[str, float]:
+def check_reference(
+    image: npt.NDArray[np.uint8], name: str, limits: ReferenceLimits
+) -> dict[str, float]:
     """What `measure_reference` gives of an image that is fit; any other is refused."""
     found = measure_reference(image)
     low, high = limits.exposure
     if found["side"] < limits.side:
-        raise InputError(f"{name} has a shorter side of {found['side']:g} px; a reference needs {limits.side}")
+        raise InputError(
+            f"{name} has a shorter side of {found['side']:g} px; a reference needs {limits.side}"
+        )
     if not low <= found["exposure"] <= high:
-        raise InputError(f"{name} has a mean luma of {found['exposure']:.3f}; a reference needs {low:g} to {high:g}")
+        raise InputError(
+            f"{name} has a mean luma of {found['exposure']:.3f}; a reference needs {low:g} to "
+            f"{high:g}"
+        )
     if found["clipped"] > limits.clipped:
         raise InputError(
-            f"{name} has {found['clipped']:.0%} of its pixels black or white; a reference may have {limits.clipped:.0%}"
+            f"{name} has {found['clipped']:.0%} of its pixels black or white; a reference may "
+            f"have {limits.clipped:.0%}"
         )
     if found["sharpness"] < limits.sharpness:
         raise InputError(
-            f"{name} is blurred: its Laplacian has the variance {found['sharpness']:.1f}; a reference needs "
+            f"{name} is blurred: its Laplacian has the variance {found['sharpness']:.1f}; a "
+            "reference needs "
             f"{limits.sharpness:g}"
         )
     return found
@@ -94,9 +115,9 @@ def read_question_table(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        A CSV with the columns image (file name), type (MCQ, VQA, CAP), question, choice ("A.one; B.two", N where there
-        are none) and answer (a letter; a short text; reference captions as a list in Python's notation); score may be
-        there.
+        A CSV with the columns image (file name), type (MCQ, VQA, CAP), question, choice ("A.one;
+        B.two", N where there are none) and answer (a letter; a short text; reference captions as a
+        list in Python's notation); score may be there.
 
     Returns
     -------
@@ -112,10 +133,14 @@ def read_question_table(path: str | Path) -> pd.DataFrame:
     asked = table[["image", "type", "question"]]
     if asked.duplicated().any():
         row = asked[asked.duplicated()].iloc[0]
-        raise InputError(f"{path}: {row['question']!r} is asked twice of {row['image']}; keep one of them")
+        raise InputError(
+            f"{path}: {row['question']!r} is asked twice of {row['image']}; keep one of them"
+        )
     for i, row in enumerate(table.to_dict("records"), start=2):
         if Path(row["image"]).name != row["image"] or not row["image"]:
-            raise InputError(f"{path}, line {i}: image is {row['image']!r}; give a file name without folders")
+            raise InputError(
+                f"{path}, line {i}: image is {row['image']!r}; give a file name without folders"
+            )
     return table
 
 
@@ -125,7 +150,8 @@ def write_example(folder: str | Path) -> tuple[Path, Path]:
     Parameters
     ----------
     folder : str or Path
-        Gets a folder "photographs" and the file "questions.csv": 42 questions about six photographs.
+        Gets a folder "photographs" and the file "questions.csv": 42 questions about six
+        photographs.
 
     Returns
     -------
@@ -140,14 +166,24 @@ def write_example(folder: str | Path) -> tuple[Path, Path]:
     try:
         import skimage
     except ImportError:
-        raise InputError("the photographs come with scikit-image: pip install 'psyprobe[corruption]'") from None
+        raise InputError(
+            "the photographs come with scikit-image: pip install 'psyprobe[corruption]'"
+        ) from None
     source = Path(skimage.__file__).parent / "data"
-    photographs, questions = make_folder(Path(folder) / "photographs"), Path(folder) / "questions.csv"
-    text = files("psyprobe.tasks.r_bench").joinpath("data", "photograph_questions.csv").read_text(encoding="utf-8")
+    photographs = make_folder(Path(folder) / "photographs")
+    questions = Path(folder) / "questions.csv"
+    text = (
+        files("psyprobe.tasks.r_bench")
+        .joinpath("data", "photograph_questions.csv")
+        .read_text(encoding="utf-8")
+    )
     write_text(questions, text)
     for name in dict.fromkeys(read_question_table(questions)["image"]):
         if not (source / name).is_file():
-            raise InputError(f"this scikit-image comes without {name}; install version 0.22 or later from a wheel")
+            raise InputError(
+                f"this scikit-image comes without {name}; install version 0.22 or later from a "
+                "wheel"
+            )
         write_whole(photographs / name, partial(shutil.copyfile, source / name))
     return photographs, questions
 
@@ -165,7 +201,8 @@ class BuiltSet:
     items: int
     #: Why photographs were left out, with their questions; empty unless that was asked for.
     skipped: tuple[str, ...]
-    #: Items whose corrupted image equals its reference, as a grey photograph does without its colour.
+    #: Items whose corrupted image equals its reference, as a grey photograph does without its
+    #: colour.
     unchanged: tuple[str, ...]
 
 
@@ -182,7 +219,8 @@ def build_set(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> BuiltSet:
-    """Build a set in which every dimension and task has as many items, and every strength as nearly as can be.
+    """Build a set in which every dimension and task has as many items, and every strength as nearly
+    as can be.
 
     Parameters
     ----------
@@ -193,7 +231,8 @@ def build_set(
     output : str or Path
         Folder of the set, which must be new or empty.
     items_per_cell : int
-        Items of each dimension and task; 15 in R-Bench. With three, or a multiple, each strength has as many.
+        Items of each dimension and task; 15 in R-Bench. With three, or a multiple, each strength
+        has as many.
     seed : int
         Of the choice of questions and of the corruptions.
     scale : bool
@@ -201,7 +240,8 @@ def build_set(
     limits : ReferenceLimits
         What a reference must be like.
     skip : bool
-        Leave out photographs that cannot be read or are not fit, with their questions, and count them.
+        Leave out photographs that cannot be read or are not fit, with their questions, and count
+        them.
     executor : concurrent.futures.Executor, optional
         Who works; by default one thread a core.
     progress : bool, optional
@@ -215,10 +255,14 @@ def build_set(
     Raises
     ------
     InputError
-        A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is not empty.
+        A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is
+        not empty.
     """
     if items_per_cell < 1:
-        raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")
+        raise InputError(
+            f"{items_per_cell} items of each dimension and task are no set; give at least 1, "
+            "usual is 15"
+        )
     table = read_question_table(questions)
     measured, skipped = _references(Path(photographs), table, limits, skip)
     table = table[table["image"].isin(measured)].reset_index(drop=True)
@@ -232,7 +276,10 @@ def build_set(
     # Whatever is wrong with a question is said before images are made.
     items = read_items(folder / "items.csv")
     for row in without_option(items):
-        raise InputError(f"{questions}: {row['question']!r} has the key {row['key']} and {len(row['options'])} options")
+        raise InputError(
+            f"{questions}: {row['question']!r} has the key {row['key']} and "
+            f"{len(row['options'])} options"
+        )
     for name in measured:
         write_whole(folder / "ref" / name, partial(shutil.copyfile, Path(photographs) / name))
     # Each photograph in several jobs, so that all cores have work to the end.
@@ -267,7 +314,8 @@ def _references(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
-    measured, skipped = {}, []
+    measured = {}
+    skipped = []
     for name in dict.fromkeys(table["image"]):
         try:
             fit = check_reference(read_image(folder / name), name, limits)
@@ -280,7 +328,9 @@ def _references(
 
 
 def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of the item table: for each dimension and task so many questions; none comes again before all were drawn."""
+    """Rows of the item table: for each dimension and task so many questions; none comes again
+    before all were drawn.
+    """
     unknown = table["type"][~table["type"].isin(TASKS)]
     if len(unknown):
         raise InputError(f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}")
@@ -292,12 +342,21 @@ def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
         for turn in range(each * len(dimensions()) if asked else 0):
             if not queue:
                 queue = [int(i) for i in rng.permutation(len(asked))]
-            question, dimension = asked[queue.pop()], dimension_numbered(1 + turn // each)
-            # Tasks begin with different strengths, so that one item of each has all three in every dimension.
+            question = asked[queue.pop()]
+            dimension = dimension_numbered(1 + turn // each)
+            # Tasks begin with different strengths, so that one item of each has all three in every
+            # dimension.
             strength = 1 + (first + turn) % 3
             row = {name: question[name] for name in ("question", "choice", "answer", "type")}
-            row |= {"name": f"{len(rows) + 1:05d}-{Path(question['image']).stem}.png", "reference": question["image"]}
-            row |= {"distortion": dimension.id, "strength": strength, "simulated": int(dimension.captured)}
+            row |= {
+                "name": f"{len(rows) + 1:05d}-{Path(question['image']).stem}.png",
+                "reference": question["image"],
+            }
+            row |= {
+                "distortion": dimension.id,
+                "strength": strength,
+                "simulated": int(dimension.captured),
+            }
             rows.append(row | {"score": question.get("score", "")})
     return rows
 
@@ -305,11 +364,15 @@ def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
 def _corrupt_some(
     folder: Path, seed: int, scale: bool, rows: Sequence[dict[str, Any]]
 ) -> list[tuple[str, dict[str, Any], bool]]:
-    """Write corrupted images of one reference: their names, what the manifest tells, and whether they are the same."""
+    """Write corrupted images of one reference: their names, what the manifest tells, and whether
+    they are the same.
+    """
     image = read_image(folder / "ref" / rows[0]["reference"])
     done = []
     for row in rows:
-        file, way, level = folder / "dis" / row["name"], dimension_numbered(row["distortion"]), row["strength"] - 1
+        file = folder / "dis" / row["name"]
+        way = dimension_numbered(row["distortion"])
+        level = row["strength"] - 1
         changed = corrupt(image, way.name, STRENGTHS[level], seed, image_id=file.stem, scale=scale)
         write_png(changed, file)
         told = {"dimension": way.name, "strength": STRENGTHS[level], "parameter": way.levels[level]}
@@ -319,35 +382,53 @@ def _corrupt_some(
 
 
 #: A thumbnail, and the part beside it when it is enlarged, px; and most of them on a sheet.
-_WIDTH, _HEIGHT, _PART, _LABEL, _MOST = 128, 96, 96, 12, 600
+_WIDTH = 128
+_HEIGHT = 96
+_PART = 96
+_LABEL = 12
+_MOST = 600
 
 
 def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
     """A sheet of the corrupted images of a set: a row a dimension, ordered by strength.
 
-    Under each thumbnail task and strength; beside it the middle of the image, three times enlarged, where what a codec
-    did is seen. A star marks what is simulated.
+    Under each thumbnail task and strength; beside it the middle of the image, three times enlarged,
+    where what a codec did is seen. A star marks what is simulated.
     """
     from PIL import Image, ImageDraw
 
     order = items.assign(level=[STRENGTHS.index(strength) for strength in items["strength"]])
     order = order.sort_values(["dimension", "level", "name"], ignore_index=True)
     shown = order.iloc[:: -(-len(order) // _MOST)]
-    lines = [(dimension_numbered(number), group) for number, group in shown.groupby("dimension", sort=True)]
-    left, cell = 150, _HEIGHT + _LABEL
+    lines = [
+        (dimension_numbered(number), group)
+        for number, group in shown.groupby("dimension", sort=True)
+    ]
+    left = 150
+    cell = _HEIGHT + _LABEL
     across = max(len(group) for _, group in lines)
-    sheet = Image.new("RGB", (left + across * (_WIDTH + _PART + 8), 18 + len(lines) * (cell + 4)), "white")
+    sheet = Image.new(
+        "RGB", (left + across * (_WIDTH + _PART + 8), 18 + len(lines) * (cell + 4)), "white"
+    )
     pen = ImageDraw.Draw(sheet)
-    note = f"{len(shown)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
+    note = (
+        f"{len(shown)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
+    )
     pen.text((4, 3), note, fill="black")
     for i, (dimension, group) in enumerate(lines):
         top = 18 + i * (cell + 4)
-        pen.text((4, top + 4), f"{dimension.id} {dimension.title}{' *' if dimension.captured else ''}", fill="black")
+        pen.text(
+            (4, top + 4),
+            f"{dimension.id} {dimension.title}{' *' if dimension.captured else ''}",
+            fill="black",
+        )
         for j, row in enumerate(group.to_dict("records")):
             with Image.open(Path(folder) / "dis" / row["name"]) as opened:
                 small = opened.convert("RGB")
             x, y = ((length - _PART // 3) // 2 for length in small.size)
-            part = small.crop((x, y, x + _PART // 3, y + _PART // 3)).resize((_PART, _PART), Image.Resampling.NEAREST)
+            part = small.crop((x, y, x + _PART // 3, y + _PART // 3)).resize(
+                (_PART, _PART), Image.Resampling.NEAREST
+            )
             small.thumbnail((_WIDTH, _HEIGHT))
             at = left + j * (_WIDTH + _PART + 8)
             sheet.paste(small, (at, top))

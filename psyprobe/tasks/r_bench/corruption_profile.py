@@ -1,15 +1,18 @@
-"""How far a corrupted photograph is from its original: for a vision encoder, a profile without questions; for the eye.
+"""How far a corrupted photograph is from its original: for a vision encoder, a profile without
+questions; for the eye.
 
-Photographs are cropped to the observer's proportions and resized to its input after they were corrupted, as a camera
-and a model's own processor would do it; both steps are recorded. S_ac is that of the contrast experiments, so that a
-corruption can be read as so much contrast.
+Photographs are cropped to the observer's proportions and resized to its input after they were
+corrupted, as a camera and a model's own processor would do it; both steps are recorded. S_ac is
+that of the contrast experiments, so that a corruption can be read as so much contrast.
 
-An experiment's page has ``probe = "corruption_profile"``, ``items`` (a folder of photographs, sRGB with 8 bits), and in
-``[options]`` the ``corruptions`` (all 33 by default), the ``strengths`` (low, mid and high) and a ``seed`` (0).
+An experiment's page has ``probe = "corruption_profile"``, ``items`` (a folder of photographs, sRGB
+with 8 bits), and in ``[options]`` the ``corruptions`` (all 33 by default), the ``strengths`` (low,
+mid and high) and a ``seed`` (0).
 
-R-Bench calls a low strength just noticeable and publishes no parameter. Here ColorVideoVDP (Mantiuk et al. 2024) says
-how much worse the corrupted image looks on a display, in just-objectionable differences (JOD): 10 is no difference, and
-at one below it three of four people prefer the original. It gives strengths a meaning.
+R-Bench calls a low strength just noticeable and publishes no parameter. Here ColorVideoVDP (Mantiuk
+et al. 2024) says how much worse the corrupted image looks on a display, in just-objectionable
+differences (JOD): 10 is no difference, and at one below it three of four people prefer the
+original. It gives strengths a meaning.
 """
 
 from __future__ import annotations
@@ -107,13 +110,19 @@ class ProfileSession(ExperimentSession):
         self._size = observer.card.input_size or (_ANY_SIZE, _ANY_SIZE)
         self._photographs = images_in(items_of(experiment))
         self._left = []
-        seed, shape = self.options["seed"], list(self._size)
+        seed = self.options["seed"]
+        shape = list(self._size)
         for path in self._photographs:
             sha256 = file_digest(path)
-            shown = [digest([sha256, path.name, *cell, seed, shape, "centre crop, bicubic"]) for cell in cells]
+            shown = [
+                digest([sha256, path.name, *cell, seed, shape, "centre crop, bicubic"])
+                for cell in cells
+            ]
             for i in range(0, len(cells), _BATCH):
                 part = slice(i, i + _BATCH)
-                self._left.append(Work(str(path), sha256, cells[part], tuple(shown[part]), seed, self._size))
+                self._left.append(
+                    Work(str(path), sha256, cells[part], tuple(shown[part]), seed, self._size)
+                )
         self._shown = [each for work in self._left for each in work.shown]
 
     def layout(self) -> dict[str, Any]:
@@ -132,7 +141,9 @@ class ProfileSession(ExperimentSession):
         """All batches at once, then none."""
         batches = []
         for work in self._left:
-            questions = tuple(question for name in self.observers for question in _questions(work.shown, name))
+            questions = tuple(
+                question for name in self.observers for question in _questions(work.shown, name)
+            )
             # Rounding depends on which images share a batch.
             batches.append(Batch(questions, work, whole=True))
         self._left = []
@@ -140,7 +151,11 @@ class ProfileSession(ExperimentSession):
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to show."""
-        left = len(store.missing(question.key for question in _questions(self._shown, self.observer.card.digest)))
+        left = len(
+            store.missing(
+                question.key for question in _questions(self._shown, self.observer.card.digest)
+            )
+        )
         photographs = len(self._photographs)
         each = seconds_an_image(self.observer, self._size, 0.0, _BATCH) if left else 0.0
         return TaskPlan(
@@ -161,8 +176,12 @@ def _questions(shown: Sequence[str], observer: str) -> list[Question]:
 plan = ProfileSession
 
 
-def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Show photographs and their corrupted versions; an answer holds "values": of each layer one value a measure."""
+def answer(
+    observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]
+) -> Iterator[Answered]:
+    """Show photographs and their corrupted versions; an answer holds "values": of each layer one
+    value a measure.
+    """
     for batch in batches:
         work: Work = batch.work
         photograph = read_planned(work.path, work.sha256)
@@ -173,19 +192,24 @@ def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -
             asked = [question for question in batch.questions if question.observer == name]
             if not asked:
                 continue
-            values = respond(who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0)
+            values = respond(
+                who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0
+            )
             for question, value in zip(asked, plain(values), strict=True):
                 yield Answered(question, {"values": value})
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """``response`` (layer, measure, photograph, dimension, strength) with the measures of a detection run.
+    """``response`` (layer, measure, photograph, dimension, strength) with the measures of a
+    detection run.
 
-    The dimensions' steps and groups are coordinates; ``baseline`` is the response of the pixels themselves.
+    The dimensions' steps and groups are coordinates; ``baseline`` is the response of the pixels
+    themselves.
     """
     import xarray
 
-    layout, card = record.layout, record.observer_card
+    layout = record.layout
+    card = record.observer_card
     known = [dimensions()[name] for name in layout["corruptions"]]
     shape = tuple(len(layout[name]) for name in ("photographs", "corruptions", "strengths"))
 
@@ -199,8 +223,16 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     axes = ("measure", "photograph", "dimension", "strength")
     return xarray.Dataset(
         {
-            "response": (("layer", *axes), read(record.observer_digest), {"units": units, "long_name": "Response"}),
-            "baseline": (axes, read(layout["baseline"])[0], {"units": units, "long_name": "Response of the pixels"}),
+            "response": (
+                ("layer", *axes),
+                read(record.observer_digest),
+                {"units": units, "long_name": "Response"},
+            ),
+            "baseline": (
+                axes,
+                read(layout["baseline"])[0],
+                {"units": units, "long_name": "Response of the pixels"},
+            ),
         },
         coords={
             "layer": list(card["features"]),
@@ -215,13 +247,18 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         attrs={
             **attributes_of(record, size=layout["size"]),
             "seed": layout["seed"],
-            "resize": "centre crop to the observer's proportions, bicubic with antialiasing, after corruption",
+            "resize": "centre crop to the observer's proportions, bicubic with antialiasing, "
+            "after corruption",
         },
     )
 
 
 def score(
-    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.95
+    result: xarray.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    confidence: float = 0.95,
 ) -> tuple[ProfileScore, ...]:
     """The mean response at each strength, of every layer or of one."""
     known = {name: result[name].values.tolist() for name in ("measure", "layer")}
@@ -229,7 +266,9 @@ def score(
         if value is not None and value not in known[name]:
             raise unknown_name(name, value, known[name])
     layers = known["layer"] if layer is None else [layer]
-    return tuple(ProfileScore(result.attrs, confidence, one, measure or "angular", result) for one in layers)
+    return tuple(
+        ProfileScore(result.attrs, confidence, one, measure or "angular", result) for one in layers
+    )
 
 
 def plot(
@@ -261,7 +300,9 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
             called = name + f" / {layer}" * (len(result["layer"]) > 1)
             for strength in map(str, found["strength"].values):
                 values = found.sel(strength=strength).values
-                table = pd.DataFrame({"value": values, "low": np.nan, "high": np.nan}, found["dimension"].values)
+                table = pd.DataFrame(
+                    {"value": values, "low": np.nan, "high": np.nan}, found["dimension"].values
+                )
                 rows.setdefault(f"angular, {strength}", {})[called] = table
     first = results[0]
     figure = by_parts("Response to each corruption", "Mean angular distance S_ac", rows)
@@ -277,23 +318,33 @@ class ProfileScore(TaskScore):
     def rows(self) -> Sequence[Row]:
         """The observer, and the pixels themselves."""
         here = self.result.sel(measure=self.measure)
-        return (self._row(OBSERVER, here["response"].sel(layer=self.layer)), self._row(PIXELS, here["baseline"]))
+        return (
+            self._row(OBSERVER, here["response"].sel(layer=self.layer)),
+            self._row(PIXELS, here["baseline"]),
+        )
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
         return (
-            f"Mean {self.measure} response over corruptions and photographs, at each strength and over all, with "
+            f"Mean {self.measure} response over corruptions and photographs, at each strength "
+            "and over all, with "
             "{confidence} % intervals (Student's t) over photographs, where there are several.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Who looked at what, and the records of all rows."""
-        told = {name: getattr(self, name) for name in ("observer", "experiment", "layer", "measure", "confidence")}
+        told = {
+            name: getattr(self, name)
+            for name in ("observer", "experiment", "layer", "measure", "confidence")
+        }
         return told | {"rows": [dict(row.record) for row in self.rows()]}
 
     def _row(self, responder: str, responses: xarray.DataArray) -> Row:
         by_strength = responses.mean("dimension")
-        columns = {str(name): by_strength.sel(strength=name).values for name in by_strength["strength"].values}
+        columns = {
+            str(name): by_strength.sel(strength=name).values
+            for name in by_strength["strength"].values
+        }
         columns["overall"] = by_strength.mean("strength").values
         values: dict[Metric, tuple[float, float | None, float | None]] = {}
         for name, each in columns.items():
@@ -301,14 +352,25 @@ class ProfileScore(TaskScore):
             # A single photograph has no interval, and photographs that are all alike tell none.
             ends: tuple[float | None, float | None] = (None, None)
             if np.ptp(each) > 0:
-                reach = student_quantile(len(each), self.confidence) * each.std(ddof=1) / np.sqrt(len(each))
+                reach = (
+                    student_quantile(len(each), self.confidence)
+                    * each.std(ddof=1)
+                    / np.sqrt(len(each))
+                )
                 ends = (float(each.mean() - reach), float(each.mean() + reach))
-            values[Metric(f"{self.measure}_{name}", title, False, 4, name)] = (float(each.mean()), *ends)
+            values[Metric(f"{self.measure}_{name}", title, False, 4, name)] = (
+                float(each.mean()),
+                *ends,
+            )
         return self.row("Robustness to corruption", responder, values)
 
 
 def plot_profile(
-    profile: xarray.Dataset, ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
+    profile: xarray.Dataset,
+    ax: Axes | None = None,
+    *,
+    measure: str = "angular",
+    layer: str | None = None,
 ) -> Axes:
     """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
 
@@ -326,9 +388,14 @@ def plot_profile(
     Returns
     -------
     matplotlib.axes.Axes
-        Means over photographs; a star marks a dimension that is simulated where R-Bench photographed it.
+        Means over photographs; a star marks a dimension that is simulated where R-Bench
+        photographed it.
     """
-    found = profile["response"].sel(measure=measure, layer=layer or str(profile["layer"].values[-1])).mean("photograph")
+    found = (
+        profile["response"]
+        .sel(measure=measure, layer=layer or str(profile["layer"].values[-1]))
+        .mean("photograph")
+    )
     ax = coloured_cells(
         found.values,
         [[f"{value:.3f}" for value in row] for row in found.values],
@@ -339,7 +406,9 @@ def plot_profile(
         label="Angular distance $S_{ac}$" if measure == "angular" else measure,
         ax=ax,
     )
-    title = profile.attrs["observer"] + (" [RANDOM WEIGHTS]" if profile.attrs["random_weights"] else "")
+    title = profile.attrs["observer"] + (
+        " [RANDOM WEIGHTS]" if profile.attrs["random_weights"] else ""
+    )
     ax.set_title(title, fontsize=9)
     ax.set_xlabel("Strength" + (" (* simulated)" if profile["simulated"].values.any() else ""))
     return ax
@@ -349,7 +418,10 @@ def _fed(images: Any, size: tuple[int, int]) -> FloatArray:
     """Drive as an encoder gets it, shape (n, H, W, 3), float32 in [0, 1]."""
     from PIL import Image, ImageOps
 
-    fitted = [ImageOps.fit(Image.fromarray(image), size[::-1], Image.Resampling.BICUBIC) for image in images]
+    fitted = [
+        ImageOps.fit(Image.fromarray(image), size[::-1], Image.Resampling.BICUBIC)
+        for image in images
+    ]
     return np.stack([np.asarray(each) for each in fitted]).astype(np.float32) / np.float32(255)
 
 
@@ -363,7 +435,8 @@ class Visibility:
     parameter: float
     #: JOD below 10 at this parameter; the mean over images.
     loss: float
-    #: Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end.
+    #: Whether the loss that was asked for is within the span that was searched; if not, the
+    #: parameter is its end.
     reached: bool
 
 
@@ -443,7 +516,8 @@ def parameter_for(
     Returns
     -------
     Visibility
-        By bisection between no effect and an effect beyond the high strength, with the same chance in every pass.
+        By bisection between no effect and an effect beyond the high strength, with the same chance
+        in every pass.
 
     Raises
     ------
@@ -473,7 +547,8 @@ def parameter_for(
     parameter, found = at(1.0)
     if found < loss - tolerance:
         return Visibility(name, parameter, found, reached=False)
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(most):
         if abs(found - loss) <= tolerance:
             break
@@ -505,12 +580,22 @@ def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
         for each, colour, mark in zip(members, COLOURS, "osD^vX", strict=False):
             quality = SAME - np.asarray(losses[each.name])
             named = starred(each.title, each.captured)
-            ax.plot(range(3), quality, marker=mark, color=colour, markersize=4, linewidth=1.2, label=named)
+            ax.plot(
+                range(3),
+                quality,
+                marker=mark,
+                color=colour,
+                markersize=4,
+                linewidth=1.2,
+                label=named,
+            )
         ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
         ax.set_title(title, fontsize=9, loc="left")
         ax.set_xticks(range(3), STRENGTHS)
         # Under the panel: lines go through every corner of it.
-        ax.legend(fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=2.8)
+        ax.legend(
+            fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=2.8
+        )
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelbottom=True, labelleft=ax in axes[::4])
     for ax in axes[::4]:

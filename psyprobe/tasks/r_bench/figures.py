@@ -1,10 +1,12 @@
-"""Figures of R-Bench: robustness as radar, bars and cells of dimensions by strengths, and attributes of images.
+"""Figures of R-Bench: robustness as radar, bars and cells of dimensions by strengths, and
+attributes of images.
 
 References
 ----------
-Hasler, Suesstrunk (2003). Measuring colorfulness in natural images. Proc. SPIE 5007: equation for M^(3).
-Crete, Dolmiere, Ladret, Nicolas (2007). The blur effect. Proc. SPIE 6492; as scikit-image computes it.
-ITU-T P.910 (2008): spatial information, the standard deviation of the Sobel-filtered luma.
+Hasler, Suesstrunk (2003). Measuring colorfulness in natural images. Proc. SPIE 5007: equation for
+M^(3). Crete, Dolmiere, Ladret, Nicolas (2007). The blur effect. Proc. SPIE 6492; as scikit-image
+computes it. ITU-T P.910 (2008): spatial information, the standard deviation of the Sobel-filtered
+luma.
 """
 
 from __future__ import annotations
@@ -33,7 +35,13 @@ if TYPE_CHECKING:
 _STAR = "* simulated where R-Bench photographed it"
 
 
-def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str = "absolute", ax: Any = None) -> Any:
+def radar(
+    metrics: Mapping[str, pd.DataFrame],
+    by: str = "step",
+    *,
+    measure: str = "absolute",
+    ax: Any = None,
+) -> Any:
     """Draw the robustness of models by step or group on spokes.
 
     Parameters
@@ -77,18 +85,28 @@ def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str
     ax.set_xticks(angle, [starred(name, name in simulated) for name in names])
     # Names stand beside the circle and not on it.
     for label, where in zip(ax.get_xticklabels(), np.sin(angle), strict=True):
-        label.set_horizontalalignment("center" if abs(where) < 0.1 else "left" if where > 0 else "right")
+        label.set_horizontalalignment(
+            "center" if abs(where) < 0.1 else "left" if where > 0 else "right"
+        )
     ax.set_ylim(0, 1)
-    ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555")
+    ax.set_yticks(
+        [0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555"
+    )
     # Below the circle is the legend's place, however many models it names.
     note = f"\n{_STAR}" if simulated else ""
     ax.set_title(f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18)
-    ax.legend(loc="upper left", bbox_to_anchor=(-0.12, -0.04), fontsize="small", frameon=False, ncols=2)
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(-0.12, -0.04), fontsize="small", frameon=False, ncols=2
+    )
     return ax
 
 
 def bars(
-    metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str = "absolute", ax: Axes | None = None
+    metrics: Mapping[str, pd.DataFrame],
+    by: str = "step",
+    *,
+    measure: str = "absolute",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the robustness of models by step or group as bars with intervals.
 
@@ -117,7 +135,10 @@ def bars(
         place = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * thick
         ax.bar(place, value, thick, color=colour, label=model)
         ax.errorbar(place, value, reach, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
-    titles = [starred(dimensions()[name].title if by == "dimension" else name, name in simulated) for name in names]
+    titles = [
+        starred(dimensions()[name].title if by == "dimension" else name, name in simulated)
+        for name in names
+    ]
     turned: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
     ax.set_xticks(range(len(names)), titles, fontsize="small", **turned)
     ax.set_ylim(0, 1)
@@ -125,7 +146,11 @@ def bars(
     ax.set_ylabel(f"{measure.capitalize()} robustness")
     ax.spines[["top", "right"]].set_visible(False)
     ax.figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize="small", frameon=False
+        *ax.get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=4,
+        fontsize="small",
+        frameon=False,
     )
     if simulated:
         ax.set_xlabel(_STAR, fontsize="x-small", loc="right")
@@ -133,7 +158,8 @@ def bars(
 
 
 def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the absolute robustness of a model as coloured cells: dimensions downwards, strengths to the right.
+    """Draw the absolute robustness of a model as coloured cells: dimensions downwards, strengths to
+    the right.
 
     Parameters
     ----------
@@ -156,11 +182,19 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         raise InputError("the table has no absolute scores; there is nothing to draw")
     scored = table[np.isfinite(table["absolute"])]
     cells = scored.groupby(["dimension", "strength"])["absolute"].agg(["mean", "size"]).unstack()
-    value, count = (cells[which].reindex(columns=STRENGTHS).to_numpy(dtype=np.float64) for which in ("mean", "size"))
-    simulated = set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
+    value, count = (
+        cells[which].reindex(columns=STRENGTHS).to_numpy(dtype=np.float64)
+        for which in ("mean", "size")
+    )
+    simulated = (
+        set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
+    )
     ax = coloured_cells(
         value,
-        [[f"{one:.2f} ({n:.0f})" for one, n in zip(*row, strict=True)] for row in zip(value, count, strict=True)],
+        [
+            [f"{one:.2f} ({n:.0f})" for one, n in zip(*row, strict=True)]
+            for row in zip(value, count, strict=True)
+        ],
         {dimension_numbered(number).name: number in simulated for number in cells.index},
         STRENGTHS,
         colours="viridis",
@@ -185,7 +219,8 @@ def coloured_cells(
 ) -> Axes:
     """Cells of dimensions by strengths, each with its text, in white where the cell is dark.
 
-    Rows are dimensions by name, with a star for those that are simulated; lines part the steps on an image's way.
+    Rows are dimensions by name, with a star for those that are simulated; lines part the steps on
+    an image's way.
     """
     import matplotlib as mpl
 
@@ -196,9 +231,19 @@ def coloured_cells(
     dark = luma(drawn.to_rgba(shown)[..., :3]) < 0.5
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color="white" if dark[i, j] else "black")
+            ax.text(
+                j,
+                i,
+                texts[i][j],
+                ha="center",
+                va="center",
+                fontsize=6,
+                color="white" if dark[i, j] else "black",
+            )
     known = [dimensions()[name] for name in rows]
-    labels = [starred(way.title, simulated) for way, simulated in zip(known, rows.values(), strict=True)]
+    labels = [
+        starred(way.title, simulated) for way, simulated in zip(known, rows.values(), strict=True)
+    ]
     ax.set_yticks(range(len(rows)), labels, fontsize=7)
     ax.set_xticks(range(len(strengths)), strengths)
     ax.tick_params(length=0)
@@ -212,14 +257,22 @@ def coloured_cells(
 def _parts(
     metrics: Mapping[str, pd.DataFrame], by: str, measure: str
 ) -> tuple[list[str], dict[str, pd.DataFrame], set[str]]:
-    """Names of parts in their order, a row each for every model that has the measure, and which are simulated."""
+    """Names of parts in their order, a row each for every model that has the measure, and which are
+    simulated.
+    """
     found = {model: rows for model, rows in rows_by(metrics, by, measure).items() if len(rows)}
     if not found:
         raise InputError(f"there are no {measure} scores by {by}; there is nothing to draw")
-    names = [name for name in BREAKDOWNS[by] if any(name in table.index for table in found.values())]
+    names = [
+        name for name in BREAKDOWNS[by] if any(name in table.index for table in found.values())
+    ]
     parts = {model: table.reindex(names) for model, table in found.items()}
     simulated = {
-        name for part in parts.values() if "simulated" in part for name in names if part.loc[name, "simulated"] > 0
+        name
+        for part in parts.values()
+        if "simulated" in part
+        for name in names
+        if part.loc[name, "simulated"] > 0
     }
     return names, parts, simulated
 
@@ -227,7 +280,11 @@ def _parts(
 def _models(parts: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, list[FloatArray]]]:
     """Each model with its colour, and its values and the ends of their intervals."""
     for (model, part), colour in zip(parts.items(), itertools.cycle(COLOURS), strict=False):
-        yield printable(model), colour, [part[name].to_numpy(dtype=np.float64) for name in ("value", "low", "high")]
+        yield (
+            printable(model),
+            colour,
+            [part[name].to_numpy(dtype=np.float64) for name in ("value", "low", "high")],
+        )
 
 
 def starred(title: str, simulated: bool) -> str:
@@ -275,7 +332,9 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     spread = np.hypot(red_green.std(), yellow_blue.std())
     offset = np.hypot(red_green.mean(), yellow_blue.mean())
     grey = luma(codes)
-    slope = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))[1:-1, 1:-1]
+    slope = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))[
+        1:-1, 1:-1
+    ]
     flat = float(np.ptp(grey)) < 1e-9
     return {
         "luminance": mean,
@@ -298,8 +357,8 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for references, each of
-        which comes once), simulated, and the attributes.
+        Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for
+        references, each of which comes once), simulated, and the attributes.
     """
     rows: list[dict[str, Any]] = []
     seen = set()
@@ -307,7 +366,13 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
         reference = images.path("ref", row)
         if reference not in seen:
             seen.add(reference)
-            told = {"kind": "ref", "file": reference.name, "dimension": 0, "strength": "", "simulated": 0}
+            told = {
+                "kind": "ref",
+                "file": reference.name,
+                "dimension": 0,
+                "strength": "",
+                "simulated": 0,
+            }
             rows.append(told | attributes(read_image(reference)))
         told = {"kind": "dis", "file": row["name"]}
         told |= {name: row[name] for name in ("dimension", "strength", "simulated")}
@@ -343,7 +408,9 @@ def plot_attributes(table: pd.DataFrame) -> Any:
         ax.set_ylim(0, 1.02)
         ax.spines[["top", "right"]].set_visible(False)
     axes[-1].axis("off")
-    axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False, title="Images (number)")
+    axes[-1].legend(
+        *axes[0].get_legend_handles_labels(), loc="center", frameon=False, title="Images (number)"
+    )
     if table["simulated"].any():
         axes[-1].text(0.5, 0.1, "five dimensions are simulated", ha="center", fontsize="small")
     return figure

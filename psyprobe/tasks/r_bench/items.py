@@ -1,14 +1,17 @@
-"""The items of R-Bench: the released table with its quirks, and sets of one's own in the same form or VLMEvalKit's.
+"""The items of R-Bench: the released table with its quirks, and sets of one's own in the same form
+or VLMEvalKit's.
 
-An item table has one row a pair of reference and corrupted image: name (of the image file; unique), question, options
-(a tuple; empty but for multiple choice), key (a letter, a short answer, or the reference captions as a tuple), task,
-quality (of the reference image; None where the table leaves it open), dimension (1 to 33), strength ("low", "mid",
-"high"), reference (the reference image's file, the name again where the table has no such column) and simulated
-(whether the corruption stands in for one that R-Bench photographed; 0 where the table has no such column).
+An item table has one row a pair of reference and corrupted image: name (of the image file; unique),
+question, options (a tuple; empty but for multiple choice), key (a letter, a short answer, or the
+reference captions as a tuple), task, quality (of the reference image; None where the table leaves
+it open), dimension (1 to 33), strength ("low", "mid", "high"), reference (the reference image's
+file, the name again where the table has no such column) and simulated (whether the corruption
+stands in for one that R-Bench photographed; 0 where the table has no such column).
 
 References
 ----------
-Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474.
+Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv
+2410.05474.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ from psyprobe.tasks.tables import read_table, write_tsv
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
-#: Where an option starts: the released table writes "B." and once "B:"; options end with ";", ASCII or full-width.
+#: Where an option starts: the released table writes "B." and once "B:"; options end with ";", ASCII
+#: or full-width.
 _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
 
 
@@ -55,13 +59,18 @@ class ItemReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
-        counts = [{"task": task, "strength": strength, "items": n} for (task, strength), n in self.counts.items()]
+        counts = [
+            {"task": task, "strength": strength, "items": n}
+            for (task, strength), n in self.counts.items()
+        ]
         return {**vars(self), "counts": counts}
 
     def __str__(self) -> str:
         lines = [f"{task}, {strength}: {n} items" for (task, strength), n in self.counts.items()]
         low, high = self.cells
-        number = f"{low} to {high} items" if high > low else "1 item" if high == 1 else f"{high} items"
+        number = (
+            f"{low} to {high} items" if high > low else "1 item" if high == 1 else f"{high} items"
+        )
         lines.append(f"{number} of each dimension and task; the file is in {self.encoding}")
         lines += [f"the key of {name} is none of its options" for name in self.keys_without_option]
         return "\n".join(lines)
@@ -106,18 +115,25 @@ def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
-    task, key = row["type"], row["answer"].strip()
+    task = row["type"]
+    key = row["answer"].strip()
     options = split_options(row["choice"]) if task == "MCQ" else ()
     captions = _captions(row["answer"]) if task == "CAP" else ()
     lettered_key = len(key) == 1 and key in "ABCDE" and len(options) > 0
     simulated = row.get("simulated", "0")
     try:
-        quality, rated = float(row["score"]) if row["score"] else None, True
+        quality = float(row["score"]) if row["score"] else None
+        rated = True
     except ValueError:
-        quality, rated = None, False
+        quality = None
+        rated = False
     for column, right, allowed in (
         ("type", task in TASKS, " or ".join(TASKS)),
-        ("distortion", re.fullmatch(r"[1-9]|[12]\d|3[0-3]", row["distortion"]), "a whole number from 1 to 33"),
+        (
+            "distortion",
+            re.fullmatch(r"[1-9]|[12]\d|3[0-3]", row["distortion"]),
+            "a whole number from 1 to 33",
+        ),
         ("strength", row["strength"] in ("1", "2", "3"), "1, 2 or 3"),
         ("score", rated, "a number, or nothing"),
         ("simulated", simulated in ("0", "1"), "0 or 1"),
@@ -125,7 +141,9 @@ def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
         ("answer", task != "CAP" or captions, "reference captions, as a list in Python's notation"),
     ):
         if not right:
-            raise InputError(f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}")
+            raise InputError(
+                f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}"
+            )
     return {
         "name": row["name"],
         "question": row["question"],
@@ -186,7 +204,12 @@ def check_items(items: pd.DataFrame) -> ItemReport:
     """
     counts = items.groupby(["task", "strength"]).size()
     cells = items.groupby(["dimension", "task"]).size()
-    order = [(task, strength) for task in TASKS for strength in STRENGTHS if (task, strength) in counts.index]
+    order = [
+        (task, strength)
+        for task in TASKS
+        for strength in STRENGTHS
+        if (task, strength) in counts.index
+    ]
     return ItemReport(
         encoding=str(items.attrs.get("encoding", "memory")),
         counts={cell: int(counts[cell]) for cell in order},
@@ -237,7 +260,8 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
     place = Path(folder)
     items = read_items(place / "items.csv")
     digests: dict[Path, str] = {}
-    kept, skipped = [], []
+    kept = []
+    skipped = []
     look = functools.cache(_look)
     for row in items.to_dict("records"):
         paths = (place / "ref" / _inside(row["reference"]), place / "dis" / _inside(row["name"]))
@@ -268,14 +292,20 @@ def _look(path: Path) -> tuple[str, str]:
 def _inside(name: str) -> str:
     """A file name that leads out of the folder is no file name."""
     if Path(name).name != name:
-        raise InputError(f"image {name!r} is not in the set's folder; give a file name without folders")
+        raise InputError(
+            f"image {name!r} is not in the set's folder; give a file name without folders"
+        )
     return name
 
 
 @functools.cache
 def wordings() -> Mapping[str, Any]:
-    """The "version" of all wordings, and by task its "text" and "max_tokens", where an answer is cut off."""
-    return tomllib.loads(files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    """The "version" of all wordings, and by task its "text" and "max_tokens", where an answer is
+    cut off.
+    """
+    return tomllib.loads(
+        files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8")
+    )
 
 
 def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
@@ -290,12 +320,18 @@ def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
     Reply with the letter of the right option and nothing else.
     """
     parts = {"{question}": question, "{options}": lettered(options)}
-    return re.sub(r"\{(?:question|options)\}", lambda found: parts[found.group()], wordings()[task]["text"].strip())
+    return re.sub(
+        r"\{(?:question|options)\}",
+        lambda found: parts[found.group()],
+        wordings()[task]["text"].strip(),
+    )
 
 
 def lettered(options: Sequence[str]) -> str:
     """Options under their letters, one a line."""
-    return "\n".join(f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False))
+    return "\n".join(
+        f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)
+    )
 
 
 #: Files by which images they hold, named as VLMEvalKit names the data sets.
@@ -312,7 +348,8 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     images : ImageSet
         As `read_set` gives it.
     folder : str or Path
-        Gets both files; put them into VLMEvalKit's ``$LMUData`` under names of your own where you use its R-Bench too.
+        Gets both files; put them into VLMEvalKit's ``$LMUData`` under names of your own where you
+        use its R-Bench too.
 
     Returns
     -------
@@ -335,13 +372,23 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
         rows = []
         for index, row in enumerate(choices):
             path = images.path(kind, row)
-            picture = str(first[path]) if path in first else base64.b64encode(path.read_bytes()).decode()
+            picture = (
+                str(first[path]) if path in first else base64.b64encode(path.read_bytes()).decode()
+            )
             first.setdefault(path, index)
             dimension = dimension_numbered(row["dimension"])
             told: dict[str, Any] = {"index": index, "image": picture, "question": row["question"]}
             told |= dict(itertools.zip_longest(letters, row["options"], fillvalue=""))
-            told |= {"answer": row["key"], "category": dimension.step, "l2-category": dimension.name}
-            told |= {"name": row["name"], "reference": row["reference"], "distortion": row["dimension"]}
+            told |= {
+                "answer": row["key"],
+                "category": dimension.step,
+                "l2-category": dimension.name,
+            }
+            told |= {
+                "name": row["name"],
+                "reference": row["reference"],
+                "distortion": row["dimension"],
+            }
             level = STRENGTHS.index(row["strength"]) + 1
             rows.append(told | {"strength": level, "simulated": row["simulated"]})
         written[kind] = place / file
@@ -355,8 +402,9 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
     Parameters
     ----------
     corrupted, reference : str or Path
-        TSV files with the columns index, image, question, A, B, ..., answer, and in that of corrupted images distortion
-        (1 to 33) and strength (1 to 3); name may be there. Rows belong together by index.
+        TSV files with the columns index, image, question, A, B, ..., answer, and in that of
+        corrupted images distortion (1 to 33) and strength (1 to 3); name may be there. Rows belong
+        together by index.
     output : str or Path
         Folder of the set, new or empty.
 
@@ -368,7 +416,8 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
     Raises
     ------
     InputError
-        A column is missing, an index is in one file only or there twice, or an image cannot be read.
+        A column is missing, an index is in one file only or there twice, or an image cannot be
+        read.
     """
     tables = {"dis": _rows(corrupted), "ref": _rows(reference)}
     for column in ("distortion", "strength"):
@@ -377,7 +426,9 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
             raise InputError(f"{corrupted} has no column {column!r}; {added}")
     alone = set(tables["dis"]) ^ set(tables["ref"])
     if alone:
-        raise InputError(f"index {min(alone)} is in one of the files only; both need the same items")
+        raise InputError(
+            f"index {min(alone)} is in one of the files only; both need the same items"
+        )
     folder = make_folder(output, empty=True)
     for kind in tables:
         (folder / kind).mkdir()
@@ -389,8 +440,15 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
             raw = _image(tables[kind], index, str(corrupted if kind == "dis" else reference))
             _write_bytes(folder / kind / file, raw)
         options = [f"{letter}.{row[letter]}" for letter in "ABCDE" if row.get(letter)]
-        told = {"name": name, "choice": "; ".join(options), "type": "MCQ", "reference": sources["ref"]}
-        rows.append({**row, **told, "score": row.get("score", ""), "simulated": row.get("simulated") or "0"})
+        told = {
+            "name": name,
+            "choice": "; ".join(options),
+            "type": "MCQ",
+            "reference": sources["ref"],
+        }
+        rows.append(
+            {**row, **told, "score": row.get("score", ""), "simulated": row.get("simulated") or "0"}
+        )
     write_items(folder, rows)
     return len(rows)
 
@@ -403,7 +461,9 @@ def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
     table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
     short = table["index"][table.isna().any(axis=1)]
     if len(short):
-        raise InputError(f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading")
+        raise InputError(
+            f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading"
+        )
     check_once(table, "index", f"{path}: index")
     return {row["index"]: row for row in table.to_dict("records")}
 
@@ -412,7 +472,9 @@ def _image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:
     text = rows[index]["image"]
     if len(text) <= _POINTER:
         if text not in rows or len(rows[text]["image"]) <= _POINTER:
-            raise InputError(f"{path}: the image of index {index} is {text!r}, which is no row with an image")
+            raise InputError(
+                f"{path}: the image of index {index} is {text!r}, which is no row with an image"
+            )
         text = rows[text]["image"]
     try:
         raw = base64.b64decode(text, validate=True)

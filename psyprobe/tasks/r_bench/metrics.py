@@ -1,9 +1,10 @@
-"""Means of the scores of items over every part, with intervals; models beside each other and beside the paper's.
+"""Means of the scores of items over every part, with intervals; models beside each other and beside
+the paper's.
 
 References
 ----------
-Li et al. (2024). R-Bench. arXiv 2410.05474. Figure 5: correlations of steps and groups over models, and a principal
-component analysis of the 33 dimensions.
+Li et al. (2024). R-Bench. arXiv 2410.05474. Figure 5: correlations of steps and groups over models,
+and a principal component analysis of the 33 dimensions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from psyprobe.tasks.tables import all_metrics, near_names, printed_name
 
 MEASURES = ("absolute", "relative")
 #: Parts into which items are divided, besides tasks by strengths ("cell"), and the names of each.
-BREAKDOWNS = {"step": (*STEPS,), "group": GROUPS, "task": TASKS, "strength": STRENGTHS, "dimension": (*dimensions(),)}
+BREAKDOWNS = {
+    "step": (*STEPS,),
+    "group": GROUPS,
+    "task": TASKS,
+    "strength": STRENGTHS,
+    "dimension": (*dimensions(),),
+}
 #: Columns of items that are counted in each part.
 _FLAGS = ("odd_key", "simulated")
 _CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
@@ -46,12 +53,12 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        Columns measure, breakdown ("overall", "task", "strength", "cell", "step", "group", "dimension"), name, value,
-        n, half_width (normal: quantile times s / sqrt(n)), low and high (Wilson's, of as many answers as have this
-        standard error), odd_keys
-        (items that nothing can answer right), unscored (items without a score, which no mean contains) and simulated
-        (items whose corruption stands in for one that R-Bench photographed: do not put that part beside the paper's).
-        A part without scored items is left out.
+        Columns measure, breakdown ("overall", "task", "strength", "cell", "step", "group",
+        "dimension"), name, value, n, half_width (normal: quantile times s / sqrt(n)), low and high
+        (Wilson's, of as many answers as have this standard error), odd_keys (items that nothing can
+        answer right), unscored (items without a score, which no mean contains) and simulated (items
+        whose corruption stands in for one that R-Bench photographed: do not put that part beside
+        the paper's). A part without scored items is left out.
 
     Raises
     ------
@@ -60,8 +67,8 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
 
     Notes
     -----
-    Every mean is over items, so the overall value is not the mean of the nine cells, which differ in size; the printed
-    overall values are means over items.
+    Every mean is over items, so the overall value is not the mean of the nine cells, which differ
+    in size; the printed overall values are means over items.
     """
     from scipy.special import ndtri
 
@@ -75,15 +82,34 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     check_confidence(confidence)
     quantile = float(ndtri((1 + confidence) / 2))
     ordered = table.sort_values("name", ignore_index=True)
-    flags = {name: ordered[name].to_numpy() if name in ordered else np.zeros(len(ordered)) for name in _FLAGS}
+    flags = {
+        name: ordered[name].to_numpy() if name in ordered else np.zeros(len(ordered))
+        for name in _FLAGS
+    }
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
-        for breakdown, name, inside, part, low, high in _by_part(ordered, scores, confidence, (0.0, 1.0)):
+        for breakdown, name, inside, part, low, high in _by_part(
+            ordered, scores, confidence, (0.0, 1.0)
+        ):
             half = quantile * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else None
             odd, simulated = (int(flags[flag][inside].sum()) for flag in _FLAGS)
             unscored = int(inside.sum()) - len(part)
-            rows.append((measure, breakdown, name, part.mean(), len(part), half, low, high, odd, unscored, simulated))
+            rows.append(
+                (
+                    measure,
+                    breakdown,
+                    name,
+                    part.mean(),
+                    len(part),
+                    half,
+                    low,
+                    high,
+                    odd,
+                    unscored,
+                    simulated,
+                )
+            )
     names = ["measure", "breakdown", "name", "value", "n", "half_width", "low", "high"]
     return pd.DataFrame(rows, columns=[*names, "odd_keys", "unscored", "simulated"])
 
@@ -91,7 +117,9 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
 def _by_part(
     table: pd.DataFrame, values: FloatArray, confidence: float, bounds: tuple[float, float]
 ) -> Iterator[tuple[str, str, FloatArray, FloatArray, float, float]]:
-    """Each part with values: breakdown, name, rows, finite values, and the interval of their mean."""
+    """Each part with values: breakdown, name, rows, finite values, and the interval of their
+    mean.
+    """
     known = np.isfinite(values)
     for breakdown, name, inside in parts_of(table):
         part = values[inside & known]
@@ -120,21 +148,24 @@ def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
                 yield breakdown, name, inside
 
 
-def paired_difference(one: pd.DataFrame, other: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFrame:
+def paired_difference(
+    one: pd.DataFrame, other: pd.DataFrame, *, confidence: float = 0.9
+) -> pd.DataFrame:
     """How much more robust one model is than another, over the same items.
 
     Parameters
     ----------
     one, other : pandas.DataFrame
-        As `score_items` gives them, of the same items. Items that either has no score of are left out.
+        As `score_items` gives them, of the same items. Items that either has no score of are left
+        out.
     confidence
         As for `rbench_metrics`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns measure, breakdown, name, difference (one less other), n, low and high (as for `rbench_metrics`, of the
-        differences), and clear: whether 0 lies outside.
+        Columns measure, breakdown, name, difference (one less other), n, low and high (as for
+        `rbench_metrics`, of the differences), and clear: whether 0 lies outside.
 
     Raises
     ------
@@ -143,18 +174,37 @@ def paired_difference(one: pd.DataFrame, other: pd.DataFrame, *, confidence: flo
 
     Notes
     -----
-    No correction is made for looking at many parts: of 20 parts without any difference, two are clear at 90 %.
+    No correction is made for looking at many parts: of 20 parts without any difference, two are
+    clear at 90 %.
     """
     check_confidence(confidence)
     if set(one["name"]) != set(other["name"]):
         alone = sorted(set(one["name"]) ^ set(other["name"]))
-        raise InputError(f"the models answered different items, {alone[0]} only one of them; compare over the same")
+        raise InputError(
+            f"the models answered different items, {alone[0]} only one of them; compare over "
+            "the same"
+        )
     left, right = (table.sort_values("name", ignore_index=True) for table in (one, other))
     rows = []
     for measure in MEASURES:
-        differences = left[measure].to_numpy(dtype=np.float64) - right[measure].to_numpy(dtype=np.float64)
-        for breakdown, name, _, part, low, high in _by_part(left, differences, confidence, (-1.0, 1.0)):
-            rows.append((measure, breakdown, name, part.mean(), len(part), low, high, bool(low > 0 or high < 0)))
+        differences = left[measure].to_numpy(dtype=np.float64) - right[measure].to_numpy(
+            dtype=np.float64
+        )
+        for breakdown, name, _, part, low, high in _by_part(
+            left, differences, confidence, (-1.0, 1.0)
+        ):
+            rows.append(
+                (
+                    measure,
+                    breakdown,
+                    name,
+                    part.mean(),
+                    len(part),
+                    low,
+                    high,
+                    bool(low > 0 or high < 0),
+                )
+            )
     columns = ["measure", "breakdown", "name", "difference", "n", "low", "high", "clear"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -205,9 +255,13 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
     InputError
         A model has no score in some part.
     """
-    table = pd.DataFrame({model: rows["value"] for model, rows in rows_by(metrics, by, "absolute").items()}).T
+    table = pd.DataFrame(
+        {model: rows["value"] for model, rows in rows_by(metrics, by, "absolute").items()}
+    ).T
     if not table.size or table.isna().to_numpy().any():
-        raise InputError(f"not all models have absolute scores in every {by}; compare models with the same items")
+        raise InputError(
+            f"not all models have absolute scores in every {by}; compare models with the same items"
+        )
     return table
 
 
@@ -235,7 +289,8 @@ class Components:
 
 
 def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
-    """Principal components of the scores of models by dimension, by singular values of the centred table.
+    """Principal components of the scores of models by dimension, by singular values of the centred
+    table.
 
     Parameters
     ----------
@@ -268,13 +323,22 @@ def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
 def published() -> pd.DataFrame:
     """Table 3 of the paper: robustness of 20 models by task and strength.
 
-    Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed), note.
+    Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed),
+    note.
     """
-    with files("psyprobe.tasks.r_bench").joinpath("data", "rbench_published.csv").open(encoding="utf-8") as file:
+    with (
+        files("psyprobe.tasks.r_bench")
+        .joinpath("data", "rbench_published.csv")
+        .open(encoding="utf-8") as file
+    ):
         table = pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
     table = table[table["table"] == "3"]
-    name = (table["task"] + "-" + table["strength"]).where(table["breakdown"] != "overall", "overall")
-    return table.assign(name=name, value=table["score"])[["model", "measure", "name", "value", "note"]]
+    name = (table["task"] + "-" + table["strength"]).where(
+        table["breakdown"] != "overall", "overall"
+    )
+    return table.assign(name=name, value=table["score"])[
+        ["model", "measure", "name", "value", "note"]
+    ]
 
 
 def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -301,15 +365,23 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     if model not in set(printed["model"]):
         raise unknown_name("model of the R-Bench paper", model, sorted(set(printed["model"])))
     ours = metrics[metrics["breakdown"].isin(["cell", "overall"])][["measure", "name", "value"]]
-    both = printed[printed["model"] == model].rename(columns={"value": "paper"}).merge(ours, on=["measure", "name"])
-    # The half is rounded up, as people do; the small term keeps a binary fraction from falling under it.
+    both = (
+        printed[printed["model"] == model]
+        .rename(columns={"value": "paper"})
+        .merge(ours, on=["measure", "name"])
+    )
+    # The half is rounded up, as people do; the small term keeps a binary fraction from falling
+    # under it.
     rounded = [f"{int(value * 10_000 + 0.5 + 1e-9) / 10_000:.4f}" for value in both["value"]]
-    agrees = [one == f"{float(other):.4f}" for one, other in zip(rounded, both["paper"], strict=True)]
+    agrees = [
+        one == f"{float(other):.4f}" for one, other in zip(rounded, both["paper"], strict=True)
+    ]
     return both.assign(agrees=agrees)[["measure", "name", "paper", "value", "agrees", "note"]]
 
 
 def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
-    """Robustness in the form of the paper's Table 3, printed values under those of a model of the paper.
+    """Robustness in the form of the paper's Table 3, printed values under those of a model of the
+    paper.
 
     Parameters
     ----------
@@ -335,24 +407,39 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     return "\n\n".join(f"{title}\n{lay_out(format, rows, notes)}" for title, rows, notes in found)
 
 
-def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, list[list[str]], list[str]]]:
-    """The tables of `rbench_table`: of each measure its title, the rows with the headings first, and notes."""
+def rbench_rows(
+    metrics: Mapping[str, pd.DataFrame],
+) -> list[tuple[str, list[list[str]], list[str]]]:
+    """The tables of `rbench_table`: of each measure its title, the rows with the headings first,
+    and notes.
+    """
     tables = []
     for measure in MEASURES:
-        rows, notes = [["", *_CELLS, "overall [interval]"]], []
+        rows = [["", *_CELLS, "overall [interval]"]]
+        notes = []
         for model, values in metrics.items():
-            found = values[(values["measure"] == measure) & values["breakdown"].isin(["cell", "overall"])]
+            found = values[
+                (values["measure"] == measure) & values["breakdown"].isin(["cell", "overall"])
+            ]
             by_name = found.set_index("name")
             if not len(by_name):
                 continue
             overall = by_name.loc["overall"]
-            cells = [f"{by_name.loc[name, 'value']:.4f}" if name in by_name.index else "-" for name in _CELLS]
+            cells = [
+                f"{by_name.loc[name, 'value']:.4f}" if name in by_name.index else "-"
+                for name in _CELLS
+            ]
             interval = f"{overall['value']:.4f} [{overall['low']:.3f}, {overall['high']:.3f}]"
             rows.append([printable(model), *cells, interval])
             if overall["odd_keys"]:
-                notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
+                notes.append(
+                    f"{model}: {overall['odd_keys']} item has a key that is none of its options."
+                )
             if overall.get("simulated"):
-                notes.append(f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them.")
+                notes.append(
+                    f"{model}: {overall['simulated']} items are simulated where R-Bench "
+                    "photographed them."
+                )
             known = list(dict.fromkeys(published()["model"]))
             if (name := printed_name(model, known)) is None:
                 notes += [line for line in [near_names(model, known)] if line]
@@ -360,12 +447,19 @@ def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, list[lis
                 beside = beside_published(values, name)
                 printed = beside[beside["measure"] == measure].set_index("name")
                 marked = dict.fromkeys([*_CELLS, "overall"], "-")
-                marked |= {name: row["paper"] + "*" * (not row["agrees"]) for name, row in printed.iterrows()}
+                marked |= {
+                    name: row["paper"] + "*" * (not row["agrees"])
+                    for name, row in printed.iterrows()
+                }
                 if "-" in marked.values():
                     # The paper's overall value is of all cells, and beside fewer it says nothing.
                     marked["overall"] = "-"
                 rows.append(["  as printed" + f" ({name})" * (name != model), *marked.values()])
-                notes += [f"{model}: {note}." for note in dict.fromkeys(printed["note"]) if "order" in note]
+                notes += [
+                    f"{model}: {note}."
+                    for note in dict.fromkeys(printed["note"])
+                    if "order" in note
+                ]
         if len(rows) > 1:
             tables.append((f"{measure.capitalize()} robustness", rows, notes))
     return tables

@@ -17,9 +17,21 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
 from psyprobe.reporting.page import detail, picture, render, write_page
-from psyprobe.tasks.r_bench.figures import attribute_table, bars, plot_attributes, radar, strength_map
+from psyprobe.tasks.r_bench.figures import (
+    attribute_table,
+    bars,
+    plot_attributes,
+    radar,
+    strength_map,
+)
 from psyprobe.tasks.r_bench.items import ImageSet, lettered
-from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_rows, rows_by
+from psyprobe.tasks.r_bench.metrics import (
+    BREAKDOWNS,
+    MEASURES,
+    paired_difference,
+    rbench_rows,
+    rows_by,
+)
 from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
 from psyprobe.tasks.tables import csv_table
 
@@ -32,7 +44,11 @@ _WIDTH = 300
 
 
 def write_report(
-    runs: Mapping[str, RBenchRun], folder: str | Path, *, images: ImageSet | None = None, figures: bool = True
+    runs: Mapping[str, RBenchRun],
+    folder: str | Path,
+    *,
+    images: ImageSet | None = None,
+    figures: bool = True,
 ) -> Path:
     """Write the page of one or more runs, and its figures as PNG and PDF beside it.
 
@@ -53,7 +69,9 @@ def write_report(
         Of the page: one file that loads nothing.
     """
     place = Path(folder)
-    metrics, tables = ({name: getattr(run, part) for name, run in runs.items()} for part in ("metrics", "table"))
+    metrics, tables = (
+        {name: getattr(run, part) for name, run in runs.items()} for part in ("metrics", "table")
+    )
     drawn = draw_figures(metrics, tables, place, images=images) if figures else []
     text = render(
         "tasks/r_bench/report.html",
@@ -75,7 +93,8 @@ def draw_figures(
     *,
     images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
-    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
+    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and
+    PDF.
 
     Parameters
     ----------
@@ -103,7 +122,9 @@ def draw_figures(
         plt.close(figure)
 
     for measure, by in itertools.product(MEASURES, ("step", "group")):
-        spokes = len({name for rows in rows_by(metrics, by, measure).values() for name in rows.index})
+        spokes = len(
+            {name for rows in rows_by(metrics, by, measure).values() for name in rows.index}
+        )
         for draw, fewest in ((radar, 3), (bars, 1)):
             if spokes >= fewest:
                 figure = draw(metrics, by, measure=measure).figure
@@ -116,13 +137,22 @@ def draw_figures(
         every = -(-len(images.items) // _MEASURED)
         measured = attribute_table(replace(images, items=images.items.iloc[::every]))
         write_text(place / "attributes.csv", csv_table(measured))
-        keep(plot_attributes(measured), "attributes", f"low-level attributes of {len(measured)} images", pdf=False)
+        keep(
+            plot_attributes(measured),
+            "attributes",
+            f"low-level attributes of {len(measured)} images",
+            pdf=False,
+        )
     return drawn
 
 
 def _figure(path: Path, caption: str) -> dict[str, Any]:
     data = base64.b64encode(path.read_bytes()).decode()
-    return {"data": data, "caption": caption, "width": "wide" if path.stem == "attributes" else "half"}
+    return {
+        "data": data,
+        "caption": caption,
+        "width": "wide" if path.stem == "attributes" else "half",
+    }
 
 
 def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
@@ -130,8 +160,11 @@ def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
     for model, values in metrics.items():
         for row in values[values["breakdown"].isin(list(BREAKDOWNS))].to_dict("records"):
             interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
-            name, unscored = row["name"] + (" *" if row["simulated"] else ""), str(row["unscored"] or "")
-            rows.append((model, row["measure"], row["breakdown"], name, interval, str(row["n"]), unscored))
+            name = row["name"] + (" *" if row["simulated"] else "")
+            unscored = str(row["unscored"] or "")
+            rows.append(
+                (model, row["measure"], row["breakdown"], name, interval, str(row["n"]), unscored)
+            )
     return rows
 
 
@@ -140,23 +173,47 @@ def _differences(runs: Mapping[str, RBenchRun]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for other in others:
         found = paired_difference(runs[first].table, runs[other].table)
-        for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict("records"):
-            value = f"{row['difference']:+.4f} [{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
-            rows.append((f"{first} - {other}", row["measure"], row["breakdown"], row["name"], value, str(row["n"])))
+        for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict(
+            "records"
+        ):
+            value = (
+                f"{row['difference']:+.4f} [{row['low']:+.3f}, "
+                f"{row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            )
+            rows.append(
+                (
+                    f"{first} - {other}",
+                    row["measure"],
+                    row["breakdown"],
+                    row["name"],
+                    value,
+                    str(row["n"]),
+                )
+            )
     return rows
 
 
 def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, Any]]:
-    """Items spread over the set, with what was answered; and their images where they are at hand."""
-    chosen = items.iloc[np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))]
+    """Items spread over the set, with what was answered; and their images where they are at
+    hand.
+    """
+    chosen = items.iloc[
+        np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))
+    ]
     shown = []
     for row in chosen.to_dict("records"):
         title = dimension_numbered(row["dimension"]).title
         told = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
-        captions = {} if images is None else {images.path("ref", row): "reference", images.path("dis", row): told}
+        captions = (
+            {}
+            if images is None
+            else {images.path("ref", row): "reference", images.path("dis", row): told}
+        )
         pictures = [
             (picture(image, 220), detail(image), caption)
-            for image, caption in ((read_image(path), caption) for path, caption in captions.items())
+            for image, caption in (
+                (read_image(path), caption) for path, caption in captions.items()
+            )
         ]
         rows = [
             (row["task"], f"{row['question']}\n{lettered(row['options'])}".strip()),
@@ -190,8 +247,9 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -
     Returns
     -------
     str
-        HTML in one file that loads nothing. Pictures are made smaller where they are wider, which hides some of what is
-        small; lossless or JPEG, whichever is smaller. Each opens on its middle, lossless and enlarged.
+        HTML in one file that loads nothing. Pictures are made smaller where they are wider, which
+        hides some of what is small; lossless or JPEG, whichever is smaller. Each opens on its
+        middle, lossless and enlarged.
     """
     steps: dict[str, list[Any]] = {}
     for dimension in dimensions().values():

@@ -1,8 +1,9 @@
-"""From answers and judgements to the scores of each item: rules first, a judge for what they leave open.
+"""From answers and judgements to the scores of each item: rules first, a judge for what they leave
+open.
 
-An item's absolute robustness is the score of the answer about the corrupted image against the key. Its relative
-robustness is the score of the answer about the reference image, times the agreement of both answers. A judge's failures
-are counted.
+An item's absolute robustness is the score of the answer about the corrupted image against the key.
+Its relative robustness is the score of the answer about the reference image, times the agreement of
+both answers. A judge's failures are counted.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from psyprobe.tasks.asking import Case, Verdicts
 from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.tables import read_answer_table, read_table
 
-#: How a multiple-choice answer is scored. "published": right where its first character is the key, or where the judge
-#: says so (for the agreement of both answers the judge alone). "judge": the judge alone. "letter": the first character
-#: alone, for the agreement too; no judge is needed. "letter_then_judge": the letter where the answer is one, the judge
-#: where it is not.
+#: How a multiple-choice answer is scored. "published": right where its first character is the key,
+#: or where the judge says so (for the agreement of both answers the judge alone). "judge": the
+#: judge alone. "letter": the first character alone, for the agreement too; no judge is needed.
+#: "letter_then_judge": the letter where the answer is one, the judge where it is not.
 MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
-#: What answers are judged against: corrupted and reference against the key, and both against each other.
+#: What answers are judged against: corrupted and reference against the key, and both against each
+#: other.
 AGAINST = ("dis", "ref", "com")
 _PROMPTS = {"MCQ": "rbench_choice", "VQA": "rbench_short", "CAP": "rbench_caption"}
-#: What an answer is called: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first that is there.
+#: What an answer is called: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first that is
+#: there.
 _ANSWER_COLUMNS = ("prediction", "reply", "filtered_resps", "output", "answer")
 #: What an item is called; VLMEvalKit's index is the number of a row in a TSV.
 _NAME_COLUMNS = ("name", "index", "doc_id")
@@ -40,8 +43,9 @@ def read_answers(path: str | Path) -> pd.Series:
     Parameters
     ----------
     path : str or Path
-        A table with the columns name (or index, doc_id) and prediction (or reply, filtered_resps, output, answer):
-        .csv as the authors released them, .xlsx, .tsv or .json as VLMEvalKit writes, .jsonl as lmms-eval does.
+        A table with the columns name (or index, doc_id) and prediction (or reply, filtered_resps,
+        output, answer): .csv as the authors released them, .xlsx, .tsv or .json as VLMEvalKit
+        writes, .jsonl as lmms-eval does.
 
     Returns
     -------
@@ -51,19 +55,27 @@ def read_answers(path: str | Path) -> pd.Series:
     Raises
     ------
     InputError
-        It is no such table, a name has two different answers, or it holds keys in the place of answers.
+        It is no such table, a name has two different answers, or it holds keys in the place of
+        answers.
     """
     table = read_answer_table(path)
-    name, column = (next((each for each in known if each in table), None) for known in (_NAME_COLUMNS, _ANSWER_COLUMNS))
+    name, column = (
+        next((each for each in known if each in table), None)
+        for known in (_NAME_COLUMNS, _ANSWER_COLUMNS)
+    )
     if name is None:
-        raise InputError(f"{path} has no column 'name'; an item's name stands in {', '.join(_NAME_COLUMNS)}")
+        raise InputError(
+            f"{path} has no column 'name'; an item's name stands in {', '.join(_NAME_COLUMNS)}"
+        )
     if column is None:
         raise InputError(
-            f"{path} has columns {', '.join(map(str, table))}; an answer stands in prediction, answer or reply"
+            f"{path} has columns {', '.join(map(str, table))}; an answer stands in prediction, "
+            "answer or reply"
         )
     if column == "answer" and "question" in table:
         raise InputError(
-            f"{path} holds questions and in the column answer their keys; give a file with a column prediction"
+            f"{path} holds questions and in the column answer their keys; give a file with a "
+            "column prediction"
         )
     return _once(path, table.rename(columns={name: "name"}), column)
 
@@ -73,7 +85,9 @@ def _once(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
     kept = table[["name", column]].drop_duplicates()
     twice = kept["name"][kept["name"].duplicated()]
     if len(twice):
-        raise InputError(f"{path}: {twice.iloc[0]} is there twice with different contents; keep one of them")
+        raise InputError(
+            f"{path}: {twice.iloc[0]} is there twice with different contents; keep one of them"
+        )
     return kept.set_index("name")[column]
 
 
@@ -83,7 +97,8 @@ def read_judgements(path: str | Path) -> pd.Series:
     Parameters
     ----------
     path : str or Path
-        A CSV with the columns name and result, from 0 to 1, as the benchmark's authors released them.
+        A CSV with the columns name and result, from 0 to 1, as the benchmark's authors released
+        them.
 
     Returns
     -------
@@ -99,7 +114,9 @@ def read_judgements(path: str | Path) -> pd.Series:
     values = pd.to_numeric(_once(path, table, "result"), errors="coerce")
     bad = values.index[~values.between(0, 1)]
     if len(bad):
-        raise InputError(f"{path}: the result of {bad[0]} is not a number from 0 to 1; judge it again")
+        raise InputError(
+            f"{path}: the result of {bad[0]} is not a number from 0 to 1; judge it again"
+        )
     return values.astype("float64")
 
 
@@ -119,16 +136,16 @@ def score_items(
     answers : mapping of str to pandas.Series
         "dis" and "ref": answers about the corrupted and the reference images, by name.
     judged : mapping of str to pandas.Series
-        "dis", "ref" (against the key) and "com" (both answers against each other): 0 to 1, by name. A relative score
-        needs "ref" and "com".
+        "dis", "ref" (against the key) and "com" (both answers against each other): 0 to 1, by name.
+        A relative score needs "ref" and "com".
     mcq_rule : {"letter_then_judge", "published", "judge", "letter"}
         See `MCQ_RULES`.
 
     Returns
     -------
     pandas.DataFrame
-        The items with columns absolute and relative (NaN where what it needs is not given at all), and odd_key: whether
-        the key names no option, so that nothing can be right.
+        The items with columns absolute and relative (NaN where what it needs is not given at all),
+        and odd_key: whether the key names no option, so that nothing can be right.
 
     Raises
     ------
@@ -142,7 +159,9 @@ def score_items(
     choice = (items["task"] == "MCQ").to_numpy()
     key = np.array([value if isinstance(value, str) else "" for value in items["key"]])
 
-    absolute, reference = (_scores(choice, key, aligned, mcq_rule, which) for which in ("dis", "ref"))
+    absolute, reference = (
+        _scores(choice, key, aligned, mcq_rule, which) for which in ("dis", "ref")
+    )
     agreement = _agreement(choice, aligned, mcq_rule)
     relative = None
     if reference is not None and agreement is not None:
@@ -150,7 +169,8 @@ def score_items(
         relative = np.where(reference == 0, 0.0, reference * agreement)
     if absolute is None and relative is None:
         raise InputError(
-            "nothing can be scored: give answers and judgements of corrupted images, or of all three kinds"
+            "nothing can be scored: give answers and judgements of corrupted images, or of all "
+            "three kinds"
         )
     place = np.array(["ABCDE".find(value) if value else -1 for value in key])
     return items.assign(
@@ -168,7 +188,9 @@ def _check_rule(rule: str) -> None:
 def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
     missing = items["name"][~items["name"].isin(values.index)]
     if len(missing):
-        raise InputError(f"{what}: {len(missing)} of {len(items)} items are missing, the first {missing.iloc[0]}")
+        raise InputError(
+            f"{what}: {len(missing)} of {len(items)} items are missing, the first {missing.iloc[0]}"
+        )
     return values.loc[items["name"]]
 
 
@@ -176,15 +198,20 @@ def _scores(
     choice: FloatArray, key: FloatArray, aligned: Mapping[str, pd.Series], rule: str, which: str
 ) -> FloatArray | None:
     """Scores against the key; None where neither answers nor judgements are given."""
-    answer, judge = aligned.get(f"answers {which}"), aligned.get(f"judged {which}")
+    answer = aligned.get(f"answers {which}")
+    judge = aligned.get(f"judged {which}")
     if answer is None and judge is None:
         return None
     if judge is None and (rule in ("published", "judge") or not choice.all()):
         raise InputError(
-            f"judgements of {which!r} are missing: short answers and captions have no rule without a judge"
+            f"judgements of {which!r} are missing: short answers and captions have no rule "
+            "without a judge"
         )
     if answer is None and rule != "judge":
-        raise InputError(f"answers about {which!r} are missing: the rule {rule!r} for multiple choice reads letters")
+        raise InputError(
+            f"answers about {which!r} are missing: the rule {rule!r} for multiple choice reads "
+            "letters"
+        )
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
     if rule == "judge" or answer is None:
         return judged
@@ -198,15 +225,19 @@ def _scores(
     return np.where(choice, by_letter, judged)
 
 
-def _agreement(choice: FloatArray, aligned: Mapping[str, pd.Series], rule: str) -> FloatArray | None:
+def _agreement(
+    choice: FloatArray, aligned: Mapping[str, pd.Series], rule: str
+) -> FloatArray | None:
     judge = aligned.get("judged com")
-    corrupted, reference = aligned.get("answers dis"), aligned.get("answers ref")
+    corrupted = aligned.get("answers dis")
+    reference = aligned.get("answers ref")
     if judge is None and (rule != "letter" or not choice.all()):
         return None
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
     if rule in ("published", "judge") or corrupted is None or reference is None:
         return judged
-    (one, one_first), (other, other_first) = read_letters(corrupted), read_letters(reference)
+    (one, one_first) = read_letters(corrupted)
+    (other, other_first) = read_letters(reference)
     if rule == "letter":
         return np.where(choice, one_first == other_first, judged)
     return np.where(choice & (one != "") & (other != ""), one == other, judged)
@@ -239,7 +270,8 @@ def open_cases(
     mcq_rule: str = "letter_then_judge",
     against: Sequence[str] = AGAINST,
 ) -> list[Case]:
-    """What rules leave open of answers; of the cases, those of captions are put once, since there are several.
+    """What rules leave open of answers; of the cases, those of captions are put once, since there
+    are several.
 
     Parameters
     ----------
@@ -248,7 +280,8 @@ def open_cases(
     answers : mapping of str to pandas.Series
         "dis" and "ref", or "dis" alone: text by name.
     mcq_rule : str
-        See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice is.
+        See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice
+        is.
     against : sequence of {"dis", "ref", "com"}
         Which judgements are wanted; see `answerable`.
 
@@ -263,28 +296,39 @@ def open_cases(
     for which, given in answers.items():
         _aligned(items, given, f"answers {which}")
     rows = items.to_dict("records")
-    return [case for row in rows for which in against for case in _cases(row, which, answers, mcq_rule)]
+    return [
+        case for row in rows for which in against for case in _cases(row, which, answers, mcq_rule)
+    ]
 
 
 def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
     """Which judgements are possible with the answers that are given."""
-    return [which for which in AGAINST if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
+    return [
+        which
+        for which in AGAINST
+        if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)
+    ]
 
 
 def judgements(
     items: pd.DataFrame, found: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
 ) -> tuple[dict[str, pd.Series], pd.DataFrame]:
-    """What verdicts on open cases come to, for `score_items`: from 0 to 1 by item; NaN where there is none.
+    """What verdicts on open cases come to, for `score_items`: from 0 to 1 by item; NaN where there
+    is none.
 
     Returns
     -------
     judged : dict of str to pandas.Series
         By what was judged.
     verdicts : pandas.DataFrame
-        One row a case: name, against, caption (number, -1 for none), read and unread (tuples of what the judge said).
+        One row a case: name, against, caption (number, -1 for none), read and unread (tuples of
+        what the judge said).
     """
     choices = set(items["name"][items["task"] == "MCQ"])
-    judged = {which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64") for which in against}
+    judged = {
+        which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64")
+        for which in against
+    }
     by_item: dict[tuple[str, str], list[Verdicts]] = {}
     rows = []
     for case, verdicts in found.items():
@@ -300,10 +344,14 @@ def judgements(
     return judged, pd.DataFrame(rows, columns=["name", "against", "caption", "read", "unread"])
 
 
-def _cases(row: Mapping[Any, Any], which: str, answers: Mapping[str, pd.Series], rule: str) -> list[Case]:
-    name, task = row["name"], row["task"]
+def _cases(
+    row: Mapping[Any, Any], which: str, answers: Mapping[str, pd.Series], rule: str
+) -> list[Case]:
+    name = row["name"]
+    task = row["task"]
     compared = [answers[each][name] for each in (("dis", "ref") if which == "com" else (which,))]
-    question, keys = row["question"], [row["key"]]
+    question = row["question"]
+    keys = [row["key"]]
     if task == "MCQ":
         letters, _ = read_letters(pd.Series(compared, dtype=str))
         if rule == "letter" or (rule == "letter_then_judge" and (letters != "").all()):
@@ -318,6 +366,13 @@ def _cases(row: Mapping[Any, Any], which: str, answers: Mapping[str, pd.Series],
     elif which == "com":
         keys = [str(compared[1])]
     return [
-        Case(f"{which}\n{i if several else -1}\n{name}", _PROMPTS[task], question, key, str(compared[0]), once=several)
+        Case(
+            f"{which}\n{i if several else -1}\n{name}",
+            _PROMPTS[task],
+            question,
+            key,
+            str(compared[0]),
+            once=several,
+        )
         for i, key in enumerate(keys)
     ]

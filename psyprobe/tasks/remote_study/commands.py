@@ -1,4 +1,6 @@
-"""``psyprobe export-jspsych`` and ``psyprobe import-people``: a study on screens elsewhere, and its answers."""
+"""``psyprobe export-jspsych`` and ``psyprobe import-people``: a study on screens elsewhere, and its
+answers.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,13 @@ def export_command(arguments: argparse.Namespace) -> int:
     """Write the folder."""
     experiment = read_experiment(arguments.experiment)
     changed = settings(arguments.set, "--set")
-    count = export_study(experiment.with_settings(changed) if changed else experiment, arguments.output)
-    text = f"{arguments.output}: {count} trials; put the folder on a web server, and open index.html?person=CODE"
+    count = export_study(
+        experiment.with_settings(changed) if changed else experiment, arguments.output
+    )
+    text = (
+        f"{arguments.output}: {count} trials; put the folder on a web server, and open "
+        "index.html?person=CODE"
+    )
     show({"folder": arguments.output, "trials": count}, text, as_json=arguments.json)
     return 0
 
@@ -25,10 +32,17 @@ def import_command(arguments: argparse.Namespace) -> int:
     """Take files into the store."""
     store = Path(arguments.store)
     make_folder(store.parent)
-    told, lines = [], []
+    told = []
+    lines = []
     for path in arguments.files:
         result = import_people(path, store)
-        told.append({"file": path, "observer": result.attrs["observer"], "answers": result.sizes["trial"]})
+        told.append(
+            {"file": path, "observer": result.attrs["observer"], "answers": result.sizes["trial"]}
+        )
         lines.append(f"{path}: {result.sizes['trial']} answers of {result.attrs['observer']}")
-    show({"store": str(store), "files": told}, "\n".join([*lines, str(store)]), as_json=arguments.json)
+    show(
+        {"store": str(store), "files": told},
+        "\n".join([*lines, str(store)]),
+        as_json=arguments.json,
+    )
     return 0

@@ -1,13 +1,15 @@
-"""An experiment as a static folder for jsPsych 8, for screens elsewhere, and the answers that come back.
+"""An experiment as a static folder for jsPsych 8, for screens elsewhere, and the answers that come
+back.
 
-The page draws each pattern from its specification by the same shader as the page of `psyprobe observe`. Constant
-stimuli only: which level comes next must be known beforehand. What nobody can promise of an unknown screen is said on
-its first page, and goes with the result: its light is taken for that of an office screen, "remote".
+The page draws each pattern from its specification by the same shader as the page of `psyprobe
+observe`. Constant stimuli only: which level comes next must be known beforehand. What nobody can
+promise of an unknown screen is said on its first page, and goes with the result: its light is taken
+for that of an office screen, "remote".
 
 References
 ----------
-de Leeuw (2015). jsPsych: a JavaScript library for creating behavioral experiments in a Web browser. Behavior Research
-Methods 47(1). The library lies in the folder, with its MIT licence.
+de Leeuw (2015). jsPsych: a JavaScript library for creating behavioral experiments in a Web browser.
+Behavior Research Methods 47(1). The library lies in the folder, with its MIT licence.
 """
 
 from __future__ import annotations
@@ -67,11 +69,14 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     InputError
         Its probe or design is another, or it cannot be shown on a usual screen at one metre.
     """
-    read = checked(read_experiment(experiment) if not isinstance(experiment, Experiment) else experiment)
+    read = checked(
+        read_experiment(experiment) if not isinstance(experiment, Experiment) else experiment
+    )
     if read.probe != "orientation" or read.asking is None or read.asking.design != "constant":
         design = read.asking.design if read.asking else "none"
         raise InputError(
-            f"{read.name} has the probe {read.probe!r} and the design {design!r}; a page by itself takes the probe "
+            f"{read.name} has the probe {read.probe!r} and the design {design!r}; a page by "
+            "itself takes the probe "
             "'orientation' with --set asking.design=constant asking.options={} and asking.repeats"
         )
     # People say words.
@@ -85,7 +90,11 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
             patterns.append(_pattern(len(patterns) + 1, spec, probe))
         session.tell({})
     practice = [
-        _pattern(0, session.scene.spec.changed(frequency=f, contrast=c, orientation=90.0 if lies else 0.0), probe)
+        _pattern(
+            0,
+            session.scene.spec.changed(frequency=f, contrast=c, orientation=90.0 if lies else 0.0),
+            probe,
+        )
         for f, c, lies in _PRACTICE
     ]
     study = {
@@ -155,17 +164,25 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
     told = parse_json(read_text(Path(path)), str(path))
     with in_file(str(path)):
         if not isinstance(told, Mapping) or told.get("format") != FORMAT:
-            raise InputError(f"this is no file of a study; give one that its page saved, of the format {FORMAT!r}")
-        experiment, trials = _experiment_of(told), told.get("trials")
-        if not isinstance(trials, list) or not all(isinstance(each, Mapping) for each in trials):
+            raise InputError(
+                "this is no file of a study; give one that its page saved, of the format "
+                f"{FORMAT!r}"
+            )
+        experiment = _experiment_of(told)
+        trials = told.get("trials")
+        if not isinstance(trials, list) or not all(isinstance(trial, Mapping) for trial in trials):
             raise InputError("it has no trials; ask for the file anew")
         session = str(told.get("session", ""))
         if not (session.isascii() and session.isalnum() and len(session) <= 40):
-            raise InputError(f"the session is called {session!r:.60}; it has up to 40 letters and digits")
+            raise InputError(
+                f"the session is called {session!r:.60}; it has up to 40 letters and digits"
+            )
         if told.get("consent") is not True:
             raise InputError("nobody agreed on its first page; its answers are not taken")
         given = _Given(session, trials)
-        observer = PersonObserver(checked_person(str(told.get("person"))), session, _screen_of(told), given.put)
+        observer = PersonObserver(
+            checked_person(str(told.get("person"))), session, _screen_of(told), given.put
+        )
         return run(experiment, observer, store=store, progress=False)
 
 
@@ -175,7 +192,10 @@ def _experiment_of(told: Mapping[str, Any]) -> Experiment:
         raise InputError("it does not say of which experiment it is; ask for the file anew")
     if ".py" in page["toml"]:
         raise InputError("its experiment names code of a file, which a file from elsewhere may not")
-    name = "".join(each for each in str(page.get("name", "")) if each.isalnum() or each in "_-")[:80] or "study"
+    name = (
+        "".join(each for each in str(page.get("name", "")) if each.isalnum() or each in "_-")[:80]
+        or "study"
+    )
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / f"{name}.toml"
         copy.write_text(page["toml"], encoding="utf-8")
@@ -193,7 +213,10 @@ def _screen_of(told: Mapping[str, Any]) -> Screen:
         display=_OFFICE,
         light="remote",
         device_pixel_ratio=ratio,
-        size=(int(number_of(values, "width", 100, 20000)), int(number_of(values, "height", 100, 20000))),
+        size=(
+            int(number_of(values, "width", 100, 20000)),
+            int(number_of(values, "height", 100, 20000)),
+        ),
         period=number_of(values, "period", 1, 34),
     )
 
@@ -202,17 +225,32 @@ class _Given:
     """Answers of a file, one after the other."""
 
     def __init__(self, session: str, trials: Sequence[Mapping[str, Any]]) -> None:
-        self._session, self._trials, self._number = session, {each.get("number"): each for each in trials}, 0
+        self._session, self._trials, self._number = (
+            session,
+            {trial.get("number"): trial for trial in trials},
+            0,
+        )
 
     def put(self, inquiry: Inquiry) -> Answer:
         """The answer that was given to the pattern whose turn it is."""
         self._number += 1
         told = self._trials.get(self._number)
         if told is None:
-            raise InputError(f"it breaks off before trial {self._number}; only whole sessions are taken")
+            raise InputError(
+                f"it breaks off before trial {self._number}; only whole sessions are taken"
+            )
         if told.get("choice") not in inquiry.words:
-            raise InputError(f"trial {self._number} is answered by {told.get('choice')!r:.40}, not {inquiry.words}")
-        limits = {"reaction_ms": 6e5, "frames_shown": 1e5, "frames_dropped": 1e5, "period_ms": 1e3, "attempt": 1e5}
+            raise InputError(
+                f"trial {self._number} is answered by {told.get('choice')!r:.40}, not "
+                f"{inquiry.words}"
+            )
+        limits = {
+            "reaction_ms": 6e5,
+            "frames_shown": 1e5,
+            "frames_dropped": 1e5,
+            "period_ms": 1e3,
+            "attempt": 1e5,
+        }
         kept = {name: number_of(told, name, 0, most) for name, most in limits.items()}
         sitting = {"session": self._session, "number": self._number, **kept}
         sitting |= {"beginning": {"consent": True}} if self._number == 1 else {}

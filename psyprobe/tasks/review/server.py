@@ -13,7 +13,12 @@ from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
 from psyprobe.tasks.review.worklist import Worklist
 
-_KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"RIFF": "image/webp", b"BM": "image/bmp"}
+_KINDS = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"RIFF": "image/webp",
+    b"BM": "image/bmp",
+}
 
 
 class ReviewServer(LoopbackServer):
@@ -44,7 +49,10 @@ def _routes(worklist: Worklist) -> list[Route]:
             raw = worklist.image(request.path_params["number"], request.path_params["which"])
         except (InputError, OSError):
             return JSONResponse({}, 404)
-        kind = next((kind for start, kind in _KINDS.items() if raw.startswith(start)), "application/octet-stream")
+        kind = next(
+            (kind for start, kind in _KINDS.items() if raw.startswith(start)),
+            "application/octet-stream",
+        )
         return Response(raw, media_type=kind)
 
     async def decide(request: Request) -> Response:
@@ -57,7 +65,10 @@ def _routes(worklist: Worklist) -> list[Route]:
     return [
         Route("/", lambda _: page_response(page)),
         Route("/state", lambda _: JSONResponse(worklist.state())),
-        Route("/task/{number:int}", lambda asked: JSONResponse(worklist.task(asked.path_params["number"]))),
+        Route(
+            "/task/{number:int}",
+            lambda asked: JSONResponse(worklist.task(asked.path_params["number"])),
+        ),
         Route("/image/{number:int}/{which:int}", image),
         Route("/decide", decide, methods=["POST"]),
     ]

@@ -1,14 +1,16 @@
 """What people decide about a set, one thing at a time; what they decided; and their worklists.
 
-Decisions lie in one file of JSON lines each, to which lines are only ever added: they belong to the set, whose
-questions are kept or not by them, and answer none of its questions, which is what a store keeps (`psyprobe observe`).
-What there is to decide: of a set of MVP-Bench, candidate questions to accept or reject; of R-Bench, keys to check
-(agree, unlock and edit, report). R-Bench's are interleaved, so that nobody gets into a rut: multiple choice, short
-answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
+Decisions lie in one file of JSON lines each, to which lines are only ever added: they belong to the
+set, whose questions are kept or not by them, and answer none of its questions, which is what a
+store keeps (`psyprobe observe`). What there is to decide: of a set of MVP-Bench, candidate
+questions to accept or reject; of R-Bench, keys to check (agree, unlock and edit, report). R-Bench's
+are interleaved, so that nobody gets into a rut: multiple choice, short answer, caption, and again.
+An edited answer has at most 10 words, an edited caption at most 40.
 
 References
 ----------
-Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474.
+Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv
+2410.05474.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from psyprobe.tasks.mvp_construction.steps import json_lines
 from psyprobe.tasks.r_bench.items import ImageSet, read_set
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-CANDIDATES, KEPT = "questions.json", "kept.json"
+CANDIDATES = "questions.json"
+KEPT = "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
 _TITLES = {"review": "Review of questions", "label": "Labels to check"}
@@ -96,7 +99,9 @@ class Task:
 
     @cached_property
     def content(self) -> str:
-        """Digest of all that is shown: a decision about something else is no decision about this."""
+        """Digest of all that is shown: a decision about something else is no decision about
+        this.
+        """
         return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,13 +121,14 @@ class Task:
     def checked(self, value: str, text: str) -> str:
         """The text that belongs to a decision, if the decision can be made.
 
-        Empty where the choice takes none; of one that carries a reason, that reason, the last where none is given.
+        Empty where the choice takes none; of one that carries a reason, that reason, the last where
+        none is given.
         """
-        choices = [each for each in self.choices if each.value == value]
+        choices = [choice for choice in self.choices if choice.value == value]
         if not choices:
-            known = dict.fromkeys(each.value for each in self.choices)
+            known = dict.fromkeys(choice.value for choice in self.choices)
             raise InputError(f"{value!r} is none of {', '.join(known)}")
-        reasons = [each.reason for each in choices if each.reason]
+        reasons = [choice.reason for choice in choices if choice.reason]
         if reasons:
             if text and text not in reasons:
                 raise InputError(f"the reason {text!r:.60} is none of {', '.join(reasons)}")
@@ -167,12 +173,15 @@ class Journal:
 
     def __init__(self, folder: str | Path, kind: str, person: str) -> None:
         if not _NAME.fullmatch(person):
-            raise InputError(f"the name {person!r} cannot be a file's; take up to 40 letters, digits, - and _")
+            raise InputError(
+                f"the name {person!r} cannot be a file's; take up to 40 letters, digits, - and _"
+            )
         self.person = person
         self.path = Path(folder) / "people" / f"{kind}-{person}.jsonl"
         self._lock = threading.Lock()
         self._decisions: dict[str, Decision] = {}
-        self._size, self._torn = 0, False
+        self._size = 0
+        self._torn = False
         self._read()
 
     def _read(self) -> None:
@@ -201,13 +210,19 @@ class Journal:
     def decide(self, task: Task, value: str, text: str = "") -> None:
         """Write down a decision; it is on the disk when this returns."""
         decision = Decision(value, task.checked(value, text))
-        row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
+        row = {
+            "task": task.name,
+            "content": task.content,
+            **vars(decision),
+            "at": datetime.now(UTC).isoformat(),
+        }
         line = json.dumps(row, ensure_ascii=False) + "\n"
         with self._lock:
             self._read()
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                # Buffered: unlike a bare write, which on a full disk writes half a line and calls it done, flush fails.
+                # Buffered: unlike a bare write, which on a full disk writes half a line and calls
+                # it done, flush fails.
                 with self.path.open("ab") as file:
                     # What a kill left of a line must not run into this one.
                     file.write((("\n" if self._torn else "") + line).encode())
@@ -219,12 +234,18 @@ class Journal:
             self._read()
 
 
-def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str, dict[str, Decision]]:
+def decisions(
+    folder: str | Path, kind: str, tasks: Sequence[Task]
+) -> dict[str, dict[str, Decision]]:
     """What was decided in a kind of worklist, by person and by name of the task."""
-    people = sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
+    people = sorted(
+        path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl")
+    )
     journals = {person: Journal(folder, kind, person) for person in people}
     return {
-        person: {task.name: found for task in tasks if (found := journal.decision(task)) is not None}
+        person: {
+            task.name: found for task in tasks if (found := journal.decision(task)) is not None
+        }
         for person, journal in journals.items()
     }
 
@@ -237,12 +258,18 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
     >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
     ['a']
     """
-    said = Counter(name for each in verdicts.values() for name in each)
-    accepted = Counter(name for each in verdicts.values() for name, value in each.items() if value == "accept")
+    said = Counter(name for verdict in verdicts.values() for name in verdict)
+    accepted = Counter(
+        name
+        for verdict in verdicts.values()
+        for name, value in verdict.items()
+        if value == "accept"
+    )
     return {name for name, count in accepted.items() if count >= 2 and count == said[name]}
 
 
-# -- what there is to decide -------------------------------------------------------------------------------------------
+# -- what there is to decide
+# -------------------------------------------------------------------------------------------
 
 _VERDICTS = (
     Choice("a", "accept", "Accept"),
@@ -252,7 +279,8 @@ _VERDICTS = (
     Choice("b", "reject", "Reject: blind", reason="it is answered without looking"),
     Choice("r", "reject", "Reject: other", reason="another reason"),
 )
-_AGREE, _REPORT = Choice("a", "agree", "Agree"), Choice("p", "report", "Report a problem")
+_AGREE = Choice("a", "agree", "Agree")
+_REPORT = Choice("p", "report", "Report a problem")
 
 
 @dataclass(frozen=True)
@@ -265,7 +293,8 @@ class Worklist:
     tasks: Sequence[Task]
     #: Of the person.
     journal: Journal
-    #: What stands below the tasks, such as the agreement with others; called whenever the page asks.
+    #: What stands below the tasks, such as the agreement with others; called whenever the page
+    #: asks.
     note: Callable[[], str] = str
 
     def state(self) -> dict[str, Any]:
@@ -285,14 +314,17 @@ class Worklist:
         told = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
         if decision is not None:
             told["decided"] = decision.value
-            if any(each.reason == decision.text for each in task.choices):
+            if any(choice.reason == decision.text for choice in task.choices):
                 told["reason"] = decision.text
         if task.choices == _VERDICTS and _identical([path for _, path in task.images]):
             told["warning"] = "The two images are identical, pixel for pixel."
         if decision is not None and decision.text and not told["reason"]:
             told["draft"] = decision.text
             if task.locked:  # to agree is to agree with what stood there first
-                told["facts"] = [*told["facts"], ["Before it was edited", printable(task.draft or "")]]
+                told["facts"] = [
+                    *told["facts"],
+                    ["Before it was edited", printable(task.draft or "")],
+                ]
         return told
 
     def image(self, number: int, which: int) -> bytes:
@@ -310,8 +342,14 @@ class Worklist:
         return self.state()
 
     def _checked(self, number: object) -> int:
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(self.tasks):
-            raise InputError(f"there is no task {number!r}; they are numbered 0 to {len(self.tasks) - 1}")
+        if (
+            not isinstance(number, int)
+            or isinstance(number, bool)
+            or not 0 <= number < len(self.tasks)
+        ):
+            raise InputError(
+                f"there is no task {number!r}; they are numbered 0 to {len(self.tasks) - 1}"
+            )
         return number
 
 
@@ -355,13 +393,15 @@ def _in_full(key: str, options: Sequence[str], otherwise: str) -> str:
     return f"{key}. {options[place]}" if 0 <= place < len(options) else otherwise
 
 
-# -- MVP-Bench -------------------------------------------------------------------------------------------------------
+# -- MVP-Bench
+# -------------------------------------------------------------------------------------------------------
 
 
 def review_tasks(folder: str | Path) -> list[Task]:
     """The candidate questions of a set, to be accepted or rejected.
 
-    By image pair. A yes/no question is one task, with both images: it is kept on both or on neither.
+    By image pair. A yes/no question is one task, with both images: it is kept on both or on
+    neither.
     """
     place = Path(folder)
     table = read_questions(place / CANDIDATES)
@@ -369,17 +409,26 @@ def review_tasks(folder: str | Path) -> list[Task]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in table.to_dict("records"):
         alone = row["question_id"] if row["task"] != "yes_no" else ""
-        groups.setdefault((row["pair"], row["task"], row["level"], row["question"], alone), []).append(row)
+        groups.setdefault(
+            (row["pair"], row["task"], row["level"], row["question"], alone), []
+        ).append(row)
     tasks = []
     for rows in groups.values():
-        first, options = rows[0], split_choices(rows[0]["question"])[1]
-        names = ["Right"] if len(rows) == 1 else [f"Right for {_FOLLOWS[row['kind']]}" for row in rows]
+        first = rows[0]
+        options = split_choices(rows[0]["question"])[1]
+        names = (
+            ["Right"] if len(rows) == 1 else [f"Right for {_FOLLOWS[row['kind']]}" for row in rows]
+        )
         answers = [_in_full(row["answer"], options, row["answer"]) for row in rows]
         tasks.append(
             Task(
                 name=" ".join(row["question_id"] for row in rows),
-                heading=f"Pair {first['pair']} · {_HEADINGS[first['task']]} · {first['level']} level",
-                images=tuple((_FOLLOWS[row["kind"]].capitalize(), _inside(place, row["image"])) for row in rows),
+                heading=f"Pair {first['pair']} · {_HEADINGS[first['task']]} · {first['level']} "
+                "level",
+                images=tuple(
+                    (_FOLLOWS[row["kind"]].capitalize(), _inside(place, row["image"]))
+                    for row in rows
+                ),
                 text=first["question"],
                 facts=tuple(zip(names, answers, strict=True)),
                 choices=_VERDICTS,
@@ -391,19 +440,25 @@ def review_tasks(folder: str | Path) -> list[Task]:
 def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
     """What each annotator said of each candidate."""
     found = decisions(folder, "review", tasks)
-    return {person: {name: each.value for name, each in said.items()} for person, said in found.items()}
+    return {
+        person: {name: each.value for name, each in said.items()} for person, said in found.items()
+    }
 
 
 def reasons_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, int]]:
     """How often each annotator rejected for which reason."""
     found = decisions(folder, "review", tasks)
     return {
-        person: dict(Counter(each.text for each in said.values() if each.value == "reject").most_common())
+        person: dict(
+            Counter(each.text for each in said.values() if each.value == "reject").most_common()
+        )
         for person, said in found.items()
     }
 
 
-def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
+def by_kind(
+    tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, dict[str, str]]]:
     """Verdicts by kind of question, which is yes or no, one image or both images."""
     kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
     return {
@@ -425,7 +480,9 @@ def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) ->
 
 
 def _identical(paths: Sequence[Path]) -> bool:
-    """Whether the two images of a pair, or the two halves of one file that holds both, are the same pixel for pixel."""
+    """Whether the two images of a pair, or the two halves of one file that holds both, are the same
+    pixel for pixel.
+    """
     if len(paths) == 2:
         return same_pixels(*paths)
     try:
@@ -445,16 +502,19 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-# -- R-Bench ---------------------------------------------------------------------------------------------------------
+# -- R-Bench
+# ---------------------------------------------------------------------------------------------------------
 
 
 def label_tasks(folder: str | Path) -> list[Task]:
     """The keys of a set, to be checked against the reference images.
 
-    Multiple choice is agreed with or reported; the key of a short answer and the first caption can be unlocked and
-    edited too. In a drawn order in which the tasks take turns as long as there are some of each.
+    Multiple choice is agreed with or reported; the key of a short answer and the first caption can
+    be unlocked and edited too. In a drawn order in which the tasks take turns as long as there are
+    some of each.
     """
-    images, random = read_set(folder), np.random.default_rng(0)
+    images = read_set(folder)
+    random = np.random.default_rng(0)
     found = []
     for _, group in images.items.groupby("task", sort=True):
         rows = group.to_dict("records")
@@ -465,7 +525,8 @@ def label_tasks(folder: str | Path) -> list[Task]:
 def label_table(folder: str | Path) -> pd.DataFrame:
     """What people made of the keys.
 
-    Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key says now).
+    Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key
+    says now).
     """
     rows = [
         (person, name, each.value, each.text)
@@ -484,7 +545,9 @@ def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
-    task, key, options = row["task"], row["key"], row["options"]
+    task = row["task"]
+    key = row["key"]
+    options = row["options"]
     facts: tuple[tuple[str, str], ...] = ()
     draft: str | None = None
     if task == "MCQ":
@@ -493,13 +556,16 @@ def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     else:
         choices = (_AGREE, Choice("s", "edit", "Save the edited text", with_text=True), _REPORT)
         draft, *others = key if task == "CAP" else [key]
-        facts = tuple(("Also", each) for each in others)
+        facts = tuple(("Also", other) for other in others)
     return Task(
         name=row["name"],
         heading=_HEADINGS[task],
         images=(("Image", images.path("ref", row)),),
         text="\n".join(
-            [row["question"], *(f"{letter}. {each}" for letter, each in zip("ABCDE", options, strict=False))]
+            [
+                row["question"],
+                *(f"{letter}. {each}" for letter, each in zip("ABCDE", options, strict=False)),
+            ]
         ),
         choices=choices,
         facts=facts,

@@ -26,12 +26,16 @@ def same(first: Any, second: Any, *, shift: float = 0.0, tolerance: float = 1e-4
     for name in ("threshold", "threshold_low", "threshold_high"):
         a, b = getattr(first, name), getattr(second, name)
         # Where the likelihood is nearly level, or far out, rounding moves the place a little.
-        np.testing.assert_allclose(b, a + shift, atol=1e-2 if loose else tolerance, rtol=1e-2 if loose else 0)
+        np.testing.assert_allclose(
+            b, a + shift, atol=1e-2 if loose else tolerance, rtol=1e-2 if loose else 0
+        )
 
 
 @settings(max_examples=8)
 @given(counts, rates, st.floats(0.01, 100.0))
-def test_scaled_contrast_shifts_the_threshold(yes: np.ndarray, how: dict[str, Any], scale: float) -> None:
+def test_scaled_contrast_shifts_the_threshold(
+    yes: np.ndarray, how: dict[str, Any], scale: float
+) -> None:
     a = fit_psychometric(CONTRAST, yes, 12, **how)
     b = fit_psychometric(CONTRAST * scale, yes, 12, **how)
     same(a, b, shift=np.log10(scale), tolerance=1e-3)
@@ -41,16 +45,26 @@ def test_scaled_contrast_shifts_the_threshold(yes: np.ndarray, how: dict[str, An
 @given(counts, st.randoms(use_true_random=False))
 def test_order_of_levels_is_nothing(yes: np.ndarray, random: Any) -> None:
     order = random.sample(range(7), 7)
-    same(fit_psychometric(CONTRAST, yes, 12), fit_psychometric(CONTRAST[order], yes[order], 12), tolerance=1e-9)
+    same(
+        fit_psychometric(CONTRAST, yes, 12),
+        fit_psychometric(CONTRAST[order], yes[order], 12),
+        tolerance=1e-9,
+    )
 
 
 @settings(max_examples=8)
 @given(counts, st.integers(0, 12))
 def test_a_level_may_be_told_in_parts(yes: np.ndarray, part: int) -> None:
     parts = np.minimum(yes, part)
-    split = fit_psychometric(
-        np.r_[CONTRAST, CONTRAST], np.r_[parts, yes - parts], np.r_[np.full(7, part), np.full(7, 12 - part)]
-    ) if np.all(yes - parts <= 12 - part) else None  # fmt: skip
+    split = (
+        fit_psychometric(
+            np.r_[CONTRAST, CONTRAST],
+            np.r_[parts, yes - parts],
+            np.r_[np.full(7, part), np.full(7, 12 - part)],
+        )
+        if np.all(yes - parts <= 12 - part)
+        else None
+    )
     assume(split is not None)
     same(fit_psychometric(CONTRAST, yes, 12), split, tolerance=1e-9)
 
@@ -67,7 +81,9 @@ def test_swapping_yes_and_no_mirrors(yes: np.ndarray, how: dict[str, Any]) -> No
     if fit.status == "ok" and fit.width < 4:
         np.testing.assert_allclose(mirrored.threshold, -fit.threshold, atol=2e-3)
         np.testing.assert_allclose(
-            [mirrored.threshold_low, mirrored.threshold_high], [-fit.threshold_high, -fit.threshold_low], atol=2e-3
+            [mirrored.threshold_low, mirrored.threshold_high],
+            [-fit.threshold_high, -fit.threshold_low],
+            atol=2e-3,
         )
 
 
@@ -81,7 +97,9 @@ def test_reversed_gumbel_is_weibull_mirrored() -> None:
 
 def test_a_curve_does_not_depend_on_the_others() -> None:
     rng = np.random.default_rng(1)
-    rate = psychometric_function(np.log10(CONTRAST), rng.uniform(-2.3, -1.7, (6, 1)), 0.9, 0.1, 0.02)
+    rate = psychometric_function(
+        np.log10(CONTRAST), rng.uniform(-2.3, -1.7, (6, 1)), 0.9, 0.1, 0.02
+    )
     yes = rng.binomial(15, rate)
     yes[4] = yes[4, ::-1]
     together = fit_psychometric(CONTRAST, yes, 15, **FREE)
@@ -92,10 +110,17 @@ def test_a_curve_does_not_depend_on_the_others() -> None:
         np.testing.assert_allclose(alone.threshold_low, together.threshold_low[i], atol=1e-4)
 
 
-@pytest.mark.parametrize("function", ["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"])
+@pytest.mark.parametrize(
+    "function", ["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"]
+)
 def test_expected_counts_give_the_truth_back(function: str) -> None:
     x = np.linspace(-3, -1, 15)
-    truth = {"threshold": np.array([-2.2, -1.9]), "width": np.array([0.7, 1.1]), "guess": 0.15, "lapse": 0.04}
+    truth = {
+        "threshold": np.array([-2.2, -1.9]),
+        "width": np.array([0.7, 1.1]),
+        "guess": 0.15,
+        "lapse": 0.04,
+    }
     columns = [np.broadcast_to(np.asarray(v), (2,))[:, None] for v in truth.values()]
     yes = 1000 * psychometric_function(x, *columns, function=function)
     fit = fit_psychometric(10**x, yes, 1000, function=function, **FREE, interval=None)
@@ -113,12 +138,15 @@ def test_shared_rates_are_those_of_all_curves() -> None:
     np.testing.assert_allclose(fit.threshold, thresholds, atol=1e-4)
     np.testing.assert_allclose(fit.guess, np.broadcast_to(guess, (2, 3)), atol=1e-4)
     np.testing.assert_allclose(fit.lapse, np.broadcast_to(lapse, (2, 3)), atol=1e-4)
-    flipped = fit_psychometric(10**x, 200 * np.swapaxes(rate, 0, 1), 200, **FREE, shared=(0,), interval=None)
+    flipped = fit_psychometric(
+        10**x, 200 * np.swapaxes(rate, 0, 1), 200, **FREE, shared=(0,), interval=None
+    )
     np.testing.assert_allclose(flipped.threshold, fit.threshold.T, atol=1e-6)
 
 
 def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
-    # Steep and shallow, unseen and seen throughout, side by side: what suits one curve need not suit another.
+    # Steep and shallow, unseen and seen throughout, side by side: what suits one curve need not
+    # suit another.
     rng, x = np.random.default_rng(1), np.linspace(-3, 0, 9)
     threshold, width = rng.uniform(-4, 0.7, (60, 5, 1)), 10.0 ** rng.uniform(-1.5, 0.7, (60, 5, 1))
     rate = psychometric_function(x, threshold, width, 0.1, 0.02)
@@ -141,7 +169,9 @@ def test_catch_trials_tell_the_guess_rate_and_nothing_else() -> None:
     without = fit_psychometric(CONTRAST, yes[1:], 12, **FREE)
     assert free.threshold_high - free.threshold_low < without.threshold_high - without.threshold_low
     fixed = fit_psychometric(contrast, yes, trials, guess=0.3)
-    np.testing.assert_array_equal(fixed.threshold, fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).threshold)
+    np.testing.assert_array_equal(
+        fixed.threshold, fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).threshold
+    )
 
 
 def test_intervals_cover_the_truth_and_fits_agree_with_the_observer() -> None:

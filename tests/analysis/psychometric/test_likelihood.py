@@ -22,14 +22,27 @@ def _answers(rng: np.random.Generator) -> Counts:
     catch = np.array([0.0, 7.0, 12.0])
     one = np.ones((GROUPS, CURVES))
     yes, catch_yes = np.rint(trials * rng.uniform(0, 1, shape)), np.array([0.0, 1.0, 0.0])
-    return Counts(np.sort(rng.uniform(-0.5, 0.5, shape)), yes, trials, catch_yes, catch, -2 * one, 1.5 * one, 0.1 * one)
+    return Counts(
+        np.sort(rng.uniform(-0.5, 0.5, shape)),
+        yes,
+        trials,
+        catch_yes,
+        catch,
+        -2 * one,
+        1.5 * one,
+        0.1 * one,
+    )
 
 
 def _point(rng: np.random.Generator, eta: float) -> Point:
     shape = (GROUPS, CURVES)
     threshold, slope = rng.uniform(-0.4, 0.4, shape), rng.uniform(0.2, 1.5, shape)
     return Point(
-        threshold, slope, rng.uniform(0.05, 0.3, GROUPS), rng.uniform(0.01, 0.08, GROUPS), np.full(GROUPS, eta)
+        threshold,
+        slope,
+        rng.uniform(0.05, 0.3, GROUPS),
+        rng.uniform(0.01, 0.08, GROUPS),
+        np.full(GROUPS, eta),
     )
 
 
@@ -39,13 +52,20 @@ def _moved(point: Point, name: str, curve: int, by: float) -> Point:
     return replace(point, **{name: values})
 
 
-def _by_differences(model: likelihood.Model, counts: Counts, point: Point, *places: tuple[str, int]) -> FloatArray:
+def _by_differences(
+    model: likelihood.Model, counts: Counts, point: Point, *places: tuple[str, int]
+) -> FloatArray:
     """Derivative by one or two parameters, from the objective at steps to either side."""
     if not places:
-        return likelihood.objective(model, counts, point, likelihood.levels_at(model.family, counts, point))
+        return likelihood.objective(
+            model, counts, point, likelihood.levels_at(model.family, counts, point)
+        )
     (name, curve), *rest = places
     step = 1e-4
-    above, below = (_by_differences(model, counts, _moved(point, name, curve, by), *rest) for by in (step, -step))
+    above, below = (
+        _by_differences(model, counts, _moved(point, name, curve, by), *rest)
+        for by in (step, -step)
+    )
     return (above - below) / (2 * step)
 
 
@@ -55,8 +75,12 @@ def _by_differences(model: likelihood.Model, counts: Counts, point: Point, *plac
 def test_derivatives_are_those_of_the_objective(family: str, weak: bool, eta: float) -> None:
     rng = np.random.default_rng(7)
     counts, point = _answers(rng), _point(rng, eta)
-    model = likelihood.Model(SIGMOIDS[family], likelihood.stated_priors(None) if weak else likelihood.LogPriors())
-    found = likelihood.differentiate(model, counts, point, likelihood.levels_at(model.family, counts, point))
+    model = likelihood.Model(
+        SIGMOIDS[family], likelihood.stated_priors(None) if weak else likelihood.LogPriors()
+    )
+    found = likelihood.differentiate(
+        model, counts, point, likelihood.levels_at(model.family, counts, point)
+    )
     exact = found.blocks[:, 0], found.across[:, :, 0], found.corner[:, 0]
 
     def agree(value: FloatArray, *places: tuple[str, int]) -> None:
@@ -83,7 +107,9 @@ def test_the_other_curvature_is_never_indefinite(family: str) -> None:
     for _ in range(20):
         counts, point = _answers(rng), _point(rng, 0.0)
         model = likelihood.Model(SIGMOIDS[family], likelihood.LogPriors())
-        found = likelihood.differentiate(model, counts, point, likelihood.levels_at(model.family, counts, point))
+        found = likelihood.differentiate(
+            model, counts, point, likelihood.levels_at(model.family, counts, point)
+        )
         for p in range(GROUPS):
             size = 2 * CURVES + 2
             whole = np.zeros((size, size))

@@ -1,4 +1,5 @@
-"""Fits agree with values computed elsewhere: scipy's optimisers, psignifit 4.3, statsmodels, isotonic regression."""
+"""Fits agree with values computed elsewhere: scipy's optimisers, psignifit 4.3, statsmodels,
+isotonic regression."""
 
 from __future__ import annotations
 
@@ -21,14 +22,32 @@ from psyprobe.analysis.psychometric import (
 )
 from psyprobe.analysis.psychometric.isotonic import falling_deviance, rising_deviance
 
-FAMILIES = {"gumbel(Weibull)": "weibull", "sech": "hyperbolic_secant", "gumbel": "weibull", "norm": "normal"}
+FAMILIES = {
+    "gumbel(Weibull)": "weibull",
+    "sech": "hyperbolic_secant",
+    "gumbel": "weibull",
+    "norm": "normal",
+}
 FAMILIES |= {name: name for name in ("logistic", "normal", "weibull")}
 RATES: dict[str, float | tuple[float, float]] = {
-    "g=0": 0.0, "g=.02": 0.02, "g=.5": 0.5, "g in[0,.5]": (0.0, 0.5),
-    "l=0": 0.0, "l=.02": 0.02, "l in[0,.1]": (0.0, 0.1), "l in[0,.5]": (0.0, 0.5),
-}  # fmt: skip
+    "g=0": 0.0,
+    "g=.02": 0.02,
+    "g=.5": 0.5,
+    "g in[0,.5]": (0.0, 0.5),
+    "l=0": 0.0,
+    "l=.02": 0.02,
+    "l in[0,.1]": (0.0, 0.1),
+    "l in[0,.5]": (0.0, 0.5),
+}
 #: Curves of the table without a threshold.
-NO_THRESHOLD = ("non_monotone", "reversed", "censored_above", "censored_below", "flat", "always_yes")
+NO_THRESHOLD = (
+    "non_monotone",
+    "reversed",
+    "censored_above",
+    "censored_below",
+    "flat",
+    "always_yes",
+)
 
 
 @cache
@@ -60,7 +79,8 @@ def batch(folder: Path, names: list[str]) -> tuple[np.ndarray, np.ndarray, np.nd
 def fitted(
     folder: Path, fitter: str, options: dict[str, dict[str, Any]], **more: Any
 ) -> list[tuple[dict[str, str], PsychometricFit, int]]:
-    """Rows of the table by one fitter, each with the batch that holds its fit and its place there."""
+    """Rows of the table by one fitter, each with the batch that holds its fit and its place
+    there."""
     found = []
     for config, how in options.items():
         chosen = [
@@ -69,7 +89,9 @@ def fitted(
             if row["fitter"].startswith(fitter) and row["config"] == config and row["threshold"]
         ]
         if chosen:
-            fit = fit_psychometric(*batch(folder, [row["dataset"] for row in chosen]), **how, **more)
+            fit = fit_psychometric(
+                *batch(folder, [row["dataset"] for row in chosen]), **how, **more
+            )
             found += [(row, fit, i) for i, row in enumerate(chosen)]
     return found
 
@@ -80,13 +102,19 @@ def maximum_likelihood_options(folder: Path) -> dict[str, dict[str, Any]]:
         if row["fitter"].startswith("scipy-MLE"):
             family, rates = row["config"].removesuffix(" fixed").split(" ", 1)
             guess, lapse = rates.replace(" l", "|l").split("|")
-            found[row["config"]] = {"function": FAMILIES[family], "guess": RATES[guess], "lapse": RATES[lapse]}
+            found[row["config"]] = {
+                "function": FAMILIES[family],
+                "guess": RATES[guess],
+                "lapse": RATES[lapse],
+            }
     return found
 
 
 def test_sigmoids(folder: Path) -> None:
     for row in rows(folder / "sigmoid_oracle.csv"):
-        given = (float(row[name]) for name in ("x", "threshold(F=.5)", "width(5-95%)", "gamma", "lapse"))
+        given = (
+            float(row[name]) for name in ("x", "threshold(F=.5)", "width(5-95%)", "gamma", "lapse")
+        )
         found = psychometric_function(*given, function=FAMILIES[row["family"]])
         assert abs(found - float(row["psi"])) < 1e-9
 
@@ -103,11 +131,16 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
         assert fit.converged[i], what
         if fit.status[i] in ("ok", "extrapolated"):
             assert abs(fit.threshold[i] - float(row["threshold"])) < 1e-3, what
-            assert abs(fit.width[i] - float(row["width"])) < 1e-3 * max(1.0, float(row["width"])), what
+            assert abs(fit.width[i] - float(row["width"])) < 1e-3 * max(1.0, float(row["width"])), (
+                what
+            )
             assert abs(fit.guess[i] - float(row["gamma"])) < 1e-3, what
             assert abs(fit.lapse[i] - float(row["lapse"])) < 1e-3, what
             regular += 1
-        if row["ci_kind"] == "profile likelihood" and fit.status[i] not in ("non_monotone", "reversed"):
+        if row["ci_kind"] == "profile likelihood" and fit.status[i] not in (
+            "non_monotone",
+            "reversed",
+        ):
             ends = [fit.threshold_low[i], fit.threshold_high[i]]
             contrast, _, trials = batch(folder, [row["dataset"]])
             levels = np.log10(contrast[(trials > 0) & (contrast > 0)])
@@ -119,13 +152,19 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
     assert intervals > 40
 
 
-def as_told(status: str, threshold: float, width: float, levels: np.ndarray, low: float, high: float) -> list[float]:
-    """Ends by likelihood alone, no nearer than half the spacing to a mixed level, and open far beyond the levels."""
+def as_told(
+    status: str, threshold: float, width: float, levels: np.ndarray, low: float, high: float
+) -> list[float]:
+    """Ends by likelihood alone, no nearer than half the spacing to a mixed level, and open far
+    beyond the levels."""
     if status == "quasi_separable":
         low = min(low, 0.5 * (threshold + levels[levels < threshold - 1e-9].max()))
         high = max(high, 0.5 * (threshold + levels[levels > threshold + 1e-9].min()))
     reach = np.fmin(width, np.ptp(levels))
-    return [-np.inf if low < levels.min() - reach else low, np.inf if high > levels.max() + reach else high]
+    return [
+        -np.inf if low < levels.min() - reach else low,
+        np.inf if high > levels.max() + reach else high,
+    ]
 
 
 def test_psignifit_without_priors_to_speak_of(folder: Path) -> None:
@@ -175,14 +214,21 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
     rising, falling = rising_deviance(yes, trials), falling_deviance(yes, trials)
     p_value = monotone_p_value(yes, trials, resamples=1999)
     guess = np.array([0.5 if "2afc" in name else 0.0 for name in names])
-    fits = [fit_psychometric(contrast[i], yes[i], trials[i], guess=guess[i], interval=None) for i in range(len(names))]
+    fits = [
+        fit_psychometric(contrast[i], yes[i], trials[i], guess=guess[i], interval=None)
+        for i in range(len(names))
+    ]
     for i, row in enumerate(expected):
         what = names[i]
         assert abs(rising[i] - float(row["deviance_isotonic_increasing"])) < 1e-5, what
         assert abs(falling[i] - float(row["deviance_isotonic_decreasing"])) < 1e-5, what
-        assert abs(p_value[i] - float(row["bootstrap_p_monotone_increasing(B=2000,seed0)"])) < 0.04, what
+        assert (
+            abs(p_value[i] - float(row["bootstrap_p_monotone_increasing(B=2000,seed0)"])) < 0.04
+        ), what
         shown = [float(v) for v in row["isotonic_fit"].split()]
-        np.testing.assert_allclose(isotonic_fit(yes[i], trials[i])[: len(shown)], shown, atol=1e-5, err_msg=what)
+        np.testing.assert_allclose(
+            isotonic_fit(yes[i], trials[i])[: len(shown)], shown, atol=1e-5, err_msg=what
+        )
         bracket = [float(row["iso_bracket_lo"]), float(row["iso_bracket_hi"])]
         at = [float(fits[i].bracket_low), float(fits[i].bracket_high)]
         np.testing.assert_allclose(at, bracket, atol=1e-5, err_msg=what)
@@ -193,10 +239,21 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
 @pytest.mark.parametrize("rates", [{}, {"guess": "fit", "lapse": "fit"}], ids=["fixed", "free"])
 def test_statuses(folder: Path, names: list[str], rates: dict[str, Any]) -> None:
     expected = {
-        "D01": "ok", "D02": "ok", "D04": "ok", "D06": "separable", "D07": "quasi_separable", "D08": "censored_above",
-        "D10": "extrapolated", "D13": "non_monotone", "D15": "ok", "D17": "ok", "D18": "ok", "D20": "censored_above",
-        "D21": "ok", "D23": "ok",
-    }  # fmt: skip
+        "D01": "ok",
+        "D02": "ok",
+        "D04": "ok",
+        "D06": "separable",
+        "D07": "quasi_separable",
+        "D08": "censored_above",
+        "D10": "extrapolated",
+        "D13": "non_monotone",
+        "D15": "ok",
+        "D17": "ok",
+        "D18": "ok",
+        "D20": "censored_above",
+        "D21": "ok",
+        "D23": "ok",
+    }
     if not rates:
         # With a free guess rate a step fits these fourteen trials best.
         expected["D12"] = "ok"
@@ -205,7 +262,11 @@ def test_statuses(folder: Path, names: list[str], rates: dict[str, Any]) -> None
         how = {**rates, "guess": 0.5} if kind == "2afc" else rates
         batch_fit = fit_psychometric(*batch(folder, chosen), **how)
         for i, name in enumerate(chosen):
-            one = {key: value[i] for key, value in vars(batch_fit).items() if isinstance(value, np.ndarray)}
+            one = {
+                key: value[i]
+                for key, value in vars(batch_fit).items()
+                if isinstance(value, np.ndarray)
+            }
             assert_as_the_page_says(name[:3], one, expected)
 
 
@@ -214,10 +275,22 @@ def assert_as_the_page_says(short: str, fit: dict[str, Any], expected: dict[str,
         assert fit["status"] == expected[short], short
     if short in ("D06", "D07"):
         ends = [
-            fit[key] for key in ("threshold", "threshold_low", "threshold_high", "width", "width_low", "width_high")
+            fit[key]
+            for key in (
+                "threshold",
+                "threshold_low",
+                "threshold_high",
+                "width",
+                "width_low",
+                "width_high",
+            )
         ]
-        # The page's interval of D07 is the likelihood's, [-2.067, -1.933], narrower than levels 0.25 apart can tell.
-        page = {"D06": [-2.125, -2.25, -2.0, 0.0, 0.0, 0.319], "D07": [-2.0, -2.125, -1.875, 0.0, 0.0, 0.614]}
+        # The page's interval of D07 is the likelihood's, [-2.067, -1.933], narrower than levels
+        # 0.25 apart can tell.
+        page = {
+            "D06": [-2.125, -2.25, -2.0, 0.0, 0.0, 0.319],
+            "D07": [-2.0, -2.125, -1.875, 0.0, 0.0, 0.614],
+        }
         np.testing.assert_allclose(ends, page[short], atol=2e-3, err_msg=short)
     if short in ("D08", "D20"):
         assert np.isnan(fit["threshold"])

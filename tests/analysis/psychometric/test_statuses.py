@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.analysis.psychometric import STATUSES, WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.psychometric import (
+    STATUSES,
+    WITH_THRESHOLD,
+    fit_psychometric,
+    psychometric_function,
+)
 from psyprobe.errors import InputError, UnknownNameError
 
 CONTRAST = 10.0 ** np.linspace(-3, -1, 5)
@@ -49,7 +54,9 @@ def test_statuses(status: str, contrast: Any, yes: Any, trials: Any, how: dict[s
     assert fit.status == status
     assert fit.status.item() in STATUSES
     has = status in WITH_THRESHOLD
-    assert np.isfinite(fit.threshold) == np.isfinite(fit.width) == np.isfinite(fit.sensitivity) == has
+    assert (
+        np.isfinite(fit.threshold) == np.isfinite(fit.width) == np.isfinite(fit.sensitivity) == has
+    )
     if has:
         assert fit.threshold_low <= fit.threshold <= fit.threshold_high
         assert fit.width_low <= fit.width <= fit.width_high
@@ -66,7 +73,9 @@ def test_never_yes_bounds_the_threshold_as_far_as_trials_reach(trials: int, low:
     fit = fit_psychometric(CONTRAST, 0, trials)
     np.testing.assert_allclose([fit.threshold_low, fit.threshold_high], [low, np.inf])
     mirrored = fit_psychometric(CONTRAST, trials, trials)
-    np.testing.assert_allclose([mirrored.threshold_low, mirrored.threshold_high], [-np.inf, -4 - low])
+    np.testing.assert_allclose(
+        [mirrored.threshold_low, mirrored.threshold_high], [-np.inf, -4 - low]
+    )
 
 
 def test_too_few_trials_bound_nothing() -> None:
@@ -110,13 +119,19 @@ def test_reversed_curves_do_not_pull_what_others_share() -> None:
 def test_bootstrap_interval_and_goodness_of_fit() -> None:
     x = np.linspace(-3, -1, 9)
     rate = psychometric_function(x, -2.0, 0.9)
-    good = fit_psychometric(10**x, np.rint(40 * rate), 40, interval="bootstrap", goodness=True, resamples=300, seed=4)
+    good = fit_psychometric(
+        10**x, np.rint(40 * rate), 40, interval="bootstrap", goodness=True, resamples=300, seed=4
+    )
     assert abs(good.threshold_low + 2.062) < 0.02
     assert abs(good.threshold_high + 1.938) < 0.02
     assert good.p_value > 0.5
-    pooled = fit_psychometric(10**x, [0, 6, 24, 87, 170, 206, 226, 240, 248], 250, goodness=True, resamples=99)
+    pooled = fit_psychometric(
+        10**x, [0, 6, 24, 87, 170, 206, 226, 240, 248], 250, goodness=True, resamples=99
+    )
     assert pooled.p_value <= 0.01
-    again = fit_psychometric(10**x, np.rint(40 * rate), 40, interval="bootstrap", resamples=300, seed=4)
+    again = fit_psychometric(
+        10**x, np.rint(40 * rate), 40, interval="bootstrap", resamples=300, seed=4
+    )
     assert again.threshold_low == good.threshold_low
 
 
@@ -126,8 +141,12 @@ def test_overdispersion_widens_the_interval() -> None:
     plain = fit_psychometric(10**x, yes, 250)
     wide = fit_psychometric(10**x, yes, 250, overdispersion=True)
     assert wide.eta > 0.03
-    assert wide.threshold_high - wide.threshold_low > 1.5 * (plain.threshold_high - plain.threshold_low)
-    even = fit_psychometric(10**x, 100 * psychometric_function(x, -2.0, 0.9), 100, overdispersion=True, interval=None)
+    assert wide.threshold_high - wide.threshold_low > 1.5 * (
+        plain.threshold_high - plain.threshold_low
+    )
+    even = fit_psychometric(
+        10**x, 100 * psychometric_function(x, -2.0, 0.9), 100, overdispersion=True, interval=None
+    )
     assert even.eta == 0
 
 

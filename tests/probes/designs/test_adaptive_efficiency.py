@@ -1,4 +1,5 @@
-"""QUEST+ and qCSF find thresholds with as few queries as the reference says; a smaller run of the benchmark."""
+"""QUEST+ and qCSF find thresholds with as few queries as the reference says; a smaller run of the
+benchmark."""
 
 from __future__ import annotations
 
@@ -29,16 +30,22 @@ def holds(outcome, error: float) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize(("width", "queries", "error"), [(0.8, 17, 0.1), (0.4, 20, 0.055)])
-def test_quest_plus_over_six_frequencies(efficiency: ModuleType, width: float, queries: int, error: float) -> None:
+def test_quest_plus_over_six_frequencies(
+    efficiency: ModuleType, width: float, queries: int, error: float
+) -> None:
     n = 6 * queries
     observer = efficiency.thresholds_of_the_page(efficiency.FREQUENCIES, width, 0.02)
-    found = efficiency.simulate(efficiency.quest_plus(efficiency.FREQUENCIES), observer, (n,), 15, seed=11)
+    found = efficiency.simulate(
+        efficiency.quest_plus(efficiency.FREQUENCIES), observer, (n,), 15, seed=11
+    )
     holds(found[n], error)
 
 
 def test_quest_plus_with_observers_of_all_sorts(efficiency: ModuleType) -> None:
     observer = efficiency.population(efficiency.FREQUENCIES)
-    found = efficiency.simulate(efficiency.quest_plus(efficiency.FREQUENCIES), observer, (120,), 15, seed=12, at_once=4)
+    found = efficiency.simulate(
+        efficiency.quest_plus(efficiency.FREQUENCIES), observer, (120,), 15, seed=12, at_once=4
+    )
     holds(found[120], 0.15)
 
 

@@ -1,4 +1,5 @@
-"""What every design promises: it stops, counts, is the same again from the same answers, and asks what it must."""
+"""What every design promises: it stops, counts, is the same again from the same answers, and asks
+what it must."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import CsfGrid, Design, Grid, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.designs import (
+    CsfGrid,
+    Design,
+    Grid,
+    Level,
+    QuestPlus,
+    QuickCSF,
+    constant,
+    ladder,
+)
 from psyprobe.probes.designs.adaptive import most_telling
 
 FREQUENCIES = (1.0, 4.0, 16.0)
@@ -37,7 +47,9 @@ def drawn(level: Level, rng: np.random.Generator) -> float:
     return float(rng.random() < 0.03 + 0.95 / (1 + ratio))
 
 
-def run(design: Design, rng: np.random.Generator, n: int, limit: int = 10_000) -> list[tuple[Level, float | None]]:
+def run(
+    design: Design, rng: np.random.Generator, n: int, limit: int = 10_000
+) -> list[tuple[Level, float | None]]:
     told: list[tuple[Level, float | None]] = []
     while not design.finished and len(told) < limit:
         for level in design.ask(n):
@@ -56,23 +68,31 @@ def test_it_is_a_design_that_ends_and_finds_the_thresholds(make: Callable[..., D
     truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
     assert found.asked == len(told) and found.excluded == sum(said is None for _, said in told)
     assert np.abs(found.log10_sensitivity - truth).max() < 0.6
-    assert (found.low < found.log10_sensitivity).all() and (found.log10_sensitivity < found.high).all()
+    assert (found.low < found.log10_sensitivity).all() and (
+        found.log10_sensitivity < found.high
+    ).all()
     assert (found.low - 0.1 < truth).all() and (truth < found.high + 0.1).all()
     assert 0 <= found.guess < 0.3 and 0 <= found.lapse <= 0.1
 
 
 @pytest.mark.parametrize("cut", [0, 1, 9, 14])
-def test_told_the_same_answers_a_new_one_goes_on_as_the_first(make: Callable[..., Design], cut: int) -> None:
+def test_told_the_same_answers_a_new_one_goes_on_as_the_first(
+    make: Callable[..., Design], cut: int
+) -> None:
     first, again = make(seed=5), make(seed=5)
     told = run(first, np.random.default_rng(2), 1, cut)
     for level, said in told:
         again.tell(level, said)
     assert again.ask(6) == first.ask(6)
-    np.testing.assert_array_equal(again.estimate().log10_sensitivity, first.estimate().log10_sensitivity)
+    np.testing.assert_array_equal(
+        again.estimate().log10_sensitivity, first.estimate().log10_sensitivity
+    )
 
 
 @pytest.mark.parametrize("n", [1, 7])
-def test_catch_and_top_trials_keep_their_shares_throughout(make: Callable[..., Design], n: int) -> None:
+def test_catch_and_top_trials_keep_their_shares_throughout(
+    make: Callable[..., Design], n: int
+) -> None:
     design = make()
     told = [level for level, _ in run(design, np.random.default_rng(0), n)]
     adaptive = not hasattr(design, "_left")
@@ -83,7 +103,9 @@ def test_catch_and_top_trials_keep_their_shares_throughout(make: Callable[..., D
     assert sum(np.isclose(level.contrast, CONTRASTS[-1]) for level in told) >= 0.05 * len(told)
 
 
-def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(make: Callable[..., Design]) -> None:
+def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(
+    make: Callable[..., Design],
+) -> None:
     design = make(task="two_interval")
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -133,7 +155,9 @@ def test_several_answers_to_a_level_are_told_one_by_one() -> None:
         design.tell(Level(4, contrast), said)
         visible = 1 / (1 + np.exp(-2 * np.log(19) * (np.log10(contrast) - grid.threshold) / 0.6))
         wanted *= binom.pmf(sum(said), 4, 0.25 + 0.73 * visible)
-    np.testing.assert_allclose(design.posterior.threshold_mass(0), wanted / wanted.sum(), atol=1e-12)
+    np.testing.assert_allclose(
+        design.posterior.threshold_mass(0), wanted / wanted.sum(), atol=1e-12
+    )
     assert design.estimate().asked == 2
 
 
@@ -155,13 +179,20 @@ def test_levels_put_at_once_keep_apart(name: str) -> None:
 
 def test_without_deviation_qcsf_knows_frequencies_that_it_hardly_asked() -> None:
     published, free = (
-        QuickCSF(FREQUENCIES, CONTRASTS, n_max=30, csf=CsfGrid(deviation=deviation)) for deviation in (0.0, 0.5)
+        QuickCSF(FREQUENCIES, CONTRASTS, n_max=30, csf=CsfGrid(deviation=deviation))
+        for deviation in (0.0, 0.5)
     )
     for design in (published, free):
         for x in (-2.4, -2.0, -1.6, -1.2):
             for f in (1.0, 4.0):
-                design.tell(Level(f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])), float(x > -2.0))
-    width = [np.ptp([design.estimate().low[2], design.estimate().high[2]]) for design in (published, free)]
+                design.tell(
+                    Level(f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])),
+                    float(x > -2.0),
+                )
+    width = [
+        np.ptp([design.estimate().low[2], design.estimate().high[2]])
+        for design in (published, free)
+    ]
     assert width[0] < width[1]
 
 
@@ -192,7 +223,9 @@ def test_bad_arguments_are_named(make: Callable[[], object], words: str) -> None
     said=st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=25),
     name=st.sampled_from(sorted(MAKERS)),
 )
-def test_whatever_is_said_estimates_are_finite_and_ordered(said: list[float | None], name: str) -> None:
+def test_whatever_is_said_estimates_are_finite_and_ordered(
+    said: list[float | None], name: str
+) -> None:
     design = MAKERS[name]()
     for value in said:
         for level in design.ask(1):
@@ -245,7 +278,8 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_rounding_chooses_no_level(seed: int) -> None:
-    """Values of which equally much is known, in sums whose last bits differ as those of two processors do."""
+    """Values of which equally much is known, in sums whose last bits differ as those of two
+    processors do."""
     promise = np.array([0.1, 0.3, 0.3, 0.2])
     noise = np.random.default_rng(seed).uniform(-1e-13, 1e-13, (3, 4))
     information = {place: promise + noise[place] for place in (2, 0, 1)}

@@ -23,8 +23,12 @@ def test_interval_widths_of_constant_stimuli_are_as_simulated(oracle_data: Path)
         if not row["procedure"].startswith("constant") or queries < 20:
             continue
         levels = int(row["procedure"].split()[2])
-        who = AssumedObserver(float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"]))
-        found = expected_interval_width("constant", queries, values=1, levels=levels, observer=who, catch=0.0)
+        who = AssumedObserver(
+            float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"])
+        )
+        found = expected_interval_width(
+            "constant", queries, values=1, levels=levels, observer=who, catch=0.0
+        )
         assert found == pytest.approx(float(row["mean_ci95_width_log10"]), rel=0.35)
         checked += 1
     assert checked == 15
@@ -35,7 +39,9 @@ def test_interval_widths_of_quest_plus_are_as_simulated(oracle_data: Path) -> No
         queries = int(row["queries"])
         if not row["procedure"].startswith("QUEST+") or queries < 15:
             continue
-        who = AssumedObserver(float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"]))
+        who = AssumedObserver(
+            float(row["true_width"]), float(row["true_gamma"]), float(row["true_lapse"])
+        )
         found = expected_interval_width("quest_plus", queries, values=1, observer=who)
         assert found == pytest.approx(float(row["mean_ci95_width_log10"]), rel=0.5)
 
@@ -45,7 +51,9 @@ def test_errors_with_probabilities_of_yes_are_as_simulated(oracle_data: Path) ->
         if row["readout"] != "P(yes) logistic fit":
             continue
         who = AssumedObserver(0.8, 1e-3, 1e-3, logit_sd=float(row["logit_sd_between_images"]))
-        width = expected_interval_width("constant", int(row["queries"]), values=1, observer=who, catch=0.0)
+        width = expected_interval_width(
+            "constant", int(row["queries"]), values=1, observer=who, catch=0.0
+        )
         assert width / 3.92 == pytest.approx(float(row["rmse_log10_threshold"]), rel=0.3)
 
 

@@ -10,7 +10,13 @@ from scipy import stats
 
 from psyprobe.analysis.psychometric import psychometric_function
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, log_parabola
-from psyprobe.analysis.psychometric.posterior import GivenAnswer, ThresholdPosterior, default_grid, dispersion, seen
+from psyprobe.analysis.psychometric.posterior import (
+    GivenAnswer,
+    ThresholdPosterior,
+    default_grid,
+    dispersion,
+    seen,
+)
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
 
@@ -46,9 +52,19 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
     link = SMALL.width_given_centre()
     first = np.zeros(SMALL.shape)
     for m, a, b, i, j, k, n in itertools.product(*map(range, (2, 2, 2, t.size, t.size, 2, 2))):
-        mass = SMALL.width_prior[m] * link[m, a] * link[m, b] * SMALL.guess_prior[k] * SMALL.lapse_prior[n]
+        mass = (
+            SMALL.width_prior[m]
+            * link[m, a]
+            * link[m, b]
+            * SMALL.guess_prior[k]
+            * SMALL.lapse_prior[n]
+        )
         for frequency, x, said in ANSWERS:
-            f = 0.0 if frequency is None else float(seen(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]]))
+            f = (
+                0.0
+                if frequency is None
+                else float(seen(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]]))
+            )
             mass *= likelihood(said, g[k] + (1 - g[k] - l[n]) * f)
         first[i, a, k, n] += mass
     np.testing.assert_allclose(posterior.joint(0), first / first.sum(), atol=1e-13)
@@ -60,8 +76,16 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
 
 
 def test_the_csf_is_that_of_the_whole_product() -> None:
-    grid = Grid(np.linspace(-3.0, 0.0, 13), np.array([0.5, 1.0]), np.array([0.02, 0.2]), np.array([0.02]))
-    csf = CsfGrid(np.array([1.0, 2.0]), np.array([0.3, 0.8]), np.array([0.3, 0.9]), np.array([0.2]), deviation=0.25)
+    grid = Grid(
+        np.linspace(-3.0, 0.0, 13), np.array([0.5, 1.0]), np.array([0.02, 0.2]), np.array([0.02])
+    )
+    csf = CsfGrid(
+        np.array([1.0, 2.0]),
+        np.array([0.3, 0.8]),
+        np.array([0.3, 0.9]),
+        np.array([0.2]),
+        deviation=0.25,
+    )
     frequencies = (2.0, 8.0)
     posterior = CsfPosterior(frequencies, grid, csf)
     for answer in ANSWERS:
@@ -88,13 +112,17 @@ def test_the_csf_is_that_of_the_whole_product() -> None:
     np.testing.assert_allclose(posterior.threshold_mass(1), wanted.sum(axis=0), atol=1e-12)
     draws = posterior.draw(40_000)
     assert draws.mean(axis=0) == pytest.approx([-posterior.mean(0), -posterior.mean(1)], abs=0.02)
-    together = float(((t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * wanted).sum())
+    together = float(
+        ((t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * wanted).sum()
+    )
     assert np.cov(draws.T)[0, 1] == pytest.approx(together, abs=0.02)
 
 
 def test_without_deviation_the_csf_is_a_parabola() -> None:
     grid = default_grid((0.001, 1.0))
-    posterior = CsfPosterior((1.0, 4.0), Grid(grid.threshold, [0.8], [0.02], [0.02]), CsfGrid(deviation=0.0))  # type: ignore[arg-type]
+    posterior = CsfPosterior(
+        (1.0, 4.0), Grid(grid.threshold, [0.8], [0.02], [0.02]), CsfGrid(deviation=0.0)
+    )  # type: ignore[arg-type]
     for _ in range(8):
         posterior.tell(0, -1.6, 1.0)
         posterior.tell(0, -2.0, 0.0)
@@ -108,7 +136,14 @@ def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
     coarse = default_grid((0.001, 1.0))
     t = np.linspace(coarse.threshold[0], coarse.threshold[-1], 501)
     fine = Grid(
-        t, coarse.width, coarse.guess, coarse.lapse, coarse.width_prior, coarse.guess_prior, coarse.lapse_prior, 0.1
+        t,
+        coarse.width,
+        coarse.guess,
+        coarse.lapse,
+        coarse.width_prior,
+        coarse.guess_prior,
+        coarse.lapse_prior,
+        0.1,
     )
     refined, reference = ThresholdPosterior(1, coarse), ThresholdPosterior(1, fine, refine=False)
     for x in rng.choice(np.linspace(-2.6, -1.4, 25), 90):
@@ -142,10 +177,13 @@ def test_dispersion_is_one_for_drawn_like_scatter_and_falls_with_less() -> None:
         return np.asarray(seen(at, np.array(-2.0), np.array(0.8)))
 
     near = [
-        GivenAnswer(a, float(np.clip(b + 0.05 * rng.standard_normal(), 1e-3, 0.999))) for a, b in zip(x, p, strict=True)
+        GivenAnswer(a, float(np.clip(b + 0.05 * rng.standard_normal(), 1e-3, 0.999)))
+        for a, b in zip(x, p, strict=True)
     ]
     assert dispersion([near], psi) < 0.1
-    noisy = [GivenAnswer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)]
+    noisy = [
+        GivenAnswer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)
+    ]
     assert dispersion([noisy], psi) == pytest.approx(1.0, abs=0.25)
     assert dispersion([[GivenAnswer(-2.0, 0.5)]], psi) == 1.0
 
@@ -157,10 +195,14 @@ def test_an_answer_that_the_grid_rules_out_is_named() -> None:
 
 
 def test_log_parabola_of_the_page_fits_watson_malo(oracle_data) -> None:  # type: ignore[no-untyped-def]
-    table = np.genfromtxt(oracle_data / "chat_csf" / "human_csf_oracle.csv", delimiter=",", names=True)
+    table = np.genfromtxt(
+        oracle_data / "chat_csf" / "human_csf_oracle.csv", delimiter=",", names=True
+    )
     inside = (table["f_cpd"] >= 0.5) & (table["f_cpd"] <= 30)
     truth = np.log10(table["watson_malo_tyler_radial"][inside])
-    ours = log_parabola(table["f_cpd"][inside], np.log10(200.3), np.log10(3.205), np.log10(3.702), 0.523)
+    ours = log_parabola(
+        table["f_cpd"][inside], np.log10(200.3), np.log10(3.205), np.log10(3.702), 0.523
+    )
     assert np.sqrt(np.square(ours - truth).mean()) == pytest.approx(0.03, abs=0.008)
 
 
@@ -170,7 +212,9 @@ def test_a_design_sees_by_scipy_s_functions_at_half_and_over_the_width() -> None
     # Weibull's slope that takes so much log10 contrast from 5 % to 95 %.
     slope = np.log10(np.log(0.05) / np.log(0.95)) / ends[1]
     by_scipy = stats.weibull_min.cdf(10**x, slope, scale=10 ** ends[0] / np.log(2) ** (1 / slope))
-    np.testing.assert_allclose(seen(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        seen(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15
+    )
     for function in ("logistic", "normal", "weibull"):
         own = psychometric_function(x, -1.7, 0.6, function=function)
         np.testing.assert_allclose(seen(x, threshold, width, function), own, rtol=1e-9, atol=1e-15)

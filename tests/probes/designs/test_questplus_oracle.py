@@ -1,4 +1,5 @@
-"""QUEST+ against the package questplus: the same posterior and the same next level, answer by answer."""
+"""QUEST+ against the package questplus: the same posterior and the same next level, answer by
+answer."""
 
 from __future__ import annotations
 
@@ -48,7 +49,16 @@ def theirs() -> Any:
 def test_same_posterior_and_same_next_level(seed: int) -> None:
     rng, reference = np.random.default_rng(seed), theirs()
     ours = QuestPlus(
-        [4.0], 10**X, about="all", grid=GRID, refine=False, catch=0.0, top=0.0, stop=0.0, n_max=100, seed=seed
+        [4.0],
+        10**X,
+        about="all",
+        grid=GRID,
+        refine=False,
+        catch=0.0,
+        top=0.0,
+        stop=0.0,
+        n_max=100,
+        seed=seed,
     )
     for _ in range(20):
         (level,) = ours.ask(1)
@@ -57,10 +67,15 @@ def test_same_posterior_and_same_next_level(seed: int) -> None:
         said = rng.random() < 0.1 + 0.85 / (1 + np.exp(-6 * (wanted + 1.4)))
         ours.tell(level, float(said))
         index = int(np.argmin(np.abs(X - wanted)))
-        reference.update(stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"})
+        reference.update(
+            stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"}
+        )
         order = ("mean", "sd", "lower_asymptote", "lapse_rate")
         np.testing.assert_allclose(
-            ours.posterior.joint(0), reference.posterior.transpose(*order).values, rtol=0, atol=1e-10
+            ours.posterior.joint(0),
+            reference.posterior.transpose(*order).values,
+            rtol=0,
+            atol=1e-10,
         )
 
 
@@ -70,7 +85,9 @@ def test_expected_information_is_the_fall_of_the_expected_entropy() -> None:
     for x, said in ((-1.4, 1.0), (-2.0, 0.0)):
         index = int(np.argmin(np.abs(X - x)))
         ours.tell(Level(4.0, float(10 ** X[index])), said)
-        reference.update(stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"})
+        reference.update(
+            stim={"intensity": X[index]}, outcome={"response": "yes" if said else "no"}
+        )
     prior = reference.posterior.values
     information = ours._information(0)
     assert reference.next_stim["intensity"] == X[int(np.argmax(information))]
