@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from psyprobe.files import kept
+from psyprobe.files import cache
 
 #: Modules that only inspect-ai loads, and that cannot be imported without it.
 collect_ignore = [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/inspect_tasks.py"]
@@ -21,7 +21,7 @@ collect_ignore = [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/ins
 @pytest.fixture(autouse=True, scope="session")
 def _kept_for_the_session(tmp_path_factory: pytest.TempPathFactory) -> None:
     # Processes that tests start take it over.
-    os.environ[kept.VARIABLE] = str(tmp_path_factory.mktemp("kept"))
+    os.environ[cache.VARIABLE] = str(tmp_path_factory.mktemp("kept"))
 
 
 @pytest.fixture(autouse=True)

@@ -35,10 +35,10 @@ import numpy as np
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings
+from psyprobe.observers.chat.protocol import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.running.loop import Writer, ask_round
-from psyprobe.running.origin import Origins
+from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import open_store
 

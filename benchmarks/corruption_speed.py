@@ -27,7 +27,7 @@ from PIL import Image
 from skimage import data
 
 from psyprobe.corruption import corrupt, dimensions
-from psyprobe.corruption.ways import white_noise
+from psyprobe.corruption.methods import white_noise
 
 warnings.filterwarnings("ignore")
 ROUNDS = 9

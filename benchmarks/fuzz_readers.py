@@ -37,10 +37,10 @@ from psyprobe.errors import PsyprobeError
 from psyprobe.experiment import read_experiment
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
-from psyprobe.observers.chat.answering import Answer
-from psyprobe.probes.conduct import load_results, plan
+from psyprobe.observers.chat.protocol import Answer
+from psyprobe.probes.experiments import load_results, plan
 from psyprobe.probes.results import score_layers
-from psyprobe.probes.words.reading import read_answer
+from psyprobe.probes.words.answer_table import read_answer
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions
 from psyprobe.tasks.mvp_bench.replies import read_predictions

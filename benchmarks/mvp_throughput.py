@@ -27,7 +27,7 @@ from skimage import data
 import psyprobe as pp
 from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Decoding, Inquiry
+from psyprobe.observers.chat.protocol import Decoding, Inquiry
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884

@@ -47,7 +47,7 @@ from small_experiment import write_experiment
 from small_questions import write_questions
 
 import psyprobe as pp
-from psyprobe.observers.chat.answering import image_digest
+from psyprobe.observers.chat.protocol import image_digest
 from psyprobe.observers.simulated.serving import serve
 
 #: The command that writes into an output folder.

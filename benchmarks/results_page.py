@@ -33,7 +33,7 @@ from psyprobe.experiment import read_suite
 from psyprobe.human.models import human_label
 from psyprobe.observers import Card
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -211,8 +211,8 @@ def put(page: str, name: str, table: str) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+    stimulus_axis = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, stimulus_axis, *rows))
 
 
 def by_test(scores: Found, tests: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,7 @@ import store_speed
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
 from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
-from psyprobe.probes.showing import show
+from psyprobe.probes.displayed_images import show
 from psyprobe.probes.words.delivery import deliver, png_bytes
 
 DISPLAY = pp.Display(peak=400)

@@ -40,7 +40,7 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
-from psyprobe.probes.showing import show
+from psyprobe.probes.displayed_images import show
 from psyprobe.running.loop import Agenda, Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store

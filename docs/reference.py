@@ -24,7 +24,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
         "Stimuli and levels from files",
         "StimulusSet catalogue_names read_levels",
     ),
-    "psyprobe.stimulus.handover": (
+    "psyprobe.stimulus.export": (
         "Stimuli for other programs",
         "PsychoPyImage for_psychopy torch_dataset",
     ),
@@ -56,7 +56,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.experiment": ("Pages of experiments", None),
     "psyprobe.experiment.prompts": ("Wordings of a question", "Prompt load_prompts prompt_sets"),
     "psyprobe.probes": ("How to ask", None),
-    "psyprobe.probes.conduct": ("Running and planning", "run plan run_shard load_results"),
+    "psyprobe.probes.experiments": ("Running and planning", "run plan run_shard load_results"),
     "psyprobe.probes.results": (
         "Scores and figures of any result",
         "score score_layers scoreboard plot",
@@ -74,7 +74,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.analysis.psychometric": ("Psychometric functions", None),
     "psyprobe.analysis.words.reply": ("Reading replies", "FirstToken read_reply read_first_token"),
     "psyprobe.plotting": ("Figures", None),
-    "psyprobe.plotting.described": (
+    "psyprobe.plotting.figure_data": (
         "Figures as data, for the report",
         "Axis Line Grid Panel Figure Table Gallery name_of plain_label",
     ),

@@ -23,7 +23,7 @@ _PUBLIC = {
     "load_stimulus": "stimulus.catalogue",
     "castle_csf": "human",
     **dict.fromkeys(("list_observers", "load_observer", "observer"), "observers"),
-    **dict.fromkeys(("run", "plan", "load_results"), "probes.conduct"),
+    **dict.fromkeys(("run", "plan", "load_results"), "probes.experiments"),
     **dict.fromkeys(("score", "plot"), "probes.results"),
     "report": "reporting.report",
     "angular_distance": "analysis.distance",
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from psyprobe.human import castle_csf
     from psyprobe.light.display import Display
     from psyprobe.observers import list_observers, load_observer, observer
-    from psyprobe.probes.conduct import load_results, plan, run
+    from psyprobe.probes.experiments import load_results, plan, run
     from psyprobe.probes.results import plot, score
     from psyprobe.reporting.report import report
     from psyprobe.stimulus import disc, gabor, grating, noise, uniform

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from psyprobe.experiment.experiment import Page
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import _OF_EVERY_PAGE
+from psyprobe.probes.experiments import _OF_EVERY_PAGE
 
 #: Those of other packages are not ours to document.
 PROBES = {

@@ -33,9 +33,9 @@ def run_page(page: Path, observer: Any, store: Any = None, **options: Any) -> xa
     """What `psyprobe.run` does, with options of the probe's `plan`, such as a judge."""
     experiment = read_experiment(page)
     probe: Any = load_probe(experiment.probe)
-    session = probe.plan(experiment, observer, **options)
+    schedule = probe.plan(experiment, observer, **options)
     with open_store(store) as opened:
-        return probe.result(ask(opened, probe, session, label="items", progress=False), opened)
+        return probe.result(ask(opened, probe, schedule, label="items", progress=False), opened)
 
 
 def _toml(value: Any) -> str:

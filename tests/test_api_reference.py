@@ -54,7 +54,7 @@ def test_all_that_pages_import_is_public() -> None:
     """What a page shows is what others will build on; the few that stay inside are named here."""
     inside = {
         "psyprobe.analysis.words.signal_detection",
-        "psyprobe.observers.chat.answering",
+        "psyprobe.observers.chat.protocol",
         "psyprobe.tasks.r_bench.build",
         "psyprobe.observers.simulated.serving",
         "psyprobe.observers.simulated.stripes",
@@ -64,7 +64,7 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.tasks.r_bench.corruption_profile",
         "psyprobe.stimulus.parameters",
         "psyprobe.reporting.citing",
-        "psyprobe.tasks.asking",
+        "psyprobe.tasks.items",
         "psyprobe.tasks.judged_replies",
     }
     shown = set()

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.simulated.stripes import StripeReader
 from psyprobe.tasks import calibration
 from psyprobe.tasks.calibration import (

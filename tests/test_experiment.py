@@ -26,7 +26,7 @@ import psyprobe as pp
 from psyprobe.analysis.distance import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import read_experiment
-from psyprobe.probes.conduct import load_results, plan, run
+from psyprobe.probes.experiments import load_results, plan, run
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.running.store import Store
 

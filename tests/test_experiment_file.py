@@ -12,7 +12,7 @@ from small_experiment import EXPERIMENT, write_experiment
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment import read_experiment, read_suite
 from psyprobe.human.reference import DataReference, ModelReference
-from psyprobe.probes.conduct import plan
+from psyprobe.probes.experiments import plan
 from psyprobe.stimulus.catalogue import catalogue_names
 from psyprobe.stimulus.specification import level_of
 

@@ -25,7 +25,7 @@ from psyprobe.light.codes import pack, spread, to_codes, unpack
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.handover import for_psychopy, torch_dataset
+from psyprobe.stimulus.export import for_psychopy, torch_dataset
 
 ASKED = [
     "--as",

@@ -20,7 +20,7 @@ from PIL import Image
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import serve
 

@@ -15,10 +15,10 @@ from PIL import Image
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest
-from psyprobe.observers.chat.answering import Answer, Decoding
+from psyprobe.observers.chat.protocol import Answer, Decoding
 from psyprobe.observers.registry import Card
-from psyprobe.tasks import asking
-from psyprobe.tasks.asking import ItemQuestion, ask_items, batches_of
+from psyprobe.tasks import items
+from psyprobe.tasks.items import ItemQuestion, ask_items, batches_of
 
 PLAIN = Decoding(logprobs=False)
 
@@ -79,9 +79,9 @@ def test_a_store_is_asked_first_and_images_are_loaded_once(
 ) -> None:
     store, loaded = tmp_path / "runs.sqlite", []
     ask_items(questions(4, images), Echo(), version="1", store=store, progress=False)
-    decode = asking.decode_image
+    decode = items.decode_image
     monkeypatch.setattr(
-        asking, "decode_image", lambda raw, name: loaded.append(name) or decode(raw, name)
+        items, "decode_image", lambda raw, name: loaded.append(name) or decode(raw, name)
     )
     observer = Echo()
     found = ask_items(questions(7, images), observer, version="1", store=store, progress=False)

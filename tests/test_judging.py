@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.registry import Card
-from psyprobe.tasks.asking import (
+from psyprobe.tasks.items import (
     Case,
     Judge,
     JudgePrompt,

@@ -10,7 +10,7 @@ import pytest
 
 import psyprobe as pp
 from psyprobe.experiment import read_suite
-from psyprobe.probes.conduct import plan, run
+from psyprobe.probes.experiments import plan, run
 from psyprobe.probes.results import score
 
 #: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six

@@ -16,8 +16,8 @@ from small_experiment import write_experiment
 
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning
-from psyprobe.probes.conduct import load_results, run
-from psyprobe.running import origin
+from psyprobe.probes.experiments import load_results, run
+from psyprobe.running import origins
 from psyprobe.running.store import Store
 
 NETWORK = """
@@ -40,7 +40,7 @@ def versions(**changed: str) -> Any:
 def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A page, and a store that numpy 2.0 filled for an experiment that shares some of its
     conditions."""
-    monkeypatch.setattr(origin, "software_versions", versions())
+    monkeypatch.setattr(origins, "software_versions", versions())
     narrow = write_experiment(
         tmp_path, ("from = 1, to = 4, n = 3", "from = 1, to = 2, n = 2"), name="narrow"
     )
@@ -52,7 +52,7 @@ def test_other_software_is_said_in_one_line_before_it_mixes(
     half: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, store = half
-    monkeypatch.setattr(origin, "software_versions", versions(numpy="2.1", python="3.13"))
+    monkeypatch.setattr(origins, "software_versions", versions(numpy="2.1", python="3.13"))
     assert (
         main(
             [
@@ -91,9 +91,9 @@ def test_nothing_is_said_where_nothing_mixes(
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConditionWarning)
         # What moves no number, and a run of which everything is stored.
-        monkeypatch.setattr(origin, "software_versions", versions(python="3.13", xarray="2025"))
+        monkeypatch.setattr(origins, "software_versions", versions(python="3.13", xarray="2025"))
         whole = run(page, "pixels", store=store)
-        monkeypatch.setattr(origin, "software_versions", versions(numpy="2.1"))
+        monkeypatch.setattr(origins, "software_versions", versions(numpy="2.1"))
         again = run(page, "pixels", store=store)
     xarray.testing.assert_identical(whole, again)
 

@@ -18,10 +18,10 @@ from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.encoders.catalogue import PACKAGES, _find
 from psyprobe.probes import load_probe
-from psyprobe.probes.differing import _CHANGES, differing
+from psyprobe.probes.differences import _CHANGES, differing
+from psyprobe.probes.displayed_images import MOST_DRAWN
 from psyprobe.probes.pairs import fixed_batches
-from psyprobe.probes.showing import MOST_DRAWN
-from psyprobe.probes.words.session import WordsSession
+from psyprobe.probes.words.schedule import WordsSchedule
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
 from psyprobe.stimulus.specification import KINDS, with_levels
 
@@ -255,9 +255,9 @@ def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
     page, store = tmp_path / "words.toml", tmp_path / "runs.sqlite"
     page.write_text(WORDS, encoding="utf-8")
     made: list[int] = []
-    real = WordsSession._batches
+    real = WordsSchedule._batches
     monkeypatch.setattr(
-        WordsSession,
+        WordsSchedule,
         "_batches",
         lambda self, trials: (made.append(len(trials)), real(self, trials))[1],
     )

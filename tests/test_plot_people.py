@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from psyprobe.analysis.psychometric import fit_psychometric, fit_trials, read_trials
-from psyprobe.analysis.shown import conditions_of
+from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment import read_experiment
 from psyprobe.human.castle import castle_csf

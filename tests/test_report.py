@@ -23,9 +23,9 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
-from psyprobe.plotting.described import Table
+from psyprobe.plotting.figure_data import Table
 from psyprobe.probes.results import score_layers
-from psyprobe.reporting.compact import packed
+from psyprobe.reporting.figure_json import packed
 from psyprobe.running.store import Store
 
 

@@ -15,7 +15,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.probes.conduct import run
+from psyprobe.probes.experiments import run
 from psyprobe.probes.reproduce import reproduce
 
 Output = pytest.CaptureFixture[str]

@@ -34,13 +34,13 @@ def shown() -> dict[str, list[str]]:
         *read_suite("cai2025"),
         *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination")),
     ]
-    sessions = [
+    schedules = [
         (page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages
     ]
     with Store(None) as store:
         return {
             page.name: [digest(run.layout()["pairs"]), run.record(store).key]
-            for page, run in sessions
+            for page, run in schedules
         }
 
 

@@ -16,7 +16,7 @@ from small_experiment import write_experiment
 
 from psyprobe.cli import main
 from psyprobe.errors import PsyprobeError
-from psyprobe.probes.conduct import run
+from psyprobe.probes.experiments import run
 
 Output = pytest.CaptureFixture[str]
 

@@ -21,7 +21,7 @@ from small_experiment import write_experiment
 from psyprobe.cli import main
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
-from psyprobe.probes.conduct import run
+from psyprobe.probes.experiments import run
 from psyprobe.running.merge import merge
 from psyprobe.running.protocol import Answered, Question
 from psyprobe.running.store import Store

@@ -16,8 +16,8 @@ from psyprobe.analysis import score_table
 from psyprobe.analysis.direction import SOUND, TURNED, UNDEFINED, angle_status
 from psyprobe.analysis.distance import distances
 from psyprobe.observers import Card
+from psyprobe.probes.displayed_images import one_step_away
 from psyprobe.probes.results import scoreboard
-from psyprobe.probes.showing import one_step_away
 
 MATCHING = (
     ('probe = "detection"', 'probe = "matching"'),

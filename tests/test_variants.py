@@ -15,7 +15,7 @@ from psyprobe.analysis.variants import average_variants, variant_spread
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
-from psyprobe.probes.conduct import load_results, plan, run
+from psyprobe.probes.experiments import load_results, plan, run
 
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:

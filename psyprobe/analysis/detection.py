@@ -13,8 +13,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import told
+from psyprobe.analysis.human_observer import Fraction, People, fraction_of, people
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
-from psyprobe.analysis.one_person import Fraction, People, fraction_of, people
 from psyprobe.analysis.responses import (
     LayerScore,
     Responses,
@@ -23,6 +23,7 @@ from psyprobe.analysis.responses import (
     layers_of,
     select,
 )
+from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.analysis.score import (
     CONTRAST,
     NO_PEOPLE,
@@ -35,7 +36,6 @@ from psyprobe.analysis.score import (
     Row,
     number,
 )
-from psyprobe.analysis.shown import conditions_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -340,7 +340,7 @@ def _score_layer(
         return statistics.alignment_score(points.multiplier, response)
 
     sound = np.zeros(points.difference.shape), np.zeros(found.grid.shape)
-    ruler = np.broadcast_to(found.difference, found.grid.shape)
+    stimulus_axis = np.broadcast_to(found.difference, found.grid.shape)
     facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
         score=scored(
@@ -349,7 +349,7 @@ def _score_layer(
         pixels=scored(
             (points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0
         ),
-        contrast=scored((points.difference, sound[0]), (ruler, sound[1]), 0.0),
+        contrast=scored((points.difference, sound[0]), (stimulus_axis, sound[1]), 0.0),
         people=beside,
         unit=str(result[f"scored_{level}"].attrs.get("units", "")),
         **layer_facts(result, found.layer, found.measure, *facts),

@@ -16,8 +16,8 @@ from psyprobe.errors import PsyprobeError, own_failure
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show
 from psyprobe.observers import list_observers
+from psyprobe.running.maintenance import summary
 from psyprobe.running.store import Store
-from psyprobe.running.upkeep import summary
 
 #: What numbers depend on where they are computed by a network or a server, besides what every
 #: result needs.

@@ -21,13 +21,13 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, tell, told_to_end
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.chat.cost_summary import told as spending_told
 from psyprobe.observers.chat.prices import charge, money, read_prices
-from psyprobe.observers.chat.spending import told as spending_told
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
-from psyprobe.probes.showing import at_native_size
+from psyprobe.probes.displayed_images import at_native_size
+from psyprobe.probes.words.answer_table import read_answer
 from psyprobe.probes.words.delivery import Delivery, deliver
-from psyprobe.probes.words.reading import read_answer
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questions
 

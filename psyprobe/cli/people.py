@@ -13,14 +13,14 @@ from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, settings, show, told_to_end
 from psyprobe.observers.people.observer import checked_person
-from psyprobe.probes.conduct import checked
+from psyprobe.probes.experiments import checked
 from psyprobe.tasks.people.patterns import PATTERN_PROBES, PatternVisit
 from psyprobe.tasks.people.pictures import PICTURE_PROBES, PictureVisit
-from psyprobe.tasks.people.visits import PersonVisit
+from psyprobe.tasks.people.sessions import PersonVisit
 
 
 def observe_command(arguments: argparse.Namespace) -> int:
-    """Serve the page to one person until the sitting is over, or Ctrl-C pauses it."""
+    """Serve the page to one person until the session is over, or Ctrl-C pauses it."""
     try:
         from psyprobe.observers.people.server import PersonServer
     except ImportError as error:

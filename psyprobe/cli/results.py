@@ -13,19 +13,19 @@ from typing import Any
 
 import xarray
 
-from psyprobe.analysis.board import Scoreboard
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
+from psyprobe.analysis.scoreboard import Scoreboard
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
-from psyprobe.probes.conduct import load_results, together
+from psyprobe.probes.experiments import load_results, together
 from psyprobe.probes.export import export
 from psyprobe.probes.results import all_scores, plot, scoreboard
 from psyprobe.reporting.report import report
+from psyprobe.running.maintenance import summary, vacuum, verify
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
-from psyprobe.running.upkeep import summary, vacuum, verify
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def _judged(arguments: argparse.Namespace) -> list[xarray.Dataset]:
     replies.
     """
     from psyprobe.observers import load_observer
-    from psyprobe.tasks.asking import Judge
+    from psyprobe.tasks.items import Judge
     from psyprobe.tasks.judged_replies import judge_replies
 
     options = settings(arguments.observer_option, "--observer-option")

@@ -20,11 +20,12 @@ from psyprobe.errors import InputError, UnfinishedError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
-from psyprobe.observers.chat.prices import Purse, read_prices
-from psyprobe.observers.chat.spending import spent_on
+from psyprobe.observers.chat.cost_summary import spent_on
+from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.registry import Card, read_observers
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import (
+from psyprobe.probes.cost import duration, priced_plan
+from psyprobe.probes.experiments import (
     checked,
     load_results,
     observer_for,
@@ -33,7 +34,6 @@ from psyprobe.probes.conduct import (
     run,
     run_shard,
 )
-from psyprobe.probes.expense import duration, priced_plan
 from psyprobe.probes.results import plot, score_layers
 
 #: Seconds until worker processes have loaded an observer.
@@ -70,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     purse = (
         None
         if arguments.budget is None or prices is None
-        else Purse(arguments.budget, prices.currency)
+        else Budget(arguments.budget, prices.currency)
     )
     if arguments.probe and not (arguments.plan or arguments.batch):
         raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")

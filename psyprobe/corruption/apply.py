@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.corruption import ways
+from psyprobe.corruption import methods
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import read_image
@@ -211,7 +211,7 @@ def corrupt(
     if denoiser is not None:
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
-        function = functools.partial(ways.cnn_denoise, denoiser=denoiser)
+        function = functools.partial(methods.cnn_denoise, denoiser=denoiser)
     if dimension.computed == "table" and given.dtype == np.uint8:
         return _looked_up(given, _table(function, amount, rng))
     result = function(values, amount, rng)
@@ -251,7 +251,7 @@ def _asked(
             f"the strength of {dimension.name} is {amount}; give a finite number "
             f"({dimension.parameter})"
         )
-    return dimension, getattr(ways, name), amount
+    return dimension, getattr(methods, name), amount
 
 
 @functools.lru_cache(maxsize=8)

@@ -20,7 +20,7 @@ from psyprobe.observers.registry import (
 )
 
 if TYPE_CHECKING:
-    from psyprobe.observers.own import observer
+    from psyprobe.observers.custom import observer
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -43,7 +43,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "observer":  # loads on use, with all that answers in words
-        from psyprobe.observers.own import observer
+        from psyprobe.observers.custom import observer
 
         return observer
     raise AttributeError(f"module 'psyprobe.observers' has no attribute {name!r}")

@@ -14,7 +14,8 @@ from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import (
+from psyprobe.plotting.features import human_points, upward_label, upwards
+from psyprobe.plotting.figure_data import (
     Axis,
     Figure,
     Grid,
@@ -24,7 +25,6 @@ from psyprobe.plotting.described import (
     name_of,
     plain_label,
 )
-from psyprobe.plotting.features import human_points, upward_label, upwards
 from psyprobe.plotting.people import people_lines
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import Axis, Figure, Line, Panel, level_axis, name_of
+from psyprobe.plotting.figure_data import Axis, Figure, Line, Panel, level_axis, name_of
 
 if TYPE_CHECKING:
     import xarray as xr

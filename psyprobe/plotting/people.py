@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from psyprobe.analysis.shown import conditions_of
+from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
 from psyprobe.plotting.axes import paler, scaled
-from psyprobe.plotting.described import Line
+from psyprobe.plotting.figure_data import Line
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,11 +12,11 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import FORCED_CHOICE, ruler_of
+from psyprobe.analysis.words.fit import FORCED_CHOICE, stimulus_axis_of
 from psyprobe.analysis.words.group import people_curve
-from psyprobe.analysis.words.sittings import person_of
+from psyprobe.analysis.words.sessions import person_of
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import (
+from psyprobe.plotting.figure_data import (
     Axis,
     Figure,
     Line,
@@ -27,8 +27,8 @@ from psyprobe.plotting.described import (
     name_of,
     plain_label,
 )
+from psyprobe.plotting.participants import mean_line, sitter_name, sitter_notes
 from psyprobe.plotting.people import people_lines
-from psyprobe.plotting.sitters import mean_line, sitter_name, sitter_notes
 from psyprobe.plotting.trials import wilson
 from psyprobe.plotting.words import (
     bounds,
@@ -89,7 +89,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     y = Axis(
         plain_label(sensitivity_label(csfs[0])),
         log=True,
-        inverse=ruler_of(csfs[0]).replace("_", " "),
+        inverse=stimulus_axis_of(csfs[0]).replace("_", " "),
     )
     panel = Panel("", {"": {"": lines}})
     caption = (
@@ -125,7 +125,7 @@ def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int], alone: boo
 def _functions(csf: xr.Dataset, place: int) -> Figure:
     """The psychometric function of each wording at one level."""
     (level,) = levels_of(csf)
-    contrast = csf[ruler_of(csf)].values
+    contrast = csf[stimulus_axis_of(csf)].values
     low = float(np.nanmin(contrast)) / 1.3
     high = float(np.nanmax(contrast)) * 1.25
     counted = drawn_answers(csf)
@@ -145,7 +145,9 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
 
 
 def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
-    contrast, yes, trials = (one[name].values[i] for name in (ruler_of(one), "yes", "trials"))
+    contrast, yes, trials = (
+        one[name].values[i] for name in (stimulus_axis_of(one), "yes", "trials")
+    )
     use = trials > 0
     share = yes[use] / trials[use]
     reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)

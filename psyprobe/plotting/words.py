@@ -22,15 +22,22 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.psychometric.fit import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
-from psyprobe.analysis.shown import contrast_kind_of
+from psyprobe.analysis.result_stimulus import contrast_kind_of
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, ruler_of
+from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, stimulus_axis_of
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
-from psyprobe.analysis.words.sittings import is_remote, person_of
+from psyprobe.analysis.words.sessions import is_remote, person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
+from psyprobe.plotting.participants import (
+    draw_hollow,
+    draw_mean,
+    draw_one_of_several,
+    hollow_handles,
+    sitter_name,
+)
 from psyprobe.plotting.people import (
     Human,
     draw_people,
@@ -38,13 +45,6 @@ from psyprobe.plotting.people import (
     measured_points,
     people_handles,
     people_title,
-)
-from psyprobe.plotting.sitters import (
-    draw_hollow,
-    draw_mean,
-    draw_one_of_several,
-    hollow_handles,
-    sitter_name,
 )
 from psyprobe.plotting.trials import draw_fit, wilson
 
@@ -272,7 +272,9 @@ def bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
             # Of the wordings that say so, the contrasts at which they gave an answer that counts.
             says = above if lower else below
             contrast = np.where(
-                csf["trials"].values[says, i] > 0, csf[ruler_of(csf)].values[says, i], np.nan
+                csf["trials"].values[says, i] > 0,
+                csf[stimulus_axis_of(csf)].values[says, i],
+                np.nan,
             )
             bound = float(np.nanmax(contrast) if lower else np.nanmin(contrast))
             found.append((int(i), 1 / bound, -1 if lower else 1))
@@ -344,19 +346,19 @@ _STEP = 1e-3
 
 def sensitivity_label(csf: xr.Dataset) -> str:
     """Of the axis of 1 / threshold, of contrast or of the difference that was asked about."""
-    if ruler_of(csf) == "contrast":
+    if stimulus_axis_of(csf) == "contrast":
         return f"Sensitivity (1 / contrast, {_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
-    if ruler_of(csf) == "period":
+    if stimulus_axis_of(csf) == "period":
         return "Highest frequency (cpd)"
-    unit = str(csf[ruler_of(csf)].attrs["units"])
+    unit = str(csf[stimulus_axis_of(csf)].attrs["units"])
     return "1 / threshold" + ("" if unit == "1" else f" (1/{unit})")
 
 
 def delivered_label(csf: xr.Dataset) -> str:
     """Of the axis of contrasts or differences."""
-    if ruler_of(csf) == "contrast":
+    if stimulus_axis_of(csf) == "contrast":
         return f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
-    return axes.level_label(csf, ruler_of(csf))
+    return axes.level_label(csf, stimulus_axis_of(csf))
 
 
 def plot_psychometric(
@@ -414,7 +416,7 @@ def plot_psychometric(
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
     counted = drawn_answers(one)
-    contrast = one[ruler_of(one)].values
+    contrast = one[stimulus_axis_of(one)].values
     low = float(np.nanmin(contrast))
     high = float(np.nanmax(contrast))
     left = low / 2.2
@@ -485,7 +487,9 @@ def _draw_function(
     span: tuple[float, float],
     name: str,
 ) -> None:
-    contrast, yes, trials = (one[name].values[i] for name in (ruler_of(one), "yes", "trials"))
+    contrast, yes, trials = (
+        one[name].values[i] for name in (stimulus_axis_of(one), "yes", "trials")
+    )
     use = trials > 0
     error = wilson(yes[use], trials[use]) if counted else None
     ax.errorbar(
@@ -704,7 +708,9 @@ def plot_yes_map(
     edges = 10 ** _edges(np.log10(values)) if log else _edges(values)
     colours = mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK)
     style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
-    contrast, yes, trials = (csf[name].values[rows] for name in (ruler_of(csf), "yes", "trials"))
+    contrast, yes, trials = (
+        csf[name].values[rows] for name in (stimulus_axis_of(csf), "yes", "trials")
+    )
     bottom = np.inf
     top = 0.0
     if not trials.any():

@@ -37,19 +37,19 @@ _PROBES = {
         "which contrast of one grating draws the response of a reference grating",
     ),
     "yes_no": (
-        "psyprobe.probes.words.session:yes_no",
+        "psyprobe.probes.words.schedule:yes_no",
         "in words, whether a pattern is seen in an image",
     ),
     "two_interval": (
-        "psyprobe.probes.words.session:two_interval",
+        "psyprobe.probes.words.schedule:two_interval",
         "in words, which of two images shows a pattern, in both orders",
     ),
     "orientation": (
-        "psyprobe.probes.words.session:orientation",
+        "psyprobe.probes.words.schedule:orientation",
         "in words, whether the stripes of a pattern are vertical or horizontal",
     ),
     "orientation_4": (
-        "psyprobe.probes.words.session:orientation_4",
+        "psyprobe.probes.words.schedule:orientation_4",
         "in words, in which of four directions the stripes of a pattern run",
     ),
     "mvp_bench": (

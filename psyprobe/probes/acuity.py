@@ -18,8 +18,8 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
 from psyprobe.probes.detection import ABILITIES, SECTIONS, answer, in_words, result, score
-from psyprobe.probes.differing import PERIOD, Differing, periods
-from psyprobe.probes.pairs import Grid, PairSession
+from psyprobe.probes.differences import PERIOD, Differing, periods
+from psyprobe.probes.pairs import Grid, PairSchedule
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import with_levels
 
@@ -63,7 +63,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
         PERIOD["name"], "frequency", PERIOD["unit"], PERIOD["label"], "", values, level="frequency"
     )
     conditions = detection.grid_conditions(experiment, observer.card, by)
-    return PairSession(experiment, observer, conditions, detection.VERSION, batch_size)
+    return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)
 
 
 def plot(results: Sequence[Any], ax: Any = None, **options: Any) -> Any:

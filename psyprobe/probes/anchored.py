@@ -20,8 +20,8 @@ from psyprobe.analysis.responses import SCALE, Variable, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference, Reference, load_reference
-from psyprobe.probes.answering import Responses
-from psyprobe.probes.differing import Differing, changing, sensitivity_at
+from psyprobe.probes.differences import Differing, changing, sensitivity_at
+from psyprobe.probes.pair_batches import Responses
 from psyprobe.probes.pairs import Grid
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import ten_digits

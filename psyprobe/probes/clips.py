@@ -23,8 +23,8 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
-from psyprobe.probes.asking import DIFFERENCE, GROWING, LENGTH, equal_planes, features
-from psyprobe.probes.showing import one_step_away, presented
+from psyprobe.probes.displayed_images import one_step_away, presented
+from psyprobe.probes.feature_distances import DIFFERENCE, GROWING, LENGTH, equal_planes, features
 from psyprobe.stimulus import Clip, UniformClip
 
 #: Behind the name of a layer: of its features the mean over frames.
@@ -112,7 +112,7 @@ def clip_answers(
     at_once: int,
     ppd: float,
 ) -> list[dict[str, Any]]:
-    """What an observer answers about clips, as `psyprobe.probes.answering.answer` gives it.
+    """What an observer answers about clips, as `psyprobe.probes.pair_batches.answer` gives it.
 
     Parameters
     ----------

@@ -32,18 +32,18 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
-from psyprobe.probes import answering, pairs
-from psyprobe.probes.answering import Responses, responses
-from psyprobe.probes.asking import DIFFERENCE, noise_floor
-from psyprobe.probes.differing import (
+from psyprobe.probes import pair_batches, pairs
+from psyprobe.probes.differences import (
     Differing,
     differing,
     parameters_of,
     remarks_of,
     sensitivity_at,
 )
-from psyprobe.probes.pairs import Conditions, Grid, PairSession, pair_up
-from psyprobe.probes.showing import at_native_size
+from psyprobe.probes.displayed_images import at_native_size
+from psyprobe.probes.feature_distances import DIFFERENCE, noise_floor
+from psyprobe.probes.pair_batches import Responses, responses
+from psyprobe.probes.pairs import Conditions, Grid, PairSchedule, pair_up
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
@@ -85,7 +85,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     """As in `Probe`."""
     if observer.card.ability == "answer":
         return in_words().plan(experiment, observer)
-    return PairSession(
+    return PairSchedule(
         experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size
     )
 
@@ -93,7 +93,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """As in `Probe`: batches of one run are all of pairs, or all in words."""
     words = any(observer.card.ability == "answer" for observer in observers.values())
-    return (in_words().answer if words else answering.answer)(observers, batches)
+    return (in_words().answer if words else pair_batches.answer)(observers, batches)
 
 
 def result(record: RunRecord, store: Store) -> Any:
@@ -168,7 +168,7 @@ def report(results: Sequence[xarray.Dataset]) -> list[Any]:
 
 def in_words() -> Any:
     """The probe that shows two images and asks about them, which loads on use."""
-    from psyprobe.probes.words.session import two_interval
+    from psyprobe.probes.words.schedule import two_interval
 
     return two_interval
 

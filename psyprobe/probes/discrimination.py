@@ -15,7 +15,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
 from psyprobe.probes.detection import ABILITIES, answer, in_words, plot, report, result, score
-from psyprobe.probes.pairs import PairSession
+from psyprobe.probes.pairs import PairSchedule
 
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
 
@@ -32,4 +32,4 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     if observer.card.ability == "answer":
         return in_words().plan(experiment, observer)
     conditions = detection.grid_conditions(experiment, observer.card)
-    return PairSession(experiment, observer, conditions, detection.VERSION, batch_size)
+    return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)

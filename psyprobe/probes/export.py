@@ -97,7 +97,7 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
     """Test and reference by what was shown, and measures by what was asked, in all runs about
     pairs.
     """
-    from psyprobe.probes.answering import asked_of, shown_of
+    from psyprobe.probes.pair_batches import asked_of, shown_of
 
     pairs: dict[str, tuple[str, str]] = {}
     measures: dict[str, list[str]] = {}

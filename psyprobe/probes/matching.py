@@ -27,14 +27,14 @@ from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.plotting.feature_parts import match_parts as report
 from psyprobe.plotting.features import match_panels as plot
-from psyprobe.probes.answering import answer, responses
-from psyprobe.probes.asking import noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers
 # of a store.
 from psyprobe.probes.detection import VERSION, check_levels, measures_of, redrawn
-from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, pair_up
-from psyprobe.probes.showing import at_native_size
+from psyprobe.probes.displayed_images import at_native_size
+from psyprobe.probes.feature_distances import noise_floor
+from psyprobe.probes.pair_batches import answer, responses
+from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSchedule, pair_up
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
@@ -52,9 +52,9 @@ _FREQUENCY = {"name": "frequency", "unit": "cpd", "label": "Spatial frequency"}
 _CONTRAST = {"name": "contrast", "unit": "1", "label": "Michelson contrast", "kind": "michelson"}
 
 
-def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
+def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSchedule:
     """As in `Probe`."""
-    return PairSession(
+    return PairSchedule(
         experiment, observer, _conditions(experiment, observer.card), VERSION, batch_size
     )
 

@@ -24,7 +24,9 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.answering import (
+from psyprobe.probes.clips import clip_layout, seconds_a_clip
+from psyprobe.probes.displayed_images import spread
+from psyprobe.probes.pair_batches import (
     Work,
     asked_of,
     default_batch_size,
@@ -33,9 +35,7 @@ from psyprobe.probes.answering import (
     seconds_an_image,
     shown_of,
 )
-from psyprobe.probes.clips import clip_layout, seconds_a_clip
-from psyprobe.probes.showing import spread
-from psyprobe.running.loop import ExperimentSession
+from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip, Specification
@@ -241,7 +241,7 @@ class Conditions:
 CLIPS_AT_ONCE = 8
 
 
-class PairSession(ExperimentSession):
+class PairSchedule(ExperimentSchedule):
     """One run of pairs: a single round, in batches that are fixed when it begins.
 
     Raises

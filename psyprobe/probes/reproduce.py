@@ -16,7 +16,7 @@ from psyprobe.experiment.experiment import experiment_of
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import load_results, observer_for, run
+from psyprobe.probes.experiments import load_results, observer_for, run
 
 if TYPE_CHECKING:
     import xarray

@@ -14,7 +14,7 @@ import numpy as np
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
-from psyprobe.analysis.shown import page_of, stimulus_on
+from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
 from psyprobe.human import list_human
 from psyprobe.human.models import human_label

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.board import FLAGS, Scoreboard, Test
+from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import OBSERVER, Metric, Score, number, score_notes, score_tables
-from psyprobe.analysis.shown import page_of
+from psyprobe.analysis.scoreboard import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.plotting.described import Figure, Gallery, Part, Table
+from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import load_results, together
+from psyprobe.probes.experiments import load_results, together
 from psyprobe.probes.results import score_layers, scoreboard, scores_together
-from psyprobe.reporting.compact import compact
+from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import picture, render, write_page
 from psyprobe.reporting.provenance import made_with, methods, observers_table, stimulus_of
 from psyprobe.running.store import Store, open_store

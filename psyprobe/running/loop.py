@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from psyprobe.errors import StoreError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import progress_bar
-from psyprobe.observers.chat.spending import shown_on
-from psyprobe.running.origin import Origins
-from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
+from psyprobe.observers.chat.cost_summary import shown_on
+from psyprobe.running.origins import Origins
+from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Schedule
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Executor(Protocol):
 def ask(
     store: Store,
     probe: Probe,
-    session: Session,
+    schedule: Schedule,
     *,
     label: str,
     progress: bool | None = None,
@@ -103,13 +103,13 @@ def ask(
         Of the run, finished unless only a part was asked.
     """
     put: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
-    origins = Origins(store, session.observers)
-    planned = session.record(store)
-    contents = list(session.contents())
+    origins = Origins(store, schedule.observers)
+    planned = schedule.record(store)
+    contents = list(schedule.contents())
     with store.together():
         store.keep(contents)
         record = store.begin(planned)
-    session.begin(record)
+    schedule.begin(record)
     keys: set[str] = set()
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
@@ -118,13 +118,13 @@ def ask(
             if bar.disable
             else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
         )
-        while batches := session.next():
-            asked = ask_round(store, told, session.observers, origins, batches, bar, writer)
+        while batches := schedule.next():
+            asked = ask_round(store, told, schedule.observers, origins, batches, bar, writer)
             keys |= asked
-            session.tell(_Answers(store, writer, asked))
+            schedule.tell(_Answers(store, writer, asked))
         if part:
             return record
-        outcome = session.outcome()
+        outcome = schedule.outcome()
         return writer.end(lambda: store.finish(record, outcome, keys))
 
 
@@ -333,7 +333,7 @@ class Agenda:
 
 
 def _name(batch: Batch) -> str:
-    return batch.sitting or batch.questions[0].key
+    return batch.session or batch.questions[0].key
 
 
 class Writer:
@@ -427,7 +427,7 @@ class Writer:
             wait = _WRITTEN_EVERY - since if since < _WRITTEN_EVERY else _WRITTEN_EVERY
 
 
-class ExperimentSession:
+class ExperimentSchedule:
     """What sessions have in common: an experiment that is put to an observer and perhaps to others
     beside it.
     """

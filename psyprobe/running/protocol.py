@@ -119,8 +119,8 @@ class Batch:
     #: put one batch is given the next of the same name.
     shares: str = ""
     #: Names what a process takes on lease with the batch, so that all of one name are asked by one:
-    #: a person's sitting. By default it is the batch alone.
-    sitting: str = ""
+    #: a person's session. By default it is the batch alone.
+    session: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Plan(Protocol):
         """The plan as numbers, text and lists."""
 
 
-class Session(Protocol):
+class Schedule(Protocol):
     """One run of a probe: which questions come next, given the answers so far. Adaptive designs
     live here.
     """
@@ -250,7 +250,7 @@ class Probe(Protocol):
     #: Tables and keys of a page that the probe reads, besides those of every experiment.
     SECTIONS: tuple[str, ...]
 
-    def plan(self, experiment: Any, observer: Any, **options: Any) -> Session:
+    def plan(self, experiment: Any, observer: Any, **options: Any) -> Schedule:
         """Check that the experiment can be put to the observer, and say how; nothing is asked."""
 
     def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:

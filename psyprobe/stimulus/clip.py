@@ -32,11 +32,11 @@ from psyprobe.stimulus.certificate import (
     strain,
     worst_of,
 )
-from psyprobe.stimulus.course import Complex, course, fit_course
 from psyprobe.stimulus.estimate import Float64, fit_patterns
 from psyprobe.stimulus.parameters import number, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform
 from psyprobe.stimulus.specification import Specification, Stimulus, stimulus_kind
+from psyprobe.stimulus.time_course import Complex, course, fit_course
 
 #: Pixels of a chunk: 8 frames of 224 x 224 px.
 _CHUNK = 8 * 224 * 224

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from psyprobe.analysis.one_person import FEWEST
+from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Metric, Recorded, Row, Tabled
 from psyprobe.analysis.words.people import mean_of_people
-from psyprobe.analysis.words.sittings import person_of
+from psyprobe.analysis.words.sessions import person_of
 from psyprobe.tasks.tables import TaskScore
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, progress_bar
-from psyprobe.observers.chat.answering import AnswerObserver, Decoding, Inquiry, Spending, ask_all
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding, Inquiry, Spending, ask_all
 
 QUESTION = (
     "The image shows stripes. Are they nearer to vertical or to horizontal? Answer with "

@@ -12,7 +12,7 @@ from psyprobe.analysis.words.readers import JUDGED
 from psyprobe.errors import InputError
 from psyprobe.probes import load_probe
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import Case, Judge, judge_cases
+from psyprobe.tasks.items import Case, Judge, judge_cases
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,7 +12,7 @@ import pandas as pd
 
 from psyprobe.corruption import corrupt, dimensions
 from psyprobe.files.images import read_image
-from psyprobe.plotting.described import Axis, Figure, Gallery, Line, Panel, Table
+from psyprobe.plotting.figure_data import Axis, Figure, Gallery, Line, Panel, Table
 
 #: Of a gallery, px.
 _WIDTH = 100

@@ -8,8 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psyprobe.analysis.ceiling import SCORES, Curve, curve_scores, curves, is_error, noise_ceilings
-from psyprobe.analysis.one_person import ceiling
+from psyprobe.analysis.human_observer import ceiling
+from psyprobe.analysis.noise_ceiling import (
+    SCORES,
+    Curve,
+    curve_scores,
+    curves,
+    is_error,
+    noise_ceilings,
+)
 
 #: Of what the reference states for correlations and for errors, relative where a value is above 1.
 EXACT = 1e-4

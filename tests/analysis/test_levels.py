@@ -26,7 +26,7 @@ from psyprobe.plotting import (
     scored_responses,
 )
 from psyprobe.probes import detection
-from psyprobe.probes.answering import Responses
+from psyprobe.probes.pair_batches import Responses
 from psyprobe.probes.results import score_layers
 
 FREQUENCY, LUMINANCE = np.geomspace(1, 16, 5), np.array([10.0, 100.0])

@@ -16,9 +16,9 @@ from scipy.stats import spearmanr
 import psyprobe as pp
 from psyprobe.analysis import score_detection
 from psyprobe.analysis.detection import DetectionScore
-from psyprobe.analysis.one_person import People, fraction_of, people, persons, shape_alignment
+from psyprobe.analysis.human_observer import People, fraction_of, people, persons, shape_alignment
+from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.analysis.score import NO_PEOPLE, PERSON
-from psyprobe.analysis.shown import conditions_of
 from psyprobe.experiment import read_experiment
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.points import Conditions, matched_thresholds

@@ -16,9 +16,9 @@ from psyprobe.analysis.score import percent
 from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card
-from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 
 

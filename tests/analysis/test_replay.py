@@ -12,7 +12,7 @@ import pytest
 from psyprobe.analysis import published_scores, replay
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import masking_data
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.probes.results import score, scoreboard
 
 MULTIPLIER = np.geomspace(0.5, 2, 4)

@@ -20,11 +20,11 @@ from detection_results import (
 from matching_results import simulated_matching
 
 from psyprobe.analysis import published_scores, replay
-from psyprobe.analysis.board import Scoreboard, Test
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.analysis.score import CONTRAST, PIXELS
+from psyprobe.analysis.scoreboard import Scoreboard, Test
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score, scoreboard
 

@@ -22,9 +22,9 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_image
-from psyprobe.observers.chat.answering import Decoding, eight_bit
+from psyprobe.observers.chat.protocol import Decoding, eight_bit
 from psyprobe.observers.simulated.serving import serve
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import questions_of, take
 from psyprobe.tasks.mvp_bench.probe import marks

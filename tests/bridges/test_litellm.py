@@ -25,7 +25,7 @@ from children import child
 import psyprobe as pp
 from psyprobe.errors import ConditionWarning
 from psyprobe.observers.simulated.serving import Behaviour, serve
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 
 MODEL = "simulated:watson-malo"

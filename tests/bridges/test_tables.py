@@ -27,8 +27,8 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_png
-from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.probes.conduct import load_results
+from psyprobe.observers.chat.protocol import eight_bit
+from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges import tables
 from psyprobe.tasks.bridges.turns import questions_of, take, turns_of

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psyprobe as pp
-from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, ways
+from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, methods
 from psyprobe.corruption.colour_planes import (
     lab_to_rgb,
     luma,
@@ -24,8 +24,8 @@ from psyprobe.corruption.colour_planes import (
     ycbcr_to_rgb,
 )
 from psyprobe.corruption.denoising import non_local_means
+from psyprobe.corruption.methods import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.corruption.palette import median_cut
-from psyprobe.corruption.ways import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -147,7 +147,7 @@ def test_noise_has_the_variance_that_was_asked_for() -> None:
 
 
 def test_noise_in_single_precision_is_normal_too() -> None:
-    from psyprobe.corruption.ways import normal
+    from psyprobe.corruption.methods import normal
 
     values = normal((1000, 1000), np.dtype(np.float32), np.random.default_rng(0)).astype(np.float64)
     assert values.mean() == pytest.approx(0, abs=0.003)
@@ -411,7 +411,7 @@ def test_a_line_is_convolved_exactly_however_many_rows_at_once(
     ).reshape(shape)
     assert np.abs(found - expected).max() < 0.501
     for rows in (96, 105):
-        monkeypatch.setattr(ways, "_AT_ONCE", rows * shape[1])
+        monkeypatch.setattr(methods, "_AT_ONCE", rows * shape[1])
         np.testing.assert_array_equal(
             corrupt(codes, "motion_blur", length, seed=3, image_id="a"), found
         )
@@ -461,7 +461,9 @@ def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: st
 
 def test_a_quantile_is_found_where_one_value_in_sixteen_misleads() -> None:
     values = np.random.default_rng(0).random((64, 80))
-    plain = ways._quantile(values, 0.99, 0.0)
+    plain = methods._quantile(values, 0.99, 0.0)
     assert plain == pytest.approx(np.quantile(values, 0.99), rel=1e-12)
     values[::4, ::4] += 1  # the sample lies above nearly all
-    assert ways._quantile(values, 0.99, 0.0) == pytest.approx(np.quantile(values, 0.99), rel=1e-12)
+    assert methods._quantile(values, 0.99, 0.0) == pytest.approx(
+        np.quantile(values, 0.99), rel=1e-12
+    )

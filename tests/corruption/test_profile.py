@@ -16,7 +16,7 @@ from psyprobe.analysis.distance import angular_distance
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers import load_observer
-from psyprobe.probes.conduct import run
+from psyprobe.probes.experiments import run
 from psyprobe.tasks.r_bench.corruption_profile import plot_profile, score
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")

@@ -30,7 +30,7 @@ from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard
 from psyprobe.stimulus.catalogue import catalogue_names
-from psyprobe.tasks.asking import Case, Judge, judge_cases, read_verdicts
+from psyprobe.tasks.items import Case, Judge, judge_cases, read_verdicts
 from psyprobe.tasks.mvp_bench import (
     mvp_metrics,
     mvp_tables,
@@ -206,7 +206,7 @@ def score_numbers(score: Any) -> Golden:
     # Since then it is said which angles mean nothing; of the pixels none does.
     assert not told.pop("undefined", 0) and not told.pop("turned", 0)
     # Nobody was a person.
-    assert not told.pop("sittings", ()) and not any(
+    assert not told.pop("sessions", ()) and not any(
         row.pop("unsure", False) for row in told.get("curve", ())
     )
     for row in told.get("curve", ()):

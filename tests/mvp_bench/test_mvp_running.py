@@ -20,10 +20,10 @@ from PIL import Image
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import serve
-from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.mvp_bench import (
     check_questions,

@@ -18,9 +18,9 @@ from simulated_models import Asked, photographs
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.observers.chat.answering import AnswerObserver
+from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.observers.simulated.serving import serve
-from psyprobe.running import origin
+from psyprobe.running import origins
 from psyprobe.tasks.review.worklist import worklist
 
 
@@ -119,7 +119,7 @@ def test_other_software_is_said_as_a_line(
         for path, version in ((first, "2.0"), (second, "2.1")):
             shutil.copy(path, tmp_path / "some")
             versions = {"python": "3.12", "psyprobe": "0.1.0", "numpy": version}
-            monkeypatch.setattr(origin, "software_versions", lambda told=versions: told)
+            monkeypatch.setattr(origins, "software_versions", lambda told=versions: told)
             assert main([*command, "--chat-option", f"base_url={server.base_url}"]) == 0
     err = capsys.readouterr().err
     assert (

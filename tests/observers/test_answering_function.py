@@ -11,7 +11,7 @@ import pytest
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 
 FLAT = np.full((4, 4, 3), 128 / 255)
 

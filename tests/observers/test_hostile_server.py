@@ -18,10 +18,10 @@ pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, read_completion
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
+from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import Faults, serve
 

@@ -21,8 +21,8 @@ from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.metrics import CastleCsf
 from psyprobe.observers.registry import Card
-from psyprobe.probes.conduct import observer_for
-from psyprobe.probes.showing import presented, show
+from psyprobe.probes.displayed_images import presented, show
+from psyprobe.probes.experiments import observer_for
 from psyprobe.stimulus import Gabor, Noise
 
 PPD = 60

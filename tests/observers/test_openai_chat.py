@@ -31,10 +31,10 @@ from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import decode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat import openai_chat
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_sending import Sender
 from psyprobe.observers.chat.prices import Price
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.observers.simulated.observer import SimulatedObserver
 from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
 
@@ -476,7 +476,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
         "import signal, sys, numpy as np\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from psyprobe.observers import load_observer\n"
-        "from psyprobe.observers.chat.answering import Inquiry\n"
+        "from psyprobe.observers.chat.protocol import Inquiry\n"
         f"observer = load_observer('openai:{MODEL}')\n"
         "grey = np.full((64, 64, 3), 128 / 255)\n"
         "try:\n"

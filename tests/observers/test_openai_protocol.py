@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.observers.chat.answering import Decoding, Inquiry
 from psyprobe.observers.chat.openai_protocol import (
     Dialect,
     ProblemError,
@@ -19,6 +18,7 @@ from psyprobe.observers.chat.openai_protocol import (
     read_completion,
     settings,
 )
+from psyprobe.observers.chat.protocol import Decoding, Inquiry
 
 
 def completion(message: Any = None, **fields: Any) -> bytes:

@@ -19,7 +19,7 @@ from psyprobe.files.images import decode_png
 from psyprobe.human import castle_csf, watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.observer import (
     FUNCTIONS,
     SENSITIVITIES,

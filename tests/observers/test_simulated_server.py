@@ -22,7 +22,7 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.chat.protocol import Decoding
 from psyprobe.observers.simulated.observer import SimulatedObserver
 from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
 

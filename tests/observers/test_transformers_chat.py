@@ -12,7 +12,7 @@ import pytest
 from psyprobe import load_observer
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry
 from psyprobe.observers.chat.transformers_chat import Noise, TransformersChat, prefix_inputs
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")

@@ -18,7 +18,7 @@ import pytest
 from children import child
 
 from psyprobe import load_observer
-from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.chat.protocol import Decoding
 
 pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")

@@ -17,7 +17,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import decode_png
 from psyprobe.observers import registry
 from psyprobe.observers.chat import vlmevalkit
-from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.observers.chat.vlmevalkit import VLMEvalKitObserver
 
 IMAGE = np.random.default_rng(1).integers(0, 256, (12, 10, 3)) / 255

@@ -12,7 +12,7 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
-from psyprobe.observers.chat.answering import AnswerObserver
+from psyprobe.observers.chat.protocol import AnswerObserver
 
 LIGHT = np.random.default_rng(1).random((3, 8, 8, 3)) * 100
 

@@ -18,7 +18,7 @@ from psyprobe.errors import UnknownNameError, WeightsError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.encoders.catalogue import zoo_models
-from psyprobe.probes.conduct import observer_for
+from psyprobe.probes.experiments import observer_for
 
 #: One of each family and loader, the smallest there is.
 SMALL = [

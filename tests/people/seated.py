@@ -1,4 +1,4 @@
-"""People by parameters at no page: who is asked answers at once, so that a sitting takes a second
+"""People by parameters at no page: who is asked answers at once, so that a session takes a second
 or two."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simulated_person import true_sensitivity
 
 import psyprobe as pp
 from psyprobe.light.display import Display
-from psyprobe.observers.chat.answering import Answer, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.screen import Screen
 
@@ -33,7 +33,7 @@ def seated(
     shift: float = 0.0,
     experiment: Any = "orientation_csf",
 ) -> xarray.Dataset:
-    """The result of a sitting of somebody whose eyes are those of the seed, more sensitive by
+    """The result of a session of somebody whose eyes are those of the seed, more sensitive by
     `shift` log10."""
     truth, rng = true_sensitivity(seed), np.random.default_rng([seed, 2, len(session)])
 
@@ -45,7 +45,7 @@ def seated(
         seen = 0.98 / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
         right = int(values.get("orientation", 0) == 90)
         said = inquiry.words[right if rng.random() < seen else int(rng.integers(2))]
-        return Answer(said, model="a person", sitting={"session": session})
+        return Answer(said, model="a person", session={"session": session})
 
     observer = PersonObserver(person, session, at or screen(), put)
     return pp.run(experiment, observer, store=store, progress=False)

@@ -81,7 +81,7 @@ class SimulatedPerson:
             return {"status": error.code, **json.load(error)}
 
     def begin(self, **changes: Any) -> dict[str, Any]:
-        """Calibrate, unless the sitting goes on, and begin; the first trial."""
+        """Calibrate, unless the session goes on, and begin; the first trial."""
         facts = self.send("open")
         assert "status" not in facts, facts
         if facts["state"] is not None:

@@ -21,13 +21,13 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.people import server
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.observers.registry import Card
 from psyprobe.running.store import open_store
-from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.items import Judge
 from psyprobe.tasks.mvp_bench import probe as mvp_bench
 from psyprobe.tasks.people.pictures import PictureVisit
 from psyprobe.tasks.r_bench import probe as r_bench
@@ -133,9 +133,9 @@ def replies(page: Path) -> list[dict[str, Any]]:
         found = [
             dict(each.answer["reply"])
             for each, _ in opened.kept_answers()
-            if "sitting" in each.answer["reply"]
+            if "session" in each.answer["reply"]
         ]
-    return sorted(found, key=lambda each: (each["sitting"]["number"], each["sitting"]["attempt"]))
+    return sorted(found, key=lambda each: (each["session"]["number"], each["session"]["attempt"]))
 
 
 class Sitter:
@@ -204,16 +204,16 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
             and not browser.complaints()
         )
     kept = replies(mvp_page)
-    assert [(each["sitting"]["number"], each["sitting"]["attempt"]) for each in kept] == [
+    assert [(each["session"]["number"], each["session"]["attempt"]) for each in kept] == [
         *[(number, 1) for number in (1, 2, 3, 4)],
         *[(4, 2), (5, 1), (6, 1)],
     ]
-    assert [each["sitting"].get("why") for each in kept] == [*[None] * 3, "paused", *[None] * 3]
-    assert kept[0]["sitting"]["beginning"]["consent"] is True
+    assert [each["session"].get("why") for each in kept] == [*[None] * 3, "paused", *[None] * 3]
+    assert kept[0]["session"]["beginning"]["consent"] is True
     for each in kept:
         if each["finish"] != GIVEN_UP:
             # At their own size, and as long as it took.
-            assert set(each["sitting"]["scales"]) == {1.0} and 0.15 < each["latency"] < 60
+            assert set(each["session"]["scales"]) == {1.0} and 0.15 < each["latency"] < 60
     (person,) = pp.load_results(mvp_page.with_name("runs.sqlite"))
     other = pp.run(mvp_page, pp.observer(model, name="alike"), progress=False)
     assert (person["reply"].values == other["reply"].values).all()
@@ -323,7 +323,7 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
 def sat(
     page: Path, person: str, say: Callable[[dict[str, Any]], str], most: int = 100
 ) -> dict[str, Any]:
-    """A sitting without a browser."""
+    """A session without a browser."""
     with PersonServer(served := visit(page, person)) as opened:
         talker = SimulatedPerson(opened.address)
         talker.send("open")
@@ -382,7 +382,7 @@ def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
         visit(mvp_page)
     assert visit(mvp_page, "BO").facts()["resumed"] == {"number": 3}
     numbers = [
-        (each["sitting"]["session"], each["sitting"]["number"]) for each in replies(mvp_page)
+        (each["session"]["session"], each["session"]["number"]) for each in replies(mvp_page)
     ]
     assert len(set(numbers)) == len(numbers) == 6 + 2
 
@@ -392,7 +392,7 @@ def test_people_agree_as_far_as_their_answers_do(
 ) -> None:
     def says(place: int) -> Callable[[Inquiry], Answer]:
         return lambda asked: Answer(
-            asked.words[place] if asked.words else "a cat", sitting={"number": 1}
+            asked.words[place] if asked.words else "a cat", session={"number": 1}
         )
 
     for page in (mvp_page, r_bench_page):

@@ -18,7 +18,7 @@ from webdriver import browser, missing
 
 import psyprobe as pp
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.sittings import is_remote, sittings_of
+from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.tasks.remote_study.study import export_study, import_people
@@ -118,8 +118,8 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
         assert result.attrs["observer"] == "person:EVA" and (result["said"].values == 1).all()
     (kept,) = pp.load_results(store)
     assert kept.sizes["trial"] == 12 and is_remote(kept)
-    (sitting,) = sittings_of(kept)
-    assert sitting.screen.light == "remote" and round(sitting.screen.ppd, 1) == 65.9
+    (session,) = sessions_of(kept)
+    assert session.screen.light == "remote" and round(session.screen.ppd, 1) == 65.9
     assert "answered elsewhere" in " ".join(pp.score(kept).rows()[0].notes)
     assert bool(chat_csf(kept)["screen_sd"].values.size)
 

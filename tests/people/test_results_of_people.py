@@ -18,10 +18,10 @@ from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.group import people_ceiling, people_curve, score_people
 from psyprobe.analysis.words.readers import reread
-from psyprobe.analysis.words.sittings import screen_error
+from psyprobe.analysis.words.sessions import screen_error
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
-from psyprobe.probes.conduct import together
+from psyprobe.probes.experiments import together
 from psyprobe.probes.results import all_scores
 
 
@@ -84,29 +84,29 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_sittings_of_one_person_are_one_result(store: Path) -> None:
+def test_sessions_of_one_person_are_one_result(store: Path) -> None:
     anna, bert, carl = pp.load_results(store)
     assert (anna.sizes["trial"], bert.sizes["trial"], carl.sizes["trial"]) == (60, 30, 30)
-    assert [one["session"] for one in json.loads(anna.attrs["sittings"])] == ["first", "second"]
-    assert "design_estimates" not in anna.attrs and "sitting" not in bert
-    # The same sittings from two files are there once.
+    assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == ["first", "second"]
+    assert "design_estimates" not in anna.attrs and "session" not in bert
+    # The same sessions from two files are there once.
     (twice,) = together([anna, anna])
     assert twice.sizes["trial"] == 60
     csf = chat_csf(anna)
-    low, high = csf["sitting_offset"].values[::-1]
+    low, high = csf["session_offset"].values[::-1]
     assert low < 0 < high
-    assert csf["sitting_area"].values[0] < csf["sitting_area"].values[1]
+    assert csf["session_area"].values[0] < csf["session_area"].values[1]
     notes = " ".join(pp.score(anna).rows()[0].notes)
     assert "60 answers in 2 sessions" in notes and "of each session, in order" in notes
 
 
-def test_sittings_at_one_screen_are_pooled_as_they_are() -> None:
+def test_sessions_at_one_screen_are_pooled_as_they_are() -> None:
     halves = [
         seated(None, "ANNA", 1, experiment=SHORT, session=session)
         for session in ("first", "second")
     ]
     csf = chat_csf(*together(halves))
-    assert (csf["sitting_offset"].values == 0).all()
+    assert (csf["session_offset"].values == 0).all()
     alone = [chat_csf(one) for one in halves]
     widths = [
         np.log10(one["mean_sensitivity_high"] / one["mean_sensitivity_low"]).mean()

@@ -1,4 +1,4 @@
-"""Steps of the page that a sitting need not take: brightness by eye, the blind spot, other tasks,
+"""Steps of the page that a session need not take: brightness by eye, the blind spot, other tasks,
 keys alone."""
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def test_other_tasks(
         assert [words[int(order)] for order in result.order] == result.text.values.tolist()
         with open_store(tmp_path / "runs.sqlite", create=False) as opened:
             replies = [answered.answer["reply"] for answered, _ in opened.kept_answers()]
-        assert {reply["sitting"]["key"] for reply in replies} == {"touch"}
+        assert {reply["session"]["key"] for reply in replies} == {"touch"}
 
 
 def test_no_mouse_is_needed(tmp_path: Path, browser: webdriver.Browser) -> None:

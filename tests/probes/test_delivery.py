@@ -17,7 +17,7 @@ from PIL import Image
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_png
 from psyprobe.light.display import Display
-from psyprobe.observers.chat.answering import eight_bit
+from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.probes.words.delivery import (
     Delivered,
     Delivery,

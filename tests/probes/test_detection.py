@@ -23,11 +23,11 @@ from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
-from psyprobe.probes.answering import Work, answer
-from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import grid_conditions as conditions
+from psyprobe.probes.displayed_images import show
+from psyprobe.probes.feature_distances import features, respond
+from psyprobe.probes.pair_batches import Work, answer
 from psyprobe.probes.pairs import Pair
-from psyprobe.probes.showing import show
 from psyprobe.running.protocol import Batch, Question
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 

@@ -12,7 +12,7 @@ import pytest
 #: and does it again; says how many pages the system handed out the second time.
 _BATCHES = """
 import resource
-from psyprobe.probes.asking import keep_freed_memory
+from psyprobe.probes.feature_distances import keep_freed_memory
 
 def batch():
     return [bytearray(b"x") * {size} for _ in range({blocks})]

@@ -14,8 +14,8 @@ import pytest
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
-from psyprobe.probes import answering
-from psyprobe.probes.showing import ShownImages
+from psyprobe.probes import pair_batches
+from psyprobe.probes.displayed_images import ShownImages
 from psyprobe.running.protocol import Batch
 
 pytest.importorskip("timm")
@@ -36,12 +36,12 @@ def test_a_result_says_what_its_short_format_costs(
     whole, result = (pp.run(page, who, store=store, batch_size=4) for who in (exact, short))
     assert "precision" not in whole.attrs
     told = json.loads(result.attrs["precision"])
-    assert told["dtype"] == "bfloat16" and told["pairs"] == answering.MOST_PAIRS
+    assert told["dtype"] == "bfloat16" and told["pairs"] == pair_batches.MOST_PAIRS
     moved = np.abs(result["response"].values / whole["response"].values - 1)
     assert 0 < told["median"] <= told["largest"]
     assert moved.min() / 2 < told["median"] < 2 * moved.max()
     # It is measured once, and stays with the run.
-    monkeypatch.setattr(answering, "load_observer", None)
+    monkeypatch.setattr(pair_batches, "load_observer", None)
     assert pp.run(page, short, store=store, batch_size=4).identical(result)
 
 
@@ -49,14 +49,14 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, drawn_by = write_experiment(tmp_path), []
-    draw = answering.tests_of
+    draw = pair_batches.tests_of
 
     def noted(batches: Sequence[Batch]) -> ShownImages:
         drawn_by.append(threading.current_thread().name)
         return draw(batches)
 
-    monkeypatch.setattr(answering, "tests_of", noted)
-    monkeypatch.setattr(answering, "DRAWN_PIXELS", 1)
+    monkeypatch.setattr(pair_batches, "tests_of", noted)
+    monkeypatch.setattr(pair_batches, "DRAWN_PIXELS", 1)
     here = Counting()
     alone = pp.run(page, here, batch_size=2)
     assert set(drawn_by) == {threading.current_thread().name} and len(drawn_by) > 2

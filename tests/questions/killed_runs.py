@@ -17,7 +17,7 @@ from children import child
 
 from psyprobe._typing import FloatArray
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer, image_digest
+from psyprobe.observers.chat.protocol import Answer, image_digest
 from psyprobe.running.store import Store
 
 KEY = "sk-very-secret-0123456789"

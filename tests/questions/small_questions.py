@@ -12,7 +12,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.observers import Card
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, image_digest
+from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry, image_digest
 
 STIMULUS = """
 title = "Small noise"

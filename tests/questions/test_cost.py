@@ -18,9 +18,9 @@ from small_questions import Seeing, write_questions
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnfinishedError
-from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.chat.openai_protocol import read_completion
-from psyprobe.observers.chat.prices import Price, Prices, Purse, read_prices
+from psyprobe.observers.chat.prices import Budget, Price, Prices, read_prices
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.running.store import Store
 
@@ -187,7 +187,7 @@ def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> No
 
 
 def test_a_purse_counts_what_is_under_way() -> None:
-    purse = Purse(1.0)
+    purse = Budget(1.0)
     purse.take()
     purse.settle(0.3)
     purse.take()
@@ -204,7 +204,7 @@ def test_a_purse_counts_what_is_under_way() -> None:
         purse.take()
     for budget in (0.0, -1.0, float("nan"), float("inf"), True):
         with pytest.raises(InputError, match="give an amount above 0"):
-            Purse(budget)
+            Budget(budget)
     with pytest.raises(InputError, match="leave workers out"):
         pp.run("area", "pixels", executor=2, budget=1.0)
 

@@ -13,7 +13,7 @@ from small_questions import Seeing, write_questions
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.files import kept
+from psyprobe.files import cache
 
 SCORE = """
 from psyprobe.analysis import psychometric
@@ -38,16 +38,16 @@ class Counted:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 def in_another_process(
-    work: Counted, given: str = "a0", code: Path = Path(kept.__file__).parent
+    work: Counted, given: str = "a0", code: Path = Path(cache.__file__).parent
 ) -> dict[str, Any]:
-    kept._IN_MEMORY.clear()
-    kept._made_by.cache_clear()
-    return kept.kept(given, code, work)
+    cache._IN_MEMORY.clear()
+    cache._made_by.cache_clear()
+    return cache.kept(given, code, work)
 
 
 def test_a_second_process_scores_without_a_fit(
@@ -75,7 +75,7 @@ def test_the_same_arrays_come_back_and_may_be_written_to(folder: Path) -> None:
             assert found[name].dtype == values.dtype
         found["value"][:] = 7
     assert work.times == 3  # two of them here
-    assert kept.kept("a0", Path(kept.__file__).parent, work)["value"][0] == 0.1
+    assert cache.kept("a0", Path(cache.__file__).parent, work)["value"][0] == 0.1
 
 
 def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_where_nothing_can_be_kept_it_is_computed(
 ) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for named in ("", str(tmp_path / "file" / "cache"), str(tmp_path / ("n" * 300))):
-        monkeypatch.setenv(kept.VARIABLE, named)
+        monkeypatch.setenv(cache.VARIABLE, named)
         work = Counted()
         in_another_process(work)
         in_another_process(work)
@@ -120,7 +120,7 @@ def test_where_nothing_can_be_kept_it_is_computed(
 
 
 def test_the_oldest_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_MOST_FILES", 3)
+    monkeypatch.setattr(cache, "_MOST_FILES", 3)
     for given in "abcdef":
         in_another_process(Counted(), given)
     assert len(list(folder.iterdir())) == 3

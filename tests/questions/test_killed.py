@@ -25,7 +25,7 @@ from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe._typing import FloatArray
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
 
 FAULTS = Faults(

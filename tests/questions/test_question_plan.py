@@ -9,7 +9,7 @@ from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.chat.prices import Price, Purse
+from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.probes import load_probe
 from psyprobe.probes.words.plan import refused_levels
 
@@ -51,8 +51,8 @@ def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, s
     hidden = result.isel(trial=result["shown"].values == 0)
     levels = set(zip(hidden["frequency"].values, hidden["contrast"].values, strict=True))
     experiment = read_experiment(path)
-    session = load_probe(experiment.probe).plan(experiment, observer)
-    assert set(refused_levels(session)[0]) == levels
+    schedule = load_probe(experiment.probe).plan(experiment, observer)
+    assert set(refused_levels(schedule)[0]) == levels
     assert [line.split(":")[0] for line in planned.refused] == (
         ["7.5 cpd at 3 contrasts from 0.03 to 0.2"] if levels else []
     )
@@ -71,7 +71,7 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
 def test_time_and_price(tmp_path: Path) -> None:
     class Priced(Seeing):
         price: Price | None = None
-        purse: Purse | None = None
+        purse: Budget | None = None
         concurrency = 4
         rate = 100.0
 

@@ -18,7 +18,7 @@ from small_questions import Backwards, Seeing, digests, write_questions
 import psyprobe as pp
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import read_experiment
-from psyprobe.probes.words.reading import VARIABLES
+from psyprobe.probes.words.answer_table import VARIABLES
 from psyprobe.running.store import Store
 
 LEVELS, CATCHES = 2 * 3 * 2, 2

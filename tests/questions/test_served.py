@@ -22,11 +22,11 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.chat.protocol import Decoding
 from psyprobe.observers.simulated.serving import Faults, serve
+from psyprobe.running.maintenance import summary
 from psyprobe.running.store import Store
-from psyprobe.running.upkeep import summary
-from psyprobe.tasks.asking import ItemQuestion, ask_items
+from psyprobe.tasks.items import ItemQuestion, ask_items
 
 Output = pytest.CaptureFixture[str]
 

@@ -20,7 +20,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.output import digest
-from psyprobe.probes.conduct import run_shard
+from psyprobe.probes.experiments import run_shard
 from psyprobe.running import loop
 from psyprobe.running.loop import Agenda, Writer
 from psyprobe.running.protocol import Answered, Batch, Question

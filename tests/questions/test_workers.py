@@ -18,7 +18,7 @@ from whole_suite import DETECTION, chat_is_the_same, small
 import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
-from psyprobe.probes import answering, load_probe
+from psyprobe.probes import load_probe, pair_batches
 from psyprobe.running.store import Store
 from psyprobe.running.workers import Desk, WorkerPool, packed_job
 
@@ -146,19 +146,19 @@ def test_references_are_shown_once_however_batches_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     drawn: list[int] = []
-    draw = answering.tests_of
+    draw = pair_batches.tests_of
     monkeypatch.setattr(
-        answering, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
+        pair_batches, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
     )
     page, who = read_experiment(write_experiment(tmp_path)), Counting()
     who.card = replace(who.card, device=device)
-    session = load_probe(page.probe).plan(page, who, batch_size=1)
+    schedule = load_probe(page.probe).plan(page, who, batch_size=1)
     with Store(None) as store:
-        session.begin(session.record(store))
-    batches = session.next()
-    desk = Desk(packed_job(answering.answer, session.observers))
+        schedule.begin(schedule.record(store))
+    batches = schedule.next()
+    desk = Desk(packed_job(pair_batches.answer, schedule.observers))
     alone = {
-        each.question.key: each.answer for each in answering.answer(session.observers, batches)
+        each.question.key: each.answer for each in pair_batches.answer(schedule.observers, batches)
     }
     drawn.clear()
     units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]

@@ -22,7 +22,7 @@ from psyprobe.analysis.score import percent
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated.serving import serve
-from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.r_bench import (
     check_items,

@@ -20,7 +20,7 @@ from psyprobe.analysis.distance import angular_distance
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Clip, Counterphase, Drift, Flicker, Gabor, Specification, UniformClip
-from psyprobe.stimulus.course import course, fit_course
+from psyprobe.stimulus.time_course import course, fit_course
 
 KINDS = {"flicker": Flicker, "counterphase": Counterphase, "drift": Drift}
 ROOT = Path(__file__).resolve().parents[2]

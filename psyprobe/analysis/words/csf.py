@@ -16,14 +16,14 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.posterior_fit import (
-    SittingCurves,
+    SessionCurves,
     adaptive_design,
     design_frequencies,
     design_options,
     fit_posterior,
-    sitting_curves,
+    session_curves,
 )
-from psyprobe.analysis.words.sittings import screen_error, sittings_of
+from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _COPIED = (
     "human",
     "ppd",
     "psyprobe_version",
-    "sittings",
+    "sessions",
     "difference",
     "difference_label",
 )
@@ -114,7 +114,7 @@ def chat_csf(
 
         Of a person, the intervals of the mean hold the error of the screen, whose standard
         deviation is `screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
-        screen that nobody measured. By `sitting`: `sitting_offset`, and `sitting_area` under the
+        screen that nobody measured. By `session`: `session_offset`, and `session_area` under the
         log CSF with its interval.
 
     Raises
@@ -159,8 +159,8 @@ def chat_csf(
         options = design_options(result)
         how = replace(how, function=options["function"], axis="log")
     method = _methods(at, counts, design, how)
-    sittings = sittings_of(result) if design == "quick_csf" else ()
-    curves = sitting_curves(result, at, sittings, how) if sittings else None
+    sessions = sessions_of(result) if design == "quick_csf" else ()
+    curves = session_curves(result, at, sessions, how) if sessions else None
     found = _fit(at, counts, method, how, None if curves is None else curves.offset)
     made = _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
     return _with_screen(made, curves)
@@ -310,14 +310,14 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     return replace(found, status=status, **blank, **rates)
 
 
-def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
+def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
     """The curve of a person with the error of the screen in the intervals of its mean; any other as
     it is.
     """
     from scipy.special import ndtri
 
-    sittings = sittings_of(csf)
-    if not sittings:
+    sessions = sessions_of(csf)
+    if not sessions:
         return csf
     (level,) = levels_of(csf)
     # An open interval ends at 0.
@@ -326,7 +326,7 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
             np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")
         )
     error = screen_error(
-        [sitting.screen for sitting in sittings], [sitting.trials for sitting in sittings], -mean
+        [session.screen for session in sessions], [session.trials for session in sessions], -mean
     )
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
     about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
@@ -353,11 +353,11 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
             "units": "log10 contrast",
             "long_name": "Thresholds of the session over those of all",
         }
-        added["sitting_offset"] = (("sitting",), curves.offset, offsets)
+        added["session_offset"] = (("session",), curves.offset, offsets)
         for name, values in zip(
-            ("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True
+            ("session_area", "session_area_low", "session_area_high"), curves.area, strict=True
         ):
-            added[name] = (("sitting",), values, areas)
+            added[name] = (("session",), values, areas)
     return csf.assign(added).assign_attrs(screen_offset=error.offset)
 
 
@@ -438,9 +438,9 @@ def _dataset(
     dims = ("prompt", counts.level)
     usable = np.isin(found.status, fit.USABLE)
     mean, low, high, over = prompt_mean(found, how.confidence)
-    ruler = fit.ruler_of(result)
+    stimulus_axis = fit.stimulus_axis_of(result)
     rate = ""
-    unit = "contrast" if ruler == "contrast" else str(result[ruler].attrs["units"])
+    unit = "contrast" if stimulus_axis == "contrast" else str(result[stimulus_axis].attrs["units"])
     log_c = f"log10 {unit}"
     of_contrast = f"1 / {unit}"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
@@ -475,11 +475,11 @@ def _dataset(
         ),
         "method": (dims[:1], method, "", "What was fitted"),
         "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
-        ruler: (
+        stimulus_axis: (
             (*dims, "contrast_level"),
             counts.contrast,
             unit,
-            f"Delivered {ruler.replace('_', ' ')}",
+            f"Delivered {stimulus_axis.replace('_', ' ')}",
         ),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
         "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),

@@ -27,7 +27,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
 from psyprobe.errors import InputError
-from psyprobe.files.kept import kept
+from psyprobe.files.cache import kept
 from psyprobe.files.terminal import printable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
     return dict(table) if isinstance(table, dict) else {}
 
 
-def ruler_of(result: xr.Dataset) -> str:
+def stimulus_axis_of(result: xr.Dataset) -> str:
     """What answers are a function of: contrast, or the difference between two images."""
     return str(result.attrs.get("difference", "contrast"))
 
@@ -163,9 +163,11 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
         counts.
     """
     level = next(iter(levels_of(result)), "levels")
-    ruler = ruler_of(result) if hasattr(result, "attrs") else "contrast"
+    stimulus_axis = stimulus_axis_of(result) if hasattr(result, "attrs") else "contrast"
     missing = [
-        name for name in (level, ruler, *_NEEDED) if name not in getattr(result, "variables", ())
+        name
+        for name in (level, stimulus_axis, *_NEEDED)
+        if name not in getattr(result, "variables", ())
     ]
     if missing:
         raise InputError(
@@ -176,7 +178,7 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     prompts = tuple(dict.fromkeys(names.tolist()))
     number = {name: i for i, name in enumerate(prompts)}
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
-    nominal = result[ruler].values.astype(np.float64)
+    nominal = result[stimulus_axis].values.astype(np.float64)
     catch = nominal == 0
     delivered = delivered_contrast(result)
     shown = (
@@ -295,8 +297,8 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
 
 def delivered_contrast(result: xr.Dataset) -> FloatArray:
     """What arrived of the contrast or the difference of each question, shape (trials,)."""
-    ruler = ruler_of(result)
-    name = f"delivered_{ruler}" if f"delivered_{ruler}" in result else ruler
+    stimulus_axis = stimulus_axis_of(result)
+    name = f"delivered_{stimulus_axis}" if f"delivered_{stimulus_axis}" in result else stimulus_axis
     return np.asarray(result[name].values.astype(np.float64))
 
 

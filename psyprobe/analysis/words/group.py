@@ -2,7 +2,7 @@
 others.
 
 A model can be compared with these people then, and with how well another person does, as with
-people measured elsewhere (`psyprobe.analysis.ceiling`).
+people measured elsewhere (`psyprobe.analysis.noise_ceiling`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.ceiling import curve_scores, is_error
+from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
 from psyprobe.analysis.intervals import draw_counts, student_reach
-from psyprobe.analysis.one_person import FEWEST, Ceiling, ceiling
+from psyprobe.analysis.noise_ceiling import curve_scores, is_error
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, number
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
-from psyprobe.analysis.words.sittings import is_remote, person_of, screen_error, sittings_of
+from psyprobe.analysis.words.sessions import is_remote, person_of, screen_error, sessions_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +97,7 @@ def people_curve(
     screens = []
     weights = []
     for csf in people:
-        own = sittings_of(csf)
+        own = sessions_of(csf)
         screens += [one.screen for one in own]
         weights += [one.trials / sum(each.trials for each in own) for one in own]
     error = screen_error(screens, weights, -mean)

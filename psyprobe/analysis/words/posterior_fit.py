@@ -29,8 +29,8 @@ from psyprobe.analysis.psychometric.posterior import (
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
-from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
-from psyprobe.files.kept import kept
+from psyprobe.analysis.words.sessions import SessionRecord, session_offsets
+from psyprobe.files.cache import kept
 from psyprobe.stimulus.catalogue import read_levels
 from psyprobe.stimulus.parameters import power_of_ten
 
@@ -82,26 +82,26 @@ class TrialAnswer(NamedTuple):
     x: float
     #: What the posterior is told; see `answers_told`.
     said: list[float]
-    #: In which sitting, from 0.
-    sitting: int
+    #: In which session, from 0.
+    session: int
 
 
 def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
     """The trials of a run that have an answer which counts, in the order in which they were put."""
     result = at.result
     readout = result["readout"].values.astype(str)
-    nominal = at.column(fit.ruler_of(result))
+    nominal = at.column(fit.stimulus_axis_of(result))
     said = at.column("said")
     delivered = fit.delivered_contrast(result)
     repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
-    sitting = (
-        result["sitting"].values.astype(int)
-        if "sitting" in result
+    session = (
+        result["session"].values.astype(int)
+        if "session" in result
         else np.zeros(len(said), dtype=int)
     )
     rows: dict[tuple[Any, ...], list[int]] = {}
     for i in np.flatnonzero(at.shown).tolist():
-        rows.setdefault((sitting[i], at.prompt[i], at.value[i], nominal[i], repeat[i]), []).append(
+        rows.setdefault((session[i], at.prompt[i], at.value[i], nominal[i], repeat[i]), []).append(
             i
         )
     for (of, prompt, value, contrast, _), own in rows.items():
@@ -118,7 +118,7 @@ def told_posteriors(
     at: fit.Places,
     which: npt.NDArray[np.int64],
     offsets: FloatArray | None = None,
-    sitting: int | None = None,
+    session: int | None = None,
 ) -> list[Posterior]:
     """The posterior of each of some wordings.
 
@@ -131,15 +131,15 @@ def told_posteriors(
     which : ndarray of int64, shape (G,)
         Indices of the wordings.
     offsets : ndarray, shape (S,), optional
-        By how many log10 units the thresholds of each sitting lie above those of all.
-    sitting : int, optional
+        By how many log10 units the thresholds of each session lie above those of all.
+    session : int, optional
         Told is this one alone.
     """
     found = {int(prompt): _untold(result, at) for prompt in which}
     for answer in trial_answers(at):
-        if answer.prompt not in found or (sitting is not None and answer.sitting != sitting):
+        if answer.prompt not in found or (session is not None and answer.session != session):
             continue
-        shift = 0.0 if offsets is None else float(offsets[answer.sitting])
+        shift = 0.0 if offsets is None else float(offsets[answer.session])
         for each in answer.said:
             found[answer.prompt].tell(answer.place, answer.x - shift, each)
     return list(found.values())
@@ -156,8 +156,8 @@ def _untold(result: xr.Dataset, at: fit.Places) -> Posterior:
     return ThresholdPosterior(len(at.values), default_grid(contrasts, task, **options))
 
 
-class SittingCurves(NamedTuple):
-    """What the sittings of a person tell one by one."""
+class SessionCurves(NamedTuple):
+    """What the sessions of a person tell one by one."""
 
     #: By how many log10 units the thresholds of each lie above those of all, shape (S,).
     offset: FloatArray
@@ -165,23 +165,23 @@ class SittingCurves(NamedTuple):
     area: FloatArray
 
 
-def sitting_curves(
-    result: xr.Dataset, at: fit.Places, sittings: Sequence[SittingRecord], how: fit.FitSettings
-) -> SittingCurves:
-    """The offset and the area under the log CSF of each sitting, from its own posterior."""
-    level = np.empty(len(sittings))
-    variance = np.empty(len(sittings))
-    areas = np.empty((3, len(sittings)))
+def session_curves(
+    result: xr.Dataset, at: fit.Places, sessions: Sequence[SessionRecord], how: fit.FitSettings
+) -> SessionCurves:
+    """The offset and the area under the log CSF of each session, from its own posterior."""
+    level = np.empty(len(sessions))
+    variance = np.empty(len(sessions))
+    areas = np.empty((3, len(sessions)))
     ends = [(1 - how.confidence) / 2, (1 + how.confidence) / 2]
-    for number in range(len(sittings)):
-        (posterior,) = told_posteriors(result, at, np.arange(1), sitting=number)
+    for number in range(len(sessions)):
+        (posterior,) = told_posteriors(result, at, np.arange(1), session=number)
         assert isinstance(posterior, CsfPosterior)
         heights = posterior.draw(_DRAWS, how.seed).mean(axis=1)
         level[number], variance[number] = heights.mean(), heights.var()
         area = posterior.areas(_DRAWS, how.seed)
         areas[:, number] = area.mean(), *np.quantile(area, ends)
-    return SittingCurves(
-        sitting_offsets(level, variance, [sitting.screen for sitting in sittings]), areas
+    return SessionCurves(
+        session_offsets(level, variance, [session.screen for session in sessions]), areas
     )
 
 
@@ -279,16 +279,16 @@ def _contrasts(result: xr.Dataset) -> FloatArray:
     """Least and greatest contrast, or difference, that the design could show; without its page,
     that it did show.
     """
-    ruler = fit.ruler_of(result)
+    stimulus_axis = fit.stimulus_axis_of(result)
     levels = fit.experiment_table(result, "levels")
-    if ruler == "contrast" and "contrast" in levels:
+    if stimulus_axis == "contrast" and "contrast" in levels:
         shown = read_levels("contrast", levels["contrast"])[[0, -1]]
-    elif ruler == "period" and "frequency" in levels:
+    elif stimulus_axis == "period" and "frequency" in levels:
         shown = 1 / read_levels("frequency", levels["frequency"])[[-1, 0]]
     elif difference := fit.experiment_table(result, "difference"):
         shown = read_levels("levels", difference["levels"])[[0, -1]]
     else:
-        nominal = result[ruler].values.astype(np.float64)
+        nominal = result[stimulus_axis].values.astype(np.float64)
         return np.array([nominal[nominal > 0].min(), nominal.max()])
     # As designs round them.
     return np.array([power_of_ten(x) for x in np.log10(shown).tolist()])

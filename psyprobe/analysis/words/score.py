@@ -24,11 +24,11 @@ from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number, percent
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.fit import ruler_of
+from psyprobe.analysis.words.fit import stimulus_axis_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
-from psyprobe.analysis.words.sittings import is_remote, sittings_of
+from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
-from psyprobe.observers.chat.spending import spent_on
+from psyprobe.observers.chat.cost_summary import spent_on
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -225,7 +225,7 @@ class ChatScore(Tabled):
     #: What was sent in place of what was asked for, as sentences.
     instead: tuple[str, ...]
     #: Of a person: how much was asked, and what the screen leaves open, as sentences.
-    sittings: tuple[str, ...]
+    sessions: tuple[str, ...]
     #: What the answers took in tokens and money, as a sentence; empty where nothing was counted.
     spent: str
     #: Of all intervals.
@@ -343,13 +343,13 @@ class ChatScore(Tabled):
         }
 
     def _remarks(self) -> list[str]:
-        notes = [*self.sittings]
+        notes = [*self.sessions]
         if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
             notes.append(
                 "scores have no intervals: few wordings are usable, and a threshold's is open "
                 "at both ends"
             )
-        if self.guess is not None and self.lapse is not None and not self.sittings:
+        if self.guess is not None and self.lapse is not None and not self.sessions:
             notes.append(
                 f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians "
                 "over prompts)"
@@ -373,7 +373,7 @@ class ChatScore(Tabled):
             )
         notes += [*self.instead, *([self.spent] if self.spent else [])]
         alike = [reading.reader for reading in self.readings if not reading.differ]
-        if alike and not self.sittings:
+        if alike and not self.sessions:
             notes.append(
                 f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies"
             )
@@ -466,13 +466,16 @@ def score_chat(
 
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
-    ruler = ruler_of(csf)
+    stimulus_axis = stimulus_axis_of(csf)
     made, more = (
         (ChatScore, {})
-        if ruler == "contrast"
+        if stimulus_axis == "contrast"
         else (
             ChoiceScore,
-            {"difference_unit": csf[ruler].attrs["units"], "finest": ruler == "period"},
+            {
+                "difference_unit": csf[stimulus_axis].attrs["units"],
+                "finest": stimulus_axis == "period",
+            },
         )
     )
     return (
@@ -495,27 +498,27 @@ def score_chat(
             agreement=answer_agreement(result),
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             instead=asked_instead(result),
-            sittings=sitting_notes(csf),
+            sessions=session_notes(csf),
             spent=spent_on(result.attrs),
             confidence=confidence,
         ),
     )
 
 
-def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
-    """What is to be said of the sittings of a person, of `chat_csf`; nothing of anybody else."""
-    sittings = sittings_of(csf)
-    if not sittings:
+def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
+    """What is to be said of the sessions of a person, of `chat_csf`; nothing of anybody else."""
+    sessions = sessions_of(csf)
+    if not sessions:
         return ()
-    trials = sum(sitting.trials for sitting in sittings)
+    trials = sum(session.trials for session in sessions)
     lapse = _median(csf["lapse"].values)
-    told = [f"{trials} answers in {len(sittings)} session{'s' * (len(sittings) > 1)}"]
+    told = [f"{trials} answers in {len(sessions)} session{'s' * (len(sessions) > 1)}"]
     told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
     if "prior" in (options := json.loads(csf.attrs["fit"])):
         whose = "ordinary eyes" if options["prior"] == "people" else "any eyes"
         told[0] += f"; the curve is the posterior of qCSF with the prior for {whose}"
-    if "sitting_area" in csf and len(sittings) > 1:
-        areas = ", ".join(f"{area:.2f}" for area in csf["sitting_area"].values)
+    if "session_area" in csf and len(sessions) > 1:
+        areas = ", ".join(f"{area:.2f}" for area in csf["session_area"].values)
         told.append(f"area under the log CSF of each session, in order: {areas}")
     if is_remote(csf):
         told.append(
@@ -524,7 +527,7 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
             "taken on trust; groups and differences within a person can be told, thresholds of "
             "one person cannot"
         )
-    measured = all(sitting.screen.light == "measured" for sitting in sittings)
+    measured = all(session.screen.light == "measured" for session in sessions)
     offset = float(csf.attrs["screen_offset"])
     told.append(
         f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"

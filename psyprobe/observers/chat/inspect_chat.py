@@ -16,8 +16,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
-from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.chat.event_loop import EventLoop
+from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.registry import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.

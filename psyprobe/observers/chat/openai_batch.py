@@ -11,7 +11,6 @@ from typing import Any
 
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.chat.openai_batch_folder import (
     THOUGHT,
     Folder,
@@ -23,7 +22,8 @@ from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_instead
 from psyprobe.observers.chat.openai_sending import request_body
 from psyprobe.observers.chat.openai_submitting import fetch, submit
-from psyprobe.observers.chat.prices import Price, Purse, priced
+from psyprobe.observers.chat.prices import Budget, Price, priced
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 
 
 class BatchObserver(Answering):
@@ -57,7 +57,7 @@ class BatchObserver(Answering):
 
     bits = 8
     takes_all = True
-    purse: Purse | None = None
+    purse: Budget | None = None
 
     #: Asks the same questions directly.
     directly: OpenAIObserver

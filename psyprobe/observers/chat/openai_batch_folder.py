@@ -27,7 +27,6 @@ from typing import Any, BinaryIO
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.parsing import parse_json, read_text
-from psyprobe.observers.chat.answering import Answer, Inquiry
 from psyprobe.observers.chat.openai_connection import LONGEST_REPLY
 from psyprobe.observers.chat.openai_protocol import (
     Dialect,
@@ -37,6 +36,7 @@ from psyprobe.observers.chat.openai_protocol import (
     problem_of_status,
     read_completion,
 )
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 
 #: As OpenAI has it; a path of the server, and no address.
 ENDPOINT = "/v1/chat/completions"

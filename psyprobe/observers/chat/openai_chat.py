@@ -29,10 +29,10 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
-from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
-from psyprobe.observers.chat.prices import Price, Purse
+from psyprobe.observers.chat.prices import Budget, Price
+from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
@@ -115,7 +115,7 @@ class OpenAIObserver(Answering):
     ----------
     price : Price, optional
         What its questions cost; without it, an answer costs what the server says.
-    purse : Purse, optional
+    purse : Budget, optional
         What may be spent on it.
 
     Examples
@@ -132,7 +132,7 @@ class OpenAIObserver(Answering):
     bits = 8
     takes_all = True
     price: Price | None = None
-    purse: Purse | None = None
+    purse: Budget | None = None
 
     def __init__(
         self,

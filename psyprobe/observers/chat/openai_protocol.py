@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psyprobe.errors import PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from psyprobe.errors import PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Inquiry
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import Connection, ReplyError, what_broke
 from psyprobe.observers.chat.openai_protocol import (
@@ -42,7 +41,8 @@ from psyprobe.observers.chat.openai_protocol import (
     settings,
     with_instead,
 )
-from psyprobe.observers.chat.prices import Price, Purse, priced
+from psyprobe.observers.chat.prices import Budget, Price, priced
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 
 #: Answers from which it is learnt how long one takes: the last ones, since it changes with the
 #: load; enough to trust; enough for a guess.
@@ -134,7 +134,7 @@ class Sender:
         self._heard = False
         #: What questions cost, where that is known; and what may be spent on them.
         self.price: Price | None = None
-        self.purse: Purse | None = None
+        self.purse: Budget | None = None
         #: What the server has been found to refuse, as sentences that were not told yet.
         self.found: deque[str] = deque()
         self._looking, self._known = 0, asyncio.Event()

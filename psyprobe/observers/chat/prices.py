@@ -16,7 +16,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, UnfinishedError, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
-from psyprobe.observers.chat.answering import Answer, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 
 #: Names the file of prices; the file without it.
 VARIABLE = "PSYPROBE_PRICES"
@@ -237,7 +237,7 @@ def _price(row: Any, where: str, currency: str) -> Price:
     return Price(**values, currency=currency)
 
 
-class Purse:
+class Budget:
     """What may be spent: a question is sent only while it fits beside those that are under way.
 
     Each is taken to cost as much as the dearest so far. So the budget is passed only by as much as
@@ -257,7 +257,7 @@ class Purse:
 
     Examples
     --------
-    >>> purse = Purse(0.05)
+    >>> purse = Budget(0.05)
     >>> purse.take(), purse.settle(0.03)
     (None, None)
     >>> purse.take()
@@ -331,7 +331,7 @@ class Purse:
         return money(self.budget, self.currency)
 
 
-def charge(observers: Iterable[Any], prices: Prices, purse: Purse | None) -> None:
+def charge(observers: Iterable[Any], prices: Prices, purse: Budget | None) -> None:
     """Let observers that are paid for, those with a `purse`, know what they cost and what may be
     spent on them.
     """

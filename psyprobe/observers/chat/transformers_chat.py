@@ -15,7 +15,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, image_digest
+from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, image_digest
 from psyprobe.observers.chat.transformers_model import (
     ChatModel,
     LocalOptions,

@@ -22,7 +22,7 @@ import numpy as np
 import psyprobe.observers.encoders.network as nets
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
-from psyprobe.observers.chat.answering import eight_bit
+from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import check_finite, check_images, checked_size, size_text
 from psyprobe.observers.registry import Card
 

@@ -14,7 +14,7 @@ from typing import Any
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import encode_png
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_bit, image_digest
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit, image_digest
 from psyprobe.observers.registry import Card
 
 #: Image files that are kept: prompts about one image share its file.

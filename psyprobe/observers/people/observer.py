@@ -1,7 +1,7 @@
 """A person as an observer: each question goes to the page in front of them, one after the other.
 
-Person, sitting and screen are on the card, so that nobody's answers are taken for another's, nor
-one sitting's for another. An attempt that dropped frames or was interrupted is an answer of its
+Person, session and screen are on the card, so that nobody's answers are taken for another's, nor
+one session's for another. An attempt that dropped frames or was interrupted is an answer of its
 own, given up, and the same question is asked again as another attempt. What is shown, patterns or
 pictures, is a `Showing`.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.people.screen import Screen
 from psyprobe.observers.registry import Card
 
@@ -28,19 +28,19 @@ GIVEN_UP = "given up"
 
 
 class PersonObserver(Answering):
-    """Somebody at a screen, in one sitting.
+    """Somebody at a screen, in one session.
 
     Parameters
     ----------
     person : str
         A pseudonym.
     session : str
-        Of the sitting; another one for each.
+        Of the session; another one for each.
     screen : Screen or None
-        As it was calibrated for the sitting; None of who looks at pictures, which need no
+        As it was calibrated for the session; None of who looks at pictures, which need no
         calibration.
     put : callable
-        Shows an inquiry and waits for its answer; see `Sitting.put`.
+        Shows an inquiry and waits for its answer; see `Session.put`.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class Attempt:
 
 
 class Showing(Protocol):
-    """What a sitting shows, and how it takes what the page says of it."""
+    """What a session shows, and how it takes what the page says of it."""
 
     def shown(self, inquiry: Inquiry) -> Mapping[str, Any]:
         """What the page needs to show a question, as JSON can hold it."""
@@ -109,18 +109,18 @@ class Showing(Protocol):
         """What the page sent of an attempt, or an InputError."""
 
 
-class Sitting:
+class Session:
     """What goes between the questions of a run, in one thread, and a page that shows them, in
     others.
 
     Parameters
     ----------
     showing : Showing
-        Of the sitting.
+        Of the session.
     session : str
         Its own random name.
     first : int
-        Number of the first question: 1, or more where a sitting goes on.
+        Number of the first question: 1, or more where a session goes on.
     total : int, optional
         Questions in all, where that is known.
     beginning : mapping
@@ -159,7 +159,7 @@ class Sitting:
         Raises
         ------
         PsyprobeError
-            The sitting ended meanwhile.
+            The session ended meanwhile.
         """
         shown = self._showing.shown(inquiry)
         with self._changed:
@@ -225,7 +225,7 @@ class Sitting:
         return self._end is not None or (self._inquiry is not None and self._answer is None)
 
     def _answered(self, attempt: Attempt, key: str) -> Answer:
-        sitting = {
+        session = {
             "session": self.session,
             "number": self._number,
             "attempt": self._attempt,
@@ -240,5 +240,5 @@ class Sitting:
             latency=attempt.told["reaction_ms"] / 1000,
             attempts=self._attempt,
             model="a person",
-            sitting=sitting,
+            session=session,
         )

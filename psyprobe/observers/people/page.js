@@ -75,7 +75,7 @@ function result({ curve, people, count, offset, shift, light, said_yes, inattent
   at("numbers").replaceChildren(table);
 }
 
-// The first answer of the server; while another page holds the sitting, it is asked for again.
+// The first answer of the server; while another page holds the session, it is asked for again.
 async function opened() {
   for (;;) {
     try { const told = await send("open"); complain(""); return told; } catch (error) {

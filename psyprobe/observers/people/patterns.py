@@ -1,4 +1,4 @@
-"""Patterns as a sitting shows them: drawn by the page from what stands here, and counted frame by
+"""Patterns as a session shows them: drawn by the page from what stands here, and counted frame by
 frame.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from psyprobe.errors import InputError
-from psyprobe.observers.chat.answering import Inquiry
+from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import Attempt
 from psyprobe.observers.people.screen import Screen
@@ -37,9 +37,9 @@ class Patterns:
     Parameters
     ----------
     screen : Screen
-        Of the sitting.
+        Of the session.
     session : str
-        Of the sitting: the dither's seeds are its own.
+        Of the session: the dither's seeds are its own.
     right : callable
         The right answer to a pattern that anybody sees; None for any other.
     """

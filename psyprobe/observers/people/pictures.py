@@ -1,4 +1,4 @@
-"""Pictures as a sitting shows them: the pixels that models get, with the question in the same
+"""Pictures as a session shows them: the pixels that models get, with the question in the same
 words.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from psyprobe.errors import InputError
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
-from psyprobe.observers.chat.answering import Inquiry, eight_bit
+from psyprobe.observers.chat.protocol import Inquiry, eight_bit
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import Attempt
 from psyprobe.observers.people.patterns import reason_of, word_of

@@ -247,7 +247,7 @@ class Screen:
 
     @property
     def offset(self) -> float:
-        """Standard deviation of the error that all thresholds of a sitting share, log10
+        """Standard deviation of the error that all thresholds of a session share, log10
         contrast.
         """
         if self.light == "measured":
@@ -263,7 +263,7 @@ class Screen:
 
     @property
     def frequency_sd(self) -> float:
-        """Standard deviation of the error that all frequencies of a sitting share, log10 cpd."""
+        """Standard deviation of the error that all frequencies of a session share, log10 cpd."""
         return (
             _SPOT
             if self.distance_method == "blind_spot"

@@ -1,4 +1,4 @@
-"""The page of a sitting and what it asks of this process: calibration, practice, one trial after
+"""The page of a session and what it asks of this process: calibration, practice, one trial after
 the other, result.
 """
 
@@ -41,14 +41,14 @@ class Visit(Protocol):
         """Consent was given and practice is over: begin to ask, or go on."""
 
     def state(self, seconds: float) -> Mapping[str, Any]:
-        """As `Sitting.state`."""
+        """As `Session.state`."""
 
     def answer(self, values: Mapping[str, Any]) -> None:
-        """As `Sitting.answer`."""
+        """As `Session.answer`."""
 
 
 class PersonServer(LoopbackServer):
-    """Serves one sitting on loopback, for as long as it is entered; a second tab is turned away."""
+    """Serves one session on loopback, for as long as it is entered; a second tab is turned away."""
 
     def __init__(self, visit: Visit, port: int = 0) -> None:
         super().__init__(_routes(visit), port)

@@ -35,7 +35,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import decode_image
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 
 #: Seconds, or the least and the most of them.
 Latency = float | tuple[float, float]

@@ -10,7 +10,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_bit
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.observers.registry import Card
 

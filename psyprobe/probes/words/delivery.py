@@ -30,10 +30,10 @@ from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
 from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
-from psyprobe.observers.chat.answering import eight_bit
+from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import is_grey_view
-from psyprobe.probes.differing import PERIOD, changed
-from psyprobe.probes.showing import show, spread
+from psyprobe.probes.differences import PERIOD, changed
+from psyprobe.probes.displayed_images import show, spread
 from psyprobe.stimulus import Clip, Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -201,7 +201,7 @@ def png_bytes(drive: FloatArray) -> bytes:
     Raises
     ------
     InputError
-        A value lies between two codes; see `psyprobe.observers.chat.answering.eight_bit`.
+        A value lies between two codes; see `psyprobe.observers.chat.protocol.eight_bit`.
 
     Examples
     --------

@@ -18,17 +18,17 @@ import numpy as np
 
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
+from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
-from psyprobe.probes.expense import Expense, Pace, duration, expense, measured_pace
-from psyprobe.probes.showing import spread
-from psyprobe.probes.words.wording import ruler, spoken
+from psyprobe.probes.displayed_images import spread
+from psyprobe.probes.words.prompt_variant import spoken, stimulus_axis
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
-    from psyprobe.probes.words.session import WordsSession
+    from psyprobe.probes.words.schedule import WordsSchedule
 
 #: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
 _PATCH = 14
@@ -155,71 +155,75 @@ class WordsPlan:
         return "\n".join(lines)
 
 
-def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan:
+def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPlan:
     """What a run of a session would ask that has not begun; nothing is asked, or `timed` one
     question of a server.
     """
-    answered, pace = _so_far(session, store, timed)
-    refused, drawn = refused_levels(session)
-    levels = len(session.experiment.levels[session.level]) * len(ruler(session.experiment)[1])
+    answered, pace = _so_far(schedule, store, timed)
+    refused, drawn = refused_levels(schedule)
+    levels = len(schedule.experiment.levels[schedule.level]) * len(
+        stimulus_axis(schedule.experiment)[1]
+    )
     not_asked = round(len(refused) * levels / drawn)
-    readout = "text" if session.asking.readout == "text" else "p_yes"
+    readout = "text" if schedule.asking.readout == "text" else "p_yes"
     costs = {
-        (design, reading): _cost(session, design, reading, not_asked, pace)
+        (design, reading): _cost(schedule, design, reading, not_asked, pace)
         for design in DESIGNS
         for reading in ("p_yes", "text")
         # One of them models sensitivity over frequency.
         if (
             design != "quick_csf"
-            or (session.level == "frequency" and session.experiment.difference is None)
+            or (schedule.level == "frequency" and schedule.experiment.difference is None)
         )
         and (design, reading) != ("ladder", "text")
     }
-    name: DesignName = session.asking.design
-    chosen = costs.pop((name, readout), None) or _cost(session, name, readout, not_asked, pace)
-    known = _pace(session, readout, pace)
-    left = expense(session.observer, known, max(chosen.questions - answered, 0), _sizes(session))
+    name: DesignName = schedule.asking.design
+    chosen = costs.pop((name, readout), None) or _cost(schedule, name, readout, not_asked, pace)
+    known = _pace(schedule, readout, pace)
+    left = expense(schedule.observer, known, max(chosen.questions - answered, 0), _sizes(schedule))
     return WordsPlan(
-        experiment=session.experiment.name,
-        observer=session.observer.card.name,
-        prompts=len(session.asking.prompts),
+        experiment=schedule.experiment.name,
+        observer=schedule.observer.card.name,
+        prompts=len(schedule.asking.prompts),
         chosen=chosen,
         others=tuple(costs.values()),
         answered=answered,
-        refused=_told(session, refused),
-        remarks=(*session.remarks, *_remarks(session), *_of_some(drawn, levels)),
+        refused=_told(schedule, refused),
+        remarks=(*schedule.remarks, *_remarks(schedule), *_of_some(drawn, levels)),
         left=left,
         source=known.source,
         measured=pace is not None,
-        size=session.scene.spec.shape,
-        ppd=session.scene.spec.ppd,
-        frames=math.prod(session.scene.spec.extent[:-2]),
+        size=schedule.scene.spec.shape,
+        ppd=schedule.scene.spec.ppd,
+        frames=math.prod(schedule.scene.spec.extent[:-2]),
     )
 
 
-def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str], int]:
+def refused_levels(schedule: WordsSchedule) -> tuple[dict[tuple[float, float], str], int]:
     """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why; and
     how many were drawn.
 
     Of very many levels some are drawn.
     """
-    levels = session.experiment.levels
-    drawn = spread(list(itertools.product(levels[session.level], ruler(session.experiment)[1])))
+    levels = schedule.experiment.levels
+    drawn = spread(
+        list(itertools.product(levels[schedule.level], stimulus_axis(schedule.experiment)[1]))
+    )
     found = {}
     for value, contrast in drawn:
-        shown = session.scene.shown(value, contrast, 0, 0)
+        shown = schedule.scene.shown(value, contrast, 0, 0)
         reason = (
-            shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
+            shown.refused or schedule.scene.draw(shown, schedule.observer.delivered)[1]["refused"]
         )
         if reason:
             found[value, contrast] = reason
     return found, len(drawn)
 
 
-def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
+def _told(schedule: WordsSchedule, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
     """Refused levels in words, those of one value and reason together."""
-    unit = level_of(session.scene.spec, session.level).unit
-    name = ruler(session.experiment)[0].replace("_", " ")
+    unit = level_of(schedule.scene.spec, schedule.level).unit
+    name = stimulus_axis(schedule.experiment)[0].replace("_", " ")
     alike: dict[tuple[float, str], list[float]] = {}
     for (value, contrast), reason in refused.items():
         alike.setdefault((value, reason), []).append(contrast)
@@ -244,26 +248,26 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
     )
 
 
-def _remarks(session: WordsSession) -> tuple[str, ...]:
-    clip = session.scene.spec
-    prompts = session.asking.prompts
+def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
+    clip = schedule.scene.spec
+    prompts = schedule.asking.prompts
     if isinstance(clip, Clip) and not any(
         spoken(prompt, clip) != prompt.full for prompt in prompts
     ):
         return (
-            f"a question shows {session.scene.images} frames, and no prompt tells how many come "
+            f"a question shows {schedule.scene.images} frames, and no prompt tells how many come "
             "in a second; "
             "{frames}, {fps} and {seconds} in a prompt stand for the clip's",
-            *_dithered(session),
+            *_dithered(schedule),
         )
-    return _dithered(session)
+    return _dithered(schedule)
 
 
-def _dithered(session: WordsSession) -> tuple[str, ...]:
-    if session.scene.delivery.bits is None or session.scene.delivery.dither == "none":
+def _dithered(schedule: WordsSchedule) -> tuple[str, ...]:
+    if schedule.scene.delivery.bits is None or schedule.scene.delivery.dither == "none":
         return ()
-    blank = session.scene.shown(session.experiment.levels[session.level][0], 0.0, 0, 0)
-    (image, *_), _ = session.scene.draw(blank, np.asarray)
+    blank = schedule.scene.shown(schedule.experiment.levels[schedule.level][0], 0.0, 0, 0)
+    (image, *_), _ = schedule.scene.draw(blank, np.asarray)
     noise = 255 * float(np.std(image))
     if noise >= _LEAST_NOISE:
         return ()
@@ -276,19 +280,19 @@ def _dithered(session: WordsSession) -> tuple[str, ...]:
     )
 
 
-def _so_far(session: WordsSession, store: Store, timed: bool) -> tuple[int, Pace | None]:
+def _so_far(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pace | None]:
     """How many questions are answered, and what one takes: played as far as it goes."""
-    who = session.observer
-    layout = session.layout()
+    who = schedule.observer
+    layout = schedule.layout()
     alike = {name: layout[name] for name in ("size", "asking")} | {
-        "probe": session.experiment.probe
+        "probe": schedule.experiment.probe
     }
     answered = 0
     replies = []
     known = store.origins_of(who.card.digest)
     # A round may be of very many questions: it is made only to look for their answers, or to ask
     # one of them.
-    batches = first = session.next() if known or timed else []
+    batches = first = schedule.next() if known or timed else []
     while batches and known:
         keys = [question.key for batch in batches for question in batch.questions]
         found = store.answers(keys)
@@ -297,28 +301,28 @@ def _so_far(session: WordsSession, store: Store, timed: bool) -> tuple[int, Pace
         replies += [each["reply"] for each in told if each["reply"] is not None]
         if len(told) < len(keys):
             break
-        session.tell(found)
-        batches = session.next()
-    put = session.task.answer if timed else None
+        schedule.tell(found)
+        batches = schedule.next()
+    put = schedule.task.answer if timed else None
     return answered, measured_pace(store, who, replies, alike, put, first)
 
 
-def _pace(session: WordsSession, readout: str, measured: Pace | None) -> Pace:
+def _pace(schedule: WordsSchedule, readout: str, measured: Pace | None) -> Pace:
     """What one question takes on average, where of some the first token alone is wanted."""
-    pace = measured or _guess(session)
+    pace = measured or _guess(schedule)
     if not pace.whole_text or pace.tokens_out is None:
         return pace
-    share = 1.0 if readout == "text" else session.asking.check
+    share = 1.0 if readout == "text" else schedule.asking.check
     return replace(pace, tokens_out=1 + share * (pace.tokens_out - 1))
 
 
-def _guess(session: WordsSession) -> Pace:
+def _guess(schedule: WordsSchedule) -> Pace:
     """What one question takes if patches and letters are tokens."""
-    asking = session.asking
+    asking = schedule.asking
     letters = sum(len(prompt.full) for prompt in asking.prompts) / len(asking.prompts)
     patches = sum(
         math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
-        for height, columns in _sizes(session)
+        for height, columns in _sizes(schedule)
     )
     by = f"{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, {_LATENCY:g} s an answer"
     return Pace(
@@ -333,20 +337,22 @@ def _guess(session: WordsSession) -> Pace:
     )
 
 
-def _sizes(session: WordsSession) -> list[tuple[int, int]]:
+def _sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
     """Pixels (height, width) of the images of a question, those of examples among them."""
-    return [session.scene.spec.shape] * session.scene.images * (1 + len(session.asking.examples))
+    return [schedule.scene.spec.shape] * schedule.scene.images * (1 + len(schedule.asking.examples))
 
 
 def _cost(
-    session: WordsSession, design: DesignName, readout: str, refused: int, pace: Pace | None
+    schedule: WordsSchedule, design: DesignName, readout: str, refused: int, pace: Pace | None
 ) -> DesignCost:
-    orders = len(session.task.orders)
-    prompts = len(session.asking.prompts)
-    trials, shared = _trials(session, design, readout, refused)
+    orders = len(schedule.task.orders)
+    prompts = len(schedule.asking.prompts)
+    trials, shared = _trials(schedule, design, readout, refused)
     questions = trials * prompts * orders
-    all_of_it = expense(session.observer, _pace(session, readout, pace), questions, _sizes(session))
-    told = trials * _answers(session, readout)
+    all_of_it = expense(
+        schedule.observer, _pace(schedule, readout, pace), questions, _sizes(schedule)
+    )
+    told = trials * _answers(schedule, readout)
     return DesignCost(
         design=design,
         readout=readout,
@@ -357,24 +363,24 @@ def _cost(
         seconds=all_of_it.seconds,
         cost=all_of_it.cost,
         currency=all_of_it.currency,
-        interval_width=designs.expected_interval_width(design, told, **_asked(session, readout)),
+        interval_width=designs.expected_interval_width(design, told, **_asked(schedule, readout)),
     )
 
 
 def _trials(
-    session: WordsSession, design: DesignName, readout: str, refused: int
+    schedule: WordsSchedule, design: DesignName, readout: str, refused: int
 ) -> tuple[int, int]:
     """Trials with one prompt, and how many of them show images that all prompts share."""
-    asking = session.asking
-    levels = session.experiment.levels
-    share = asking.catch if session.task.design_task == "yes_no" else 0.0
-    values = len(levels[session.level])
+    asking = schedule.asking
+    levels = schedule.experiment.levels
+    share = asking.catch if schedule.task.design_task == "yes_no" else 0.0
+    values = len(levels[schedule.level])
     options = asking.options if design == asking.design else {}
     if design == "constant":
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
-        conditions = values * len(ruler(session.experiment)[1])
+        conditions = values * len(stimulus_axis(schedule.experiment)[1])
         trials = sum(
             repeats * (conditions - refused) + catch_trials(repeats * conditions, share)
             for repeats in parts
@@ -392,27 +398,27 @@ def _trials(
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_value:
         most = math.ceil(most * values / (1 - share))
-    asked = _asked(session, readout)
-    each = _answers(session, readout)
+    asked = _asked(schedule, readout)
+    each = _answers(schedule, readout)
     if designs.expected_interval_width(design, most * each, **asked) >= stop:
         return most, 0
     return math.ceil(designs.expected_queries(design, stop, **asked) / each), 0
 
 
-def _answers(session: WordsSession, readout: str) -> int:
+def _answers(schedule: WordsSchedule, readout: str) -> int:
     """Answers of a trial that tell something by themselves; probabilities of all orders are one."""
-    return len(session.task.orders) if readout == "text" else 1
+    return len(schedule.task.orders) if readout == "text" else 1
 
 
-def _asked(session: WordsSession, readout: str) -> Asked:
-    levels = session.experiment.levels
-    (_, contrasts) = ruler(session.experiment)
+def _asked(schedule: WordsSchedule, readout: str) -> Asked:
+    levels = schedule.experiment.levels
+    (_, contrasts) = stimulus_axis(schedule.experiment)
     return {
-        "values": len(levels[session.level]),
+        "values": len(levels[schedule.level]),
         "contrasts": (contrasts[0], contrasts[-1]),
         "levels": len(contrasts),
-        "task": session.task.design_task,
-        "catch": session.asking.catch if session.task.design_task == "yes_no" else 0.0,
+        "task": schedule.task.design_task,
+        "catch": schedule.asking.catch if schedule.task.design_task == "yes_no" else 0.0,
         "observer": designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD),
     }
 

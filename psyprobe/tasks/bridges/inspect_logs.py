@@ -14,11 +14,11 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_of
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest, write_whole
-from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
+from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.words.reading import Readout, read_answer, said
+from psyprobe.probes.words.answer_table import Readout, read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of

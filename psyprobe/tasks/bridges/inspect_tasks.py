@@ -17,15 +17,15 @@ from psyprobe.experiment import read_experiment
 from psyprobe.experiment.experiment import experiment_of
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.terminal import settings
-from psyprobe.observers.chat.answering import Answer, Decoding
 from psyprobe.observers.chat.inspect_chat import (
     answer_of,
     generate_config,
     inspect_card,
     messages_of,
 )
-from psyprobe.probes.conduct import load_results
-from psyprobe.probes.words.reading import Readout
+from psyprobe.observers.chat.protocol import Answer, Decoding
+from psyprobe.probes.experiments import load_results
+from psyprobe.probes.words.answer_table import Readout
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.inspect_logs import KEY, read_as
 from psyprobe.tasks.bridges.turns import Replies, key_of, numbers_of, questions_of, take

@@ -22,10 +22,10 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
-from psyprobe.observers.chat.answering import Answer, eight_bit
+from psyprobe.observers.chat.protocol import Answer, eight_bit
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.words.reading import read_answer, said
+from psyprobe.probes.words.answer_table import read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of

@@ -20,12 +20,12 @@ from psyprobe.experiment.experiment import experiment_of
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_digest
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, image_digest
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked
+from psyprobe.probes.experiments import checked
 from psyprobe.running.loop import Writer, ask_round
-from psyprobe.running.origin import Origins
+from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 
@@ -150,9 +150,9 @@ def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
         )
     names = Names()
     heard = list[Turn]()
-    session, probe = _planned(experiment, Recorded(card, lambda _: None))
-    batches = session.next()
-    about = _about(session)
+    schedule, probe = _planned(experiment, Recorded(card, lambda _: None))
+    batches = schedule.next()
+    about = _about(schedule)
 
     def recall(inquiry: Inquiry) -> Answer:
         heard.append(Turn(names(inquiry), inquiry, None, about.get(inquiry.key, {})))
@@ -189,9 +189,9 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
     card = Card.from_dict(record.observer_card)
     names = Names()
     heard = list[Turn]()
-    session, probe = _planned(experiment, Recorded(card, lambda _: None))
-    session.begin(record)
-    while batches := [one for one in session.next() if one.questions[0].observer == card.digest]:
+    schedule, probe = _planned(experiment, Recorded(card, lambda _: None))
+    schedule.begin(record)
+    while batches := [one for one in schedule.next() if one.questions[0].observer == card.digest]:
         keys = {question.key for batch in batches for question in batch.questions}
         if store.missing(keys):
             raise InputError(
@@ -200,7 +200,7 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
                 "were others; export it with that one"
             )
         known = store.answers(keys)
-        about = _about(session)
+        about = _about(schedule)
 
         def recall(inquiry: Inquiry, known: Any = known, about: Any = about) -> Answer | None:
             reply = known[inquiry.key]["reply"]
@@ -218,7 +218,7 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
             )
             yield from (replace(turn, resized=resized) for turn in heard)
             heard.clear()
-        session.tell(known)
+        schedule.tell(known)
 
 
 def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tuple[int, int]:
@@ -242,16 +242,16 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
     experiment = replies.experiment
     card = replies.card
     who = Recorded(card, lambda inquiry: replies.answers.get(names(inquiry)))
-    session, probe = _planned(experiment, who)
-    store.keep(session.contents())
-    record = store.begin(session.record(store))
-    session.begin(record)
+    schedule, probe = _planned(experiment, who)
+    store.keep(schedule.contents())
+    record = store.begin(schedule.record(store))
+    schedule.begin(record)
     mine = {card.digest: who}
     origins = Origins(store, {card.digest: who})
     asked = set[str]()
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(f"{experiment.name}: {card.name}")
-        while batches := session.next():
+        while batches := schedule.next():
             others = [batch for batch in batches if batch.questions[0].observer != card.digest]
             if others:
                 return len(asked), sum(len(batch.questions) for batch in others)
@@ -260,8 +260,8 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
             asked |= keys
             if left := store.missing(keys):
                 return len(asked) - len(left), len(left)
-            session.tell(store.answers(keys))
-    store.finish(record, session.outcome(), asked)
+            schedule.tell(store.answers(keys))
+    store.finish(record, schedule.outcome(), asked)
     return len(asked), 0
 
 
@@ -299,13 +299,13 @@ def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
     return probe.plan(experiment, who), probe
 
 
-def _about(session: Any) -> dict[str, dict[str, Any]]:
+def _about(schedule: Any) -> dict[str, dict[str, Any]]:
     """What is told of each trial or item, by the key of its question."""
-    alternatives = session.layout().get("alternatives", 2)
+    alternatives = schedule.layout().get("alternatives", 2)
     trials = [
-        {**trial, "alternatives": alternatives} for trial in session.outcome().get("trials", ())
+        {**trial, "alternatives": alternatives} for trial in schedule.outcome().get("trials", ())
     ]
-    told = [*trials, *getattr(session, "named", ())]
+    told = [*trials, *getattr(schedule, "named", ())]
     return {
         each["key"]: {name: value for name, value in each.items() if name != "key"} for each in told
     }

@@ -17,7 +17,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.page import Picture, picture, render, write_page
 from psyprobe.tasks.mvp_bench.metrics import (
     constant_replies,

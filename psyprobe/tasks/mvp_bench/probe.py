@@ -28,11 +28,11 @@ import pandas as pd
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGED, Rereading
 from psyprobe.analysis.words.score import refuse_features
-from psyprobe.analysis.words.sittings import person_of
+from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
-from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.plotting.described import Part
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
+from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.agreement import (
@@ -42,7 +42,16 @@ from psyprobe.tasks.agreement import (
     mean_score,
     people_by_experiment,
 )
-from psyprobe.tasks.asking import (
+from psyprobe.tasks.item_schedule import (
+    ItemSchedule,
+    Task,
+    answers_of,
+    items_of,
+    judged_attributes,
+    options_of,
+    reaction_times,
+)
+from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
@@ -52,15 +61,6 @@ from psyprobe.tasks.asking import (
     put,
     read_verdicts,
     reader_of,
-)
-from psyprobe.tasks.item_session import (
-    ItemSession,
-    Task,
-    answers_of,
-    items_of,
-    judged_attributes,
-    options_of,
-    reaction_times,
 )
 from psyprobe.tasks.mvp_bench.metrics import (
     constant_replies,
@@ -150,7 +150,7 @@ answer = put
 
 def plan(
     experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
-) -> ItemSession:
+) -> ItemSchedule:
     """As in `Probe`; a judge that is given stands in for the page's.
 
     Raises
@@ -180,7 +180,7 @@ def plan(
         items=json.loads(questions.to_json(orient="records")),
         options=options,
     )
-    return ItemSession(experiment, observer, task, judge or judge_of(experiment))
+    return ItemSchedule(experiment, observer, task, judge or judge_of(experiment))
 
 
 def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) -> list[ItemQuestion]:

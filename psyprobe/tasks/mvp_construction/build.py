@@ -19,8 +19,8 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
 from psyprobe.files.output import digest, json_text, make_folder, write_text
 from psyprobe.files.terminal import progress_bar
-from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.tasks.asking import ItemQuestion, ask_items
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
+from psyprobe.tasks.items import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction import steps
 from psyprobe.tasks.mvp_construction.manipulation import (
     REGIONS,

@@ -23,10 +23,10 @@ from psyprobe.observers.people.patterns import Patterns, drawing_of
 from psyprobe.observers.people.screen import Screen
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
-from psyprobe.probes.words.session import WordsProbe
-from psyprobe.probes.words.wording import asking_of, level_name
+from psyprobe.probes.words.prompt_variant import asking_of, level_name
+from psyprobe.probes.words.schedule import WordsProbe
 from psyprobe.stimulus.specification import Specification
-from psyprobe.tasks.people.visits import PersonVisit, nobody
+from psyprobe.tasks.people.sessions import PersonVisit, nobody
 
 if TYPE_CHECKING:
     import xarray
@@ -110,7 +110,7 @@ class PatternVisit(PersonVisit):
         """As in `Visit`; each step is checked by itself, and all against the experiment before
         anything is shown.
         """
-        if self._earlier is not None or self._sitting is not None:
+        if self._earlier is not None or self._session is not None:
             raise InputError(
                 "the session goes on with the screen with which it began; load the page again"
             )
@@ -124,20 +124,22 @@ class PatternVisit(PersonVisit):
         screen.drawn(finest, finest)
         if "light" not in values:
             return {"distance": round(screen.distance)}
-        session = self._probe.plan(self.experiment, PersonObserver(self.person, "", screen, nobody))
+        schedule = self._probe.plan(
+            self.experiment, PersonObserver(self.person, "", screen, nobody)
+        )
         self._screen = screen
         return {
-            "practice": self._practice(session.scene.spec, screen),
+            "practice": self._practice(schedule.scene.spec, screen),
             "curve": exponent_told(values),
         }
 
     def _observer(self, put: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session, self._screen, put)
+        return PersonObserver(self.person, self._session_id, self._screen, put)
 
     def _showing(self) -> Patterns:
         if self._screen is None:
             raise InputError("nobody has calibrated the screen yet; load the page again")
-        self._patterns = Patterns(self._screen, self._session, self._right_if_clear)
+        self._patterns = Patterns(self._screen, self._session_id, self._right_if_clear)
         return self._patterns
 
     def _practice(self, spec: Specification, screen: Screen) -> list[dict[str, Any]]:
@@ -171,7 +173,7 @@ class PatternVisit(PersonVisit):
         return self._right(pattern) if pattern.get("contrast", 0.0) >= 0.999 * highest else None
 
     def _total(self) -> int | None:
-        """How many questions a sitting has at most; None where the design alone knows."""
+        """How many questions a session has at most; None where the design alone knows."""
         asking = asking_of(self.experiment)
         levels = self.experiment.levels
         values = len(levels["frequency"])

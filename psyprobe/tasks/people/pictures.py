@@ -13,8 +13,8 @@ from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.pictures import Pictures
 from psyprobe.probes import load_probe
-from psyprobe.tasks.item_session import ItemSession
-from psyprobe.tasks.people.visits import PersonVisit, nobody
+from psyprobe.tasks.item_schedule import ItemSchedule
+from psyprobe.tasks.people.sessions import PersonVisit, nobody
 
 if TYPE_CHECKING:
     import xarray
@@ -46,11 +46,11 @@ class PictureVisit(PersonVisit):
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         super().__init__(experiment, person, store)
         # What is wrong with the items is said before anybody sits down.
-        session = cast(
-            ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(nobody))
+        schedule = cast(
+            ItemSchedule, load_probe(experiment.probe).plan(experiment, self._observer(nobody))
         )
-        self._count = session.distinct
-        self._judge = None if session.judge is None else session.judge.observer.card.name
+        self._count = schedule.distinct
+        self._judge = None if schedule.judge is None else schedule.judge.observer.card.name
 
     def facts(self) -> Mapping[str, Any]:
         """As in `Visit`."""
@@ -75,7 +75,7 @@ class PictureVisit(PersonVisit):
         )
 
     def _observer(self, put: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session, None, put)
+        return PersonObserver(self.person, self._session_id, None, put)
 
     def _showing(self) -> Pictures:
         return Pictures()

@@ -18,9 +18,9 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.page import write_page
-from psyprobe.tasks.asking import Judge, count_verdicts, judge_cases
+from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import (
     TASKS,

@@ -39,14 +39,14 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
-from psyprobe.plotting.described import Part
-from psyprobe.probes.answering import seconds_an_image
-from psyprobe.probes.asking import features, plain, respond
-from psyprobe.running.loop import ExperimentSession, attributes_of
+from psyprobe.plotting.figure_data import Part
+from psyprobe.probes.feature_distances import features, plain, respond
+from psyprobe.probes.pair_batches import seconds_an_image
+from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import read_planned
-from psyprobe.tasks.item_session import TaskPlan, items_of, options_of
+from psyprobe.tasks.item_schedule import TaskPlan, items_of, options_of
+from psyprobe.tasks.items import read_planned
 from psyprobe.tasks.parts import by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.figures import coloured_cells, starred
 from psyprobe.tasks.tables import TaskScore, by_observer
@@ -90,7 +90,7 @@ class Work:
     size: tuple[int, int]
 
 
-class ProfileSession(ExperimentSession):
+class ProfileSchedule(ExperimentSchedule):
     """One run of a profile: a single round, in batches of one photograph each.
 
     Raises
@@ -173,7 +173,7 @@ def _questions(shown: Sequence[str], observer: str) -> list[Question]:
     return [Question(each, asked, observer, _VERSION) for each in shown]
 
 
-plan = ProfileSession
+plan = ProfileSchedule
 
 
 def answer(

@@ -21,12 +21,12 @@ import pandas as pd
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGED, Rereading
 from psyprobe.analysis.words.score import refuse_features
-from psyprobe.analysis.words.sittings import person_of
+from psyprobe.analysis.words.sessions import person_of
 from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, make_folder, write_text
-from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.plotting.described import Part
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
+from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.agreement import (
@@ -36,7 +36,16 @@ from psyprobe.tasks.agreement import (
     mean_score,
     people_by_experiment,
 )
-from psyprobe.tasks.asking import (
+from psyprobe.tasks.item_schedule import (
+    ItemSchedule,
+    Task,
+    answers_of,
+    items_of,
+    judged_attributes,
+    options_of,
+    reaction_times,
+)
+from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
@@ -47,15 +56,6 @@ from psyprobe.tasks.asking import (
     put,
     read_verdicts,
     reader_of,
-)
-from psyprobe.tasks.item_session import (
-    ItemSession,
-    Task,
-    answers_of,
-    items_of,
-    judged_attributes,
-    options_of,
-    reaction_times,
 )
 from psyprobe.tasks.parts import answers_table, by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
@@ -108,7 +108,7 @@ answer = put
 
 def plan(
     experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
-) -> ItemSession:
+) -> ItemSchedule:
     """As in `Probe`; a judge that is given stands in for the page's.
 
     Raises
@@ -142,7 +142,7 @@ def plan(
         # Who saw the reference knows what is on its corrupted twin.
         afterwards=lambda name: name.startswith("ref\n"),
     )
-    return ItemSession(experiment, observer, task, judge)
+    return ItemSchedule(experiment, observer, task, judge)
 
 
 def item_questions(images: ImageSet) -> list[ItemQuestion]:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.asking import Case, Verdicts
+from psyprobe.tasks.items import Case, Verdicts
 from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.tables import read_answer_table, read_table
 

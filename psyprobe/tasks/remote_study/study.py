@@ -30,12 +30,12 @@ from psyprobe.experiment.experiment import in_file
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import parse_json, parse_toml, read_text
 from psyprobe.light.display import Display
-from psyprobe.observers.chat.answering import Answer, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import PersonObserver, checked_person
 from psyprobe.observers.people.screen import LEAST_PIXELS, Screen, pixel_pitch
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked, run
+from psyprobe.probes.experiments import checked, run
 
 #: Of the files that come back.
 FORMAT = "psyprobe people 1"
@@ -82,17 +82,17 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     # People say words.
     read = read.with_settings({"asking.readout": "text"})
     probe: Any = load_probe(read.probe)
-    session = probe.plan(read, PersonObserver("study", "", _USUAL, _nobody))
+    schedule = probe.plan(read, PersonObserver("study", "", _USUAL, _nobody))
     patterns: list[dict[str, Any]] = []
-    while batches := session.next():
+    while batches := schedule.next():
         for batch in batches:
             (spec,) = batch.work.scene.shown(*batch.work.trial).specs
             patterns.append(_pattern(len(patterns) + 1, spec, probe))
-        session.tell({})
+        schedule.tell({})
     practice = [
         _pattern(
             0,
-            session.scene.spec.changed(frequency=f, contrast=c, orientation=90.0 if lies else 0.0),
+            schedule.scene.spec.changed(frequency=f, contrast=c, orientation=90.0 if lies else 0.0),
             probe,
         )
         for f, c, lies in _PRACTICE
@@ -104,7 +104,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
         "text": parse_toml(_OWN.joinpath("text.toml").read_text(encoding="utf-8"), "text.toml"),
         "words": list(probe.words),
         "light": {name: value for name, value in _USUAL.uniforms().items() if name != "curve"},
-        "field": max(session.scene.spec.field),
+        "field": max(schedule.scene.spec.field),
         "finest": max(pattern["frequency"] for pattern in patterns),
         "least_pixels": LEAST_PIXELS,
         "shader": _PAGE.joinpath("gabor.frag").read_text(encoding="utf-8"),
@@ -140,7 +140,7 @@ def _pattern(number: int, spec: Any, probe: Any) -> dict[str, Any]:
 
 
 def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
-    """Take the answers of a study into a store, as a sitting of the person who gave them.
+    """Take the answers of a study into a store, as a session of the person who gave them.
 
     The same file again changes nothing: its answers are there.
 
@@ -252,7 +252,7 @@ class _Given:
             "attempt": 1e5,
         }
         kept = {name: number_of(told, name, 0, most) for name, most in limits.items()}
-        sitting = {"session": self._session, "number": self._number, **kept}
-        sitting |= {"beginning": {"consent": True}} if self._number == 1 else {}
+        session = {"session": self._session, "number": self._number, **kept}
+        session |= {"beginning": {"consent": True}} if self._number == 1 else {}
         seconds = kept["reaction_ms"] / 1000
-        return Answer(str(told["choice"]), latency=seconds, model="a person", sitting=sitting)
+        return Answer(str(told["choice"]), latency=seconds, model="a person", session=session)

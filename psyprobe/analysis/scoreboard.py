@@ -313,7 +313,7 @@ def scoreboard(
 
     See Also
     --------
-    psyprobe.probes.conduct.scoreboard : of results.
+    psyprobe.probes.experiments.scoreboard : of results.
 
     Examples
     --------

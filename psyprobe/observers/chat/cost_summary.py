@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from psyprobe.observers.chat.answering import Spending
 from psyprobe.observers.chat.prices import money
+from psyprobe.observers.chat.protocol import Spending
 
 
 def told(spent: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import webdriver
-from person_at_page import STEP, PersonAtPage, sittings, visit
+from person_at_page import STEP, PersonAtPage, sessions, visit
 
 import psyprobe as pp
 from psyprobe.observers.people.server import PersonServer
@@ -90,7 +90,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         log = browser.run("window.sitter.log")
         # Once its server is gone, the page complains of that.
         complaints = browser.complaints()
-    first, *_ = every = sittings(tmp_path)
+    first, *_ = every = sessions(tmp_path)
     assert first["why"] == "paused" and first["attempt"] == 1
     kept = [each for each in every if "why" not in each]
     assert [each["number"] for each in kept] == [1, 2, 3, 4] and kept[0]["attempt"] > 1
@@ -103,7 +103,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
         contrast, direction, _ = seen[f"{place + 1}.{kept[place]['attempt']}"]
         assert contrast == pytest.approx(asked, rel=0.02)
         assert direction == 90 * result.order.values[place]
-    # What a whole sitting takes, by the person's clock: so long a trial, and three breaks.
+    # What a whole session takes, by the person's clock: so long a trial, and three breaks.
     ends = [row[3] for row in log if row[0] != "practice"]
     each = float(np.median(np.diff(ends)))
     assert 1.9 < each < 2.5

@@ -1,5 +1,5 @@
 """What a page of a person goes through, whatever it shows: a run in a thread of its own, and a
-sitting before it.
+session before it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
-from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Showing, Sitting
-from psyprobe.probes.conduct import run
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Session, Showing
+from psyprobe.probes.experiments import run
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store, open_store
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PersonVisit(ABC):
-    """One person before one experiment; an unfinished sitting of theirs in the store goes on.
+    """One person before one experiment; an unfinished session of theirs in the store goes on.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class PersonVisit(ABC):
         self.found: dict[str, Any] = {}
         #: Set when nothing more is to be asked.
         self.over = threading.Event()
-        self._sitting: Sitting | None = None
+        self._session: Session | None = None
         self._one_at_a_time = threading.Lock()
-        #: The sitting that was begun last and not ended, and how much of it is answered.
+        #: The session that was begun last and not ended, and how much of it is answered.
         self._earlier, self._answered = self._unfinished()
-        self._session: str = secrets.token_hex(8)
+        self._session_id: str = secrets.token_hex(8)
         if self._earlier is not None:
-            self._session = self._earlier.observer_card["options"]["session"]
+            self._session_id = self._earlier.observer_card["options"]["session"]
 
     def facts(self) -> Mapping[str, Any]:
         """As in `Visit`."""
@@ -66,7 +66,7 @@ class PersonVisit(ABC):
             "title": self.experiment.title,
             "person": self.person,
             "store": str(self.store),
-            "state": None if self._sitting is None else self._sitting.state(),
+            "state": None if self._session is None else self._session.state(),
         }
 
     @abstractmethod
@@ -76,7 +76,7 @@ class PersonVisit(ABC):
     def begin(self, values: Mapping[str, Any]) -> None:
         """As in `Visit`."""
         with self._one_at_a_time:
-            if self._sitting is not None:
+            if self._session is not None:
                 return
             if values.get("consent") is not True:
                 raise InputError("nobody has agreed yet; load the page again")
@@ -85,12 +85,12 @@ class PersonVisit(ABC):
                 for each in ("consent", "practice", "browser", "screen")
                 if each in values
             }
-            sitting = Sitting(
-                self._showing(), self._session, self._answered + 1, self._total(), told
+            session = Session(
+                self._showing(), self._session_id, self._answered + 1, self._total(), told
             )
-            observer = self._observer(sitting.put)
-            threading.Thread(target=self._ask, args=(observer, sitting), daemon=True).start()
-            self._sitting = sitting
+            observer = self._observer(session.put)
+            threading.Thread(target=self._ask, args=(observer, session), daemon=True).start()
+            self._session = session
 
     def state(self, seconds: float) -> Mapping[str, Any]:
         """As in `Visit`."""
@@ -105,16 +105,16 @@ class PersonVisit(ABC):
 
     def pause(self) -> None:
         """Ask nothing more."""
-        if self._sitting is not None:
-            self._sitting.end("paused")
+        if self._session is not None:
+            self._session.end("paused")
 
     @abstractmethod
     def _observer(self, put: Any) -> PersonObserver:
-        """The person in this sitting, whom `put` asks."""
+        """The person in this session, whom `put` asks."""
 
     @abstractmethod
     def _showing(self) -> Showing:
-        """How questions of this sitting are shown."""
+        """How questions of this session are shown."""
 
     @abstractmethod
     def _total(self) -> int | None:
@@ -149,22 +149,22 @@ class PersonVisit(ABC):
                 unfinished[-1].observer_digest.startswith(each) for each in whom
             )
 
-    def _begun(self) -> Sitting:
-        if self._sitting is None:
+    def _begun(self) -> Session:
+        if self._session is None:
             raise InputError("the session has not begun; load the page again")
-        return self._sitting
+        return self._session
 
-    def _ask(self, observer: PersonObserver, sitting: Sitting) -> None:
+    def _ask(self, observer: PersonObserver, session: Session) -> None:
         try:
             found = self._told(run(self.experiment, observer, store=self.store, progress=False))
         except Exception as error:  # a thread's error is told on the page, or by nobody
-            sitting.end("failed", error=str(error))
+            session.end("failed", error=str(error))
             # Of a pause the command tells at its end.
-            if sitting.state()["phase"] == "failed":
+            if session.state()["phase"] == "failed":
                 tell(f"psyprobe observe: {error}")
             return
         self.found = {"phase": "done", **found}
-        sitting.end(**self.found)
+        session.end(**self.found)
 
 
 def runs_of(store: Store, experiment: Experiment, person: str) -> list[RunRecord]:

@@ -26,7 +26,9 @@ from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import loaded_as
-from psyprobe.probes.asking import (
+from psyprobe.probes.clips import ShownClips, clip_answers
+from psyprobe.probes.displayed_images import ShownImages, drawn_in_turn, mirroring, presented, show
+from psyprobe.probes.feature_distances import (
     LENGTH,
     by_pixel,
     features,
@@ -36,8 +38,6 @@ from psyprobe.probes.asking import (
     respond,
     tells_by_part,
 )
-from psyprobe.probes.clips import ShownClips, clip_answers
-from psyprobe.probes.showing import ShownImages, drawn_in_turn, mirroring, presented, show
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -229,7 +229,7 @@ class _References:
     def features(
         self, name: str, who: Any, rows: Sequence[int], *, by_quarter: bool
     ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """As `psyprobe.probes.asking.features`, of all or of the quarters, and where in it these
+        """As `psyprobe.probes.feature_distances.features`, of all or of the quarters, and where in it these
         rows stand.
         """
         if (name, by_quarter) not in self._features:

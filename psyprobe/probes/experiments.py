@@ -20,10 +20,10 @@ from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
-from psyprobe.observers.chat.prices import Prices, Purse, charge, read_prices
+from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
 from psyprobe.probes import load_probe
 from psyprobe.running.loop import Executor, ask
-from psyprobe.running.protocol import Plan, RunRecord, Session
+from psyprobe.running.protocol import Plan, RunRecord, Schedule
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run(
     executor: Any = None,
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
-    budget: float | Purse | None = None,
+    budget: float | Budget | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
 
@@ -89,7 +89,7 @@ def run(
         Whether to show a progress bar; by default on a terminal and in a notebook.
     prices : str, Path or Prices, optional
         What paid models cost, as `psyprobe.observers.chat.prices.read_prices` takes it.
-    budget : float or Purse, optional
+    budget : float or Budget, optional
         What may be spent, in the currency of the prices; a purse may be shared by several runs.
 
     Returns
@@ -114,8 +114,8 @@ def run(
     read, who = _prepared(experiment, observer, score_only, variants)
     purse = (
         budget
-        if isinstance(budget, Purse) or budget is None
-        else Purse(budget, _known(prices).currency)
+        if isinstance(budget, Budget) or budget is None
+        else Budget(budget, _known(prices).currency)
     )
     if purse is not None and executor is not None:
         raise InputError(
@@ -125,9 +125,9 @@ def run(
     results = []
     with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
         for one in read.expanded():
-            session = _session(one, who, batch_size)
-            _charge(session, prices, purse)
-            record = _ask(opened, session, one, workers, progress)
+            schedule = _schedule(one, who, batch_size)
+            _charge(schedule, prices, purse)
+            record = _ask(opened, schedule, one, workers, progress)
             results.append(load_probe(one.probe).result(record, opened))
     if not read.variants or read.variant:
         return results[0]
@@ -170,10 +170,10 @@ def run_shard(
     read, who = _prepared(experiment, observer, score_only, variants)
     with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
         for one in read.expanded():
-            session = _session(one, who, batch_size)
-            _charge(session, prices, None)
-            session.narrow(holds)
-            _ask(opened, session, one, workers, progress, part=True)
+            schedule = _schedule(one, who, batch_size)
+            _charge(schedule, prices, None)
+            schedule.narrow(holds)
+            _ask(opened, schedule, one, workers, progress, part=True)
 
 
 def _share(text: str) -> Callable[[str], bool]:
@@ -198,18 +198,18 @@ def _share(text: str) -> Callable[[str], bool]:
 
 def _ask(
     store: Store,
-    session: Session,
+    schedule: Schedule,
     experiment: Experiment,
     workers: Any,
     progress: bool | None,
     *,
     part: bool = False,
 ) -> RunRecord:
-    for remark in session.remarks:
+    for remark in schedule.remarks:
         warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
-    label = f"{experiment.name}: {next(iter(session.observers.values())).card.name}"
+    label = f"{experiment.name}: {next(iter(schedule.observers.values())).card.name}"
     probe = load_probe(experiment.probe)
-    return ask(store, probe, session, label=label, progress=progress, executor=workers, part=part)
+    return ask(store, probe, schedule, label=label, progress=progress, executor=workers, part=part)
 
 
 def plan(
@@ -249,9 +249,9 @@ def plan(
     plans = []
     with open_store(store) as opened:
         for one in read.expanded():
-            session = _session(one, who, batch_size)
-            _charge(session, prices, None)
-            plans.append(session.cost(opened, timed=timed))
+            schedule = _schedule(one, who, batch_size)
+            _charge(schedule, prices, None)
+            plans.append(schedule.cost(opened, timed=timed))
     return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
 
 
@@ -267,7 +267,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     Returns
     -------
     list of xarray.Dataset
-        In the order in which the runs were begun; the sittings of one person with one experiment
+        In the order in which the runs were begun; the sessions of one person with one experiment
         are one result.
 
     Raises
@@ -291,7 +291,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
 
 
 def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
-    """Results in which those are one that their probe takes for one, as the sittings of a person.
+    """Results in which those are one that their probe takes for one, as the sessions of a person.
 
     What another result holds as well is left out: a run again, or one with `score_only` before the
     whole.
@@ -427,7 +427,7 @@ def _prepared(
     return read, observer_for(read, observer)
 
 
-def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> Session:
+def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> Schedule:
     probe = load_probe(experiment.probe)
     if batch_size is not None and "batch_size" not in inspect.signature(probe.plan).parameters:
         raise InputError(
@@ -460,9 +460,9 @@ def _putting(observer: Any, executor: Any) -> Any:
     return observer
 
 
-def _charge(session: Session, prices: str | Path | Prices | None, purse: Purse | None) -> None:
+def _charge(schedule: Schedule, prices: str | Path | Prices | None, purse: Budget | None) -> None:
     """Let those who are asked and paid for know their prices and the budget."""
-    paid = [observer for observer in session.observers.values() if hasattr(observer, "purse")]
+    paid = [observer for observer in schedule.observers.values() if hasattr(observer, "purse")]
     if paid or prices is not None:
         charge(paid, _known(prices), purse)
 

@@ -1,7 +1,7 @@
-"""How exactly a sitting finds the curve of who sat: simulated people of known curves, through the
+"""How exactly a session finds the curve of who sat: simulated people of known curves, through the
 real server.
 
-    python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any]
+    python benchmarks/sessions.py [--people 10] [--seed 0] [--trials 90] [--prior people|any]
     [--probe orientation]
         [--design quick_csf] [--store runs.sqlite] [--pixels] [--exponent 2.4]
 
@@ -46,7 +46,7 @@ TASKS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Sat:
-    """One sitting."""
+    """One session."""
 
     curve: list[dict[str, Any]]
     #: log10 sensitivity, and ms from answer to next trial.
@@ -57,7 +57,7 @@ class Sat:
 
 
 def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
-    """A sitting by numbers, over HTTP; its answers stay in the store, if there is one."""
+    """A session by numbers, over HTTP; its answers stay in the store, if there is one."""
     with tempfile.TemporaryDirectory() as folder:
         visit = PatternVisit(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
@@ -79,7 +79,7 @@ def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
 
 
 def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sat:
-    """A sitting by pixels, in a browser of its own."""
+    """A session by pixels, in a browser of its own."""
     screen = None if exponent is None else Display(peak=200, eotf=exponent)
     with tempfile.TemporaryDirectory() as folder, webdriver.browser(seconds=3600) as browser:
         visit = PatternVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")

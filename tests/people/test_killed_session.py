@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import webdriver
 from children import child
-from person_at_page import EYES, STEP, PersonAtPage, sittings, visit
+from person_at_page import EYES, STEP, PersonAtPage, sessions, visit
 from simulated_person import SimulatedPerson
 
 from psyprobe.observers.people import server
@@ -40,7 +40,7 @@ def test_sigkill_at_a_trial_loses_and_doubles_nothing(tmp_path: Path) -> None:
             process.wait(60)
     with open_store(store, create=False) as opened:
         numbers = [
-            answered.answer["reply"]["sitting"]["number"] for answered, _ in opened.kept_answers()
+            answered.answer["reply"]["session"]["number"] for answered, _ in opened.kept_answers()
         ]
     # Whatever was acknowledged is there, once.
     assert sorted(numbers) == list(range(1, 8))
@@ -79,5 +79,5 @@ def test_sigkill_of_the_browser_loses_and_doubles_nothing(
             state = after.sit(now, 1)
         last = state["number"]
         served.pause()
-    numbers = [sitting["number"] for sitting in sittings(tmp_path) if "why" not in sitting]
+    numbers = [session["number"] for session in sessions(tmp_path) if "why" not in session]
     assert numbers == list(range(1, last))

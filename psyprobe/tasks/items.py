@@ -39,9 +39,9 @@ from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.running.loop import Writer, ask_round
-from psyprobe.running.origin import Origins
+from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store, open_store
 
@@ -197,8 +197,8 @@ def batches_of(
         Batch(
             tuple(_question(question, observer, version) for question in members),
             Work(images, {question.digests[1]: question.asked for question in members}),
-            # A person's attempts are all of one sitting.
-            sitting=observer.card.digest if members[0].attempt else "",
+            # A person's attempts are all of one session.
+            session=observer.card.digest if members[0].attempt else "",
         )
         for images, members in together.items()
     ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.one_person import FEWEST, ceiling, shape_alignment
+from psyprobe.analysis.human_observer import FEWEST, ceiling, shape_alignment
 from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
 from psyprobe.human.datasets import observers
 from psyprobe.human.evaluation import predicted_sensitivity

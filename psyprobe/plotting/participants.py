@@ -10,9 +10,9 @@ import numpy as np
 
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.group import PeopleCurve
-from psyprobe.analysis.words.sittings import is_remote, sittings_of
+from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.plotting.axes import paler
-from psyprobe.plotting.described import Line, name_of
+from psyprobe.plotting.figure_data import Line, name_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,15 +25,15 @@ _PALE = 0.45
 
 
 def sitter_name(csf: xr.Dataset) -> str:
-    """What a legend calls a person: with the number of answers, and of sittings where there are
+    """What a legend calls a person: with the number of answers, and of sessions where there are
     several.
     """
-    sittings = sittings_of(csf)
-    if not sittings:
+    sessions = sessions_of(csf)
+    if not sessions:
         return name_of(csf)
     where = ", elsewhere" * is_remote(csf)
-    several = f" in {len(sittings)} sessions" if len(sittings) > 1 else ""
-    return f"{name_of(csf)} ({sum(sitting.trials for sitting in sittings)} answers{several}{where})"
+    several = f" in {len(sessions)} sessions" if len(sessions) > 1 else ""
+    return f"{name_of(csf)} ({sum(session.trials for session in sessions)} answers{several}{where})"
 
 
 def draw_one_of_several(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe.files.terminal import printable
-from psyprobe.plotting.described import Axis, Figure, Grid, Line
+from psyprobe.plotting.figure_data import Axis, Figure, Grid, Line
 
 #: Codes of what has no logarithm, and the first and last of what has one.
 _ABSENT = 0

@@ -20,12 +20,12 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.posterior import Task
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
-from psyprobe.analysis.words.sittings import merge_sittings, part_of
+from psyprobe.analysis.words.sessions import merge_sessions, part_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
-from psyprobe.observers.chat.answering import (
+from psyprobe.observers.chat.protocol import (
     Answer,
     AnswerObserver,
     Decoding,
@@ -37,20 +37,20 @@ from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
-from psyprobe.probes.differing import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
-from psyprobe.probes.showing import at_native_size
+from psyprobe.probes.differences import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.displayed_images import at_native_size
+from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
-from psyprobe.probes.words.reading import Read, read_answer, words_result
-from psyprobe.probes.words.wording import (
+from psyprobe.probes.words.prompt_variant import (
     OF_CLIPS,
     Trial,
     Wording,
     asking_of,
     level_name,
-    ruler,
     spoken,
+    stimulus_axis,
 )
-from psyprobe.running.loop import ExperimentSession
+from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip
@@ -74,7 +74,7 @@ class Work:
     asked: Mapping[str, Mapping[str, Any]]
 
 
-class WordsSession(ExperimentSession):
+class WordsSchedule(ExperimentSchedule):
     """One run of an experiment in words.
 
     Raises
@@ -94,7 +94,7 @@ class WordsSession(ExperimentSession):
             **{name: values[0] for name, values in experiment.levels.items()} | held
         )
         self.scene = self._scene()
-        _, contrasts = ruler(experiment)
+        _, contrasts = stimulus_axis(experiment)
         self.scene.check(
             experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1]
         )
@@ -140,7 +140,7 @@ class WordsSession(ExperimentSession):
         }
 
     def _differing(self) -> dict[str, Any]:
-        if ruler(self.experiment)[0] == PERIOD["name"]:
+        if stimulus_axis(self.experiment)[0] == PERIOD["name"]:
             return {"difference": PERIOD}
         given = self.experiment.difference
         if given is None:
@@ -243,7 +243,7 @@ class WordsSession(ExperimentSession):
                 f"{who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
-        name, contrasts = ruler(experiment)
+        name, contrasts = stimulus_axis(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:
             where = f"levels.{name}" if name == "contrast" else "difference.levels"
             raise InputError(
@@ -337,7 +337,7 @@ class WordsSession(ExperimentSession):
 
     def _change(self) -> tuple[str, str] | None:
         """Parameter and unit in which two images differ; None where it is contrast."""
-        if ruler(self.experiment)[0] == PERIOD["name"]:
+        if stimulus_axis(self.experiment)[0] == PERIOD["name"]:
             return "frequency", PERIOD["name"]
         given = self.experiment.difference
         return None if given is None else (given.parameter, given.unit)
@@ -380,7 +380,7 @@ class WordsSession(ExperimentSession):
         grey = (
             self.level == "frequency"
             and contrast_kind(native) != "cone"
-            and ruler(experiment)[0] == "contrast"
+            and stimulus_axis(experiment)[0] == "contrast"
         )
         if grey and (
             reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)
@@ -437,8 +437,8 @@ class WordsSession(ExperimentSession):
             work = Work(
                 self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True))
             )
-            sitting = self.observer.card.digest if self._one_at_a_time else ""
-            batches.append(Batch(tuple(questions), work, sitting=sitting))
+            session = self.observer.card.digest if self._one_at_a_time else ""
+            batches.append(Batch(tuple(questions), work, session=session))
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
@@ -604,10 +604,10 @@ class WordsProbe:
     plot = staticmethod(csf_panels)
     report = staticmethod(csf_parts)
     part_of = staticmethod(part_of)
-    merge = staticmethod(merge_sittings)
+    merge = staticmethod(merge_sessions)
     score_together = staticmethod(score_people)
 
-    def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
+    def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """As in `Probe`."""
         if isinstance(observer, PersonObserver) and isinstance(spec := experiment.spec(), Clip):
             raise InputError(
@@ -622,7 +622,7 @@ class WordsProbe:
                 f"{observer.card.name} has 'answer'; give prompts = {self.prompts!r} there, or "
                 "choose another observer"
             )
-        return WordsSession(self, experiment, observer)
+        return WordsSchedule(self, experiment, observer)
 
 
 yes_no = WordsProbe(

@@ -19,7 +19,7 @@ import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.experiment.prompts import Prompt
-from psyprobe.observers.chat.answering import Answer, Spending
+from psyprobe.observers.chat.protocol import Answer, Spending
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -197,7 +197,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     trials = record.outcome["trials"]
     (level,) = layout["levels"]
     by = layout.get("difference")
-    ruler = "contrast" if by is None else by["name"]
+    stimulus_axis = "contrast" if by is None else by["name"]
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     columns: defaultdict[str, list[Any]] = defaultdict(list)
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
@@ -215,7 +215,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
         spending.add(answer["reply"])
         row = (
-            {ruler: trial["contrast"], f"delivered_{ruler}": answer["delivered_contrast"]}
+            {
+                stimulus_axis: trial["contrast"],
+                f"delivered_{stimulus_axis}": answer["delivered_contrast"],
+            }
             | {name: trial[name] for name in ("repeat", "order", "image_seed")}
             | {name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")}
             | {name: getattr(reply, name) for name in _OF_REPLY}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psyprobe.observers.chat.cost_summary import short
 from psyprobe.observers.chat.prices import USD, money
-from psyprobe.observers.chat.spending import short
 from psyprobe.running.protocol import Answered, Batch
 from psyprobe.running.store import Store
 

@@ -1,8 +1,8 @@
-"""Sittings of people: one person's become one result, and the error of the screen goes with the
+"""Sessions of people: one person's become one result, and the error of the screen goes with the
 curve.
 
-A sitting on another screen or at another distance may lie higher or lower as a whole. How far is
-estimated from the sittings' own curves, and its answers are moved by it before all are taken
+A session on another screen or at another distance may lie higher or lower as a whole. How far is
+estimated from the sessions' own curves, and its answers are moved by it before all are taken
 together.
 """
 
@@ -23,18 +23,18 @@ from psyprobe.observers.people.screen import Screen
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Standard deviation between sittings on different screens, log10.
+#: Standard deviation between sessions on different screens, log10.
 _BETWEEN_SCREENS = 0.05
-#: What a merged result does not take from its first sitting.
+#: What a merged result does not take from its first session.
 _OF_ONE = ("design_estimates", "observer_card", "display", "delivery", "size", "ppd")
 
 
 @dataclass(frozen=True)
-class SittingRecord:
-    """One sitting, as a result tells it."""
+class SessionRecord:
+    """One session, as a result tells it."""
 
     #: Its own random name.
-    session: str
+    identifier: str
     screen: Screen
     #: Answers in it.
     trials: int
@@ -45,28 +45,28 @@ def person_of(result: xr.Dataset) -> str:
     return str(_options(result).get("person", ""))
 
 
-def sittings_of(result: xr.Dataset) -> tuple[SittingRecord, ...]:
-    """The sittings of a person's result, or of `chat_csf` of it, in order; none of anybody
+def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
+    """The sessions of a person's result, or of `chat_csf` of it, in order; none of anybody
     else's.
     """
-    if "sittings" in result.attrs:
-        told = json.loads(result.attrs["sittings"])
+    if "sessions" in result.attrs:
+        told = json.loads(result.attrs["sessions"])
         return tuple(
-            SittingRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"])
+            SessionRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"])
             for one in told
         )
     options = _options(result)
     if "person" not in options:
         return ()
     trials = result.sizes["trial"] if "trial" in result.sizes else int(result["trials"].sum())
-    return (SittingRecord(options["session"], Screen.from_dict(options["screen"]), trials),)
+    return (SessionRecord(options["session"], Screen.from_dict(options["screen"]), trials),)
 
 
 def is_remote(result: xr.Dataset) -> bool:
     """Whether a person answered on a screen of their own elsewhere, of which nothing can be
     promised.
     """
-    return any(one.screen.light == "remote" for one in sittings_of(result))
+    return any(one.screen.light == "remote" for one in sessions_of(result))
 
 
 def _options(result: xr.Dataset) -> Mapping[str, Any]:
@@ -75,47 +75,47 @@ def _options(result: xr.Dataset) -> Mapping[str, Any]:
 
 
 def part_of(result: xr.Dataset) -> str | None:
-    """What all sittings of one person with one experiment have in common; None of a result of
+    """What all sessions of one person with one experiment have in common; None of a result of
     anybody else.
     """
     person = person_of(result)
     return f"{person} {result.attrs['experiment_digest']}" if person else None
 
 
-def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
-    """The sittings of one person with one experiment as one result, with a variable `sitting`.
+def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """The sessions of one person with one experiment as one result, with a variable `session`.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of which `part_of` is the same; a sitting that comes twice counts once.
+        Of which `part_of` is the same; a session that comes twice counts once.
 
     Returns
     -------
     xarray.Dataset
-        Its attribute `sittings` lists session, screen and number of answers of each. Those that say
-        something of one sitting alone are left out: `design_estimates`, and what belongs to the
+        Its attribute `sessions` lists session, screen and number of answers of each. Those that say
+        something of one session alone are left out: `design_estimates`, and what belongs to the
         screen where there were several.
     """
     import xarray as xr
 
-    sessions: dict[str, SittingRecord] = {}
+    sessions: dict[str, SessionRecord] = {}
     parts = []
     for one in results:
         numbers = (
-            one["sitting"].values.astype(int)
-            if "sitting" in one
+            one["session"].values.astype(int)
+            if "session" in one
             else np.zeros(one.sizes["trial"], dtype=int)
         )
-        for number, sitting in enumerate(sittings_of(one)):
-            if sitting.session in sessions:
-                # The same sitting, from two files.
+        for number, session in enumerate(sessions_of(one)):
+            if session.identifier in sessions:
+                # The same session, from two files.
                 continue
             rows = one.isel(trial=np.flatnonzero(numbers == number))
             place = np.full(rows.sizes["trial"], float(len(sessions)))
-            about = {"units": "1", "long_name": "Sitting, from 0"}
-            parts.append(rows.assign(sitting=(("trial",), place, about)))
-            sessions[sitting.session] = sitting
+            about = {"units": "1", "long_name": "Session, from 0"}
+            parts.append(rows.assign(session=(("trial",), place, about)))
+            sessions[session.identifier] = session
     if len(parts) == 1:
         return results[0]
     merged = xr.concat(
@@ -124,7 +124,11 @@ def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
     card = json.loads(str(results[0].attrs["observer_card"]))
     card["options"] = {"person": person_of(results[0])}
     told = [
-        {"session": session.session, "screen": session.screen.to_dict(), "trials": session.trials}
+        {
+            "session": session.identifier,
+            "screen": session.screen.to_dict(),
+            "trials": session.trials,
+        }
         for session in sessions.values()
     ]
     kept = {name: value for name, value in results[0].attrs.items() if name not in _OF_ONE}
@@ -135,7 +139,7 @@ def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
         kept = {
             name: value for name, value in results[0].attrs.items() if name != "design_estimates"
         }
-    merged.attrs = {**kept, "observer_card": json.dumps(card), "sittings": json.dumps(told)}
+    merged.attrs = {**kept, "observer_card": json.dumps(card), "sessions": json.dumps(told)}
     return merged
 
 
@@ -162,7 +166,7 @@ def screen_error(
     Parameters
     ----------
     screens : sequence of Screen
-        Of sittings, or of people; equal ones share their error, others have errors of their own,
+        Of sessions, or of people; equal ones share their error, others have errors of their own,
         which average out.
     weights : sequence of float
         With which they enter the mean.
@@ -186,19 +190,19 @@ def screen_error(
     return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
 
 
-def sitting_offsets(
+def session_offsets(
     level: FloatArray, variance: FloatArray, screens: Sequence[Screen]
 ) -> FloatArray:
-    """By how many log10 units the thresholds of each sitting lie above those of all.
+    """By how many log10 units the thresholds of each session lie above those of all.
 
     Parameters
     ----------
     level : ndarray, shape (S,)
-        Mean log10 sensitivity of each sitting by itself.
+        Mean log10 sensitivity of each session by itself.
     variance : ndarray, shape (S,)
         Of these, by the answers.
     screens : sequence of Screen
-        Of the sittings; those of one screen have one offset.
+        Of the sessions; those of one screen have one offset.
 
     Returns
     -------
@@ -210,7 +214,7 @@ def sitting_offsets(
     --------
     >>> from psyprobe.light.display import Display
     >>> screens = [Screen(pitch=0.265, distance=each, display=Display(peak=200)) for each in (900, 1000)]
-    >>> sitting_offsets(np.array([2.0, 1.9]), np.array([0.0, 0.0]), screens).round(3).tolist()
+    >>> session_offsets(np.array([2.0, 1.9]), np.array([0.0, 0.0]), screens).round(3).tolist()
     [-0.05, 0.05]
     """
     if not len(level) == len(screens):

@@ -22,7 +22,7 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.files.programs import run_file
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import (
     Network,

@@ -18,7 +18,7 @@ from psyprobe.analysis.distance import MEASURES, angular_distance_float32, dista
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import is_grey_view
-from psyprobe.probes.showing import one_step_away
+from psyprobe.probes.displayed_images import one_step_away
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

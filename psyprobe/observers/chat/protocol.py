@@ -95,7 +95,7 @@ _RARE: dict[str, Any] = {
     "tokens_cached": 0,
     "currency": "USD",
     "instead": {},
-    "sitting": {},
+    "session": {},
 }
 _YES_NO = ("yes", "no")
 
@@ -189,7 +189,7 @@ class Answer:
     instead : mapping of str to list
         What was sent in place of what was asked for, as [asked, sent], by name, where the server
         refuses it.
-    sitting : mapping, optional
+    session : mapping, optional
         Of a person's answer: reaction time, frames, screen, seeds; see
         `psyprobe.observers.people.observer`.
 
@@ -215,7 +215,7 @@ class Answer:
     tokens_cached: int | None = None
     currency: str = "USD"
     instead: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    sitting: Mapping[str, Any] | None = None
+    session: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking", "currency"):

@@ -1,4 +1,4 @@
-"""A whole sitting over HTTP with a simulated person: what comes back, what is kept, and who is
+"""A whole session over HTTP with a simulated person: what comes back, what is kept, and who is
 turned away."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def kept(store: Path) -> list[dict[str, Any]]:
         return [dict(answered.answer) for answered, _ in opened.kept_answers()]
 
 
-def test_a_whole_sitting_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
+def test_a_whole_session_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
     with PersonServer(visit(store)) as server:
         person = SimulatedPerson(server.address, seed=3, drops=0.05)
@@ -40,27 +40,27 @@ def test_a_whole_sitting_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     true = np.array([person.truth(frequency) for frequency in FREQUENCIES])
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.2
     answers = kept(store)
-    told = [answer["reply"]["sitting"] for answer in answers]
+    told = [answer["reply"]["session"] for answer in answers]
     given_up = [
-        answer["reply"]["sitting"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP
+        answer["reply"]["session"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP
     ]
-    sittings = [each for each in told if each not in given_up]
-    assert sorted(each["number"] for each in sittings) == list(range(1, 91))
+    sessions = [each for each in told if each not in given_up]
+    assert sorted(each["number"] for each in sessions) == list(range(1, 91))
     assert "beginning" in told[0] and given_up and {each["why"] for each in given_up} == {"frames"}
     # Each attempt is a question of its own, with a dither of its own.
     assert sorted((each["number"], each["attempt"]) for each in told) == sorted(
-        (each["number"], attempt) for each in sittings for attempt in range(1, each["attempt"] + 1)
+        (each["number"], attempt) for each in sessions for attempt in range(1, each["attempt"] + 1)
     )
     assert len({each["dither_seed"] for each in told}) == len(told)
     (result,) = pp.load_results(store)
     assert set(np.unique(result.order)) == {0.0, 1.0}
-    # Answers of another sitting are its own, though the seeds of the experiment are the same.
+    # Answers of another session are its own, though the seeds of the experiment are the same.
     with PersonServer(visit(store)) as server:
         again = SimulatedPerson(server.address, seed=3)
         assert again.begin()["number"] == 1
 
 
-def test_a_sitting_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_session_goes_on_where_it_was(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
     for first, last in ((1, 4), (4, 9)):
         served = visit(store)
@@ -73,7 +73,7 @@ def test_a_sitting_goes_on_where_it_was(tmp_path: Path) -> None:
             # The same answer again, as after a lost reply, changes nothing.
             assert person.send("answer", **late)["number"] == last
             served.pause()
-    assert sorted(answer["reply"]["sitting"]["number"] for answer in kept(store)) == list(
+    assert sorted(answer["reply"]["session"]["number"] for answer in kept(store)) == list(
         range(1, 9)
     )
 
@@ -180,8 +180,8 @@ def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
             asked.append(state["doubt"])
     assert asked == [False] * (len(asked) - 1) + [True]
     clear = [
-        sitting["clear_right"]
-        for sitting in (a["reply"]["sitting"] for a in kept(tmp_path / "runs.sqlite"))
-        if "clear_right" in sitting
+        session["clear_right"]
+        for session in (a["reply"]["session"] for a in kept(tmp_path / "runs.sqlite"))
+        if "clear_right" in session
     ]
     assert clear == [False, False]

@@ -18,9 +18,9 @@ from psyprobe.experiment.experiment import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
-from psyprobe.probes.differing import periods
+from psyprobe.probes.differences import periods
+from psyprobe.probes.words.answer_table import Read, Readout, readout_of, said
 from psyprobe.probes.words.delivery import derived_seed
-from psyprobe.probes.words.reading import Read, Readout, readout_of, said
 from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.parameters import power_of_ten
 
@@ -89,7 +89,7 @@ def spoken(prompt: Prompt, shown: Specification) -> str:
     return text
 
 
-def ruler(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
+def stimulus_axis(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
     """What answers are a function of, with its values: contrast, or the difference between two
     images.
 
@@ -115,7 +115,7 @@ def level_name(experiment: Experiment) -> str:
     InputError
         There is none, or there are several.
     """
-    own, _ = ruler(experiment)
+    own, _ = stimulus_axis(experiment)
     taken = "frequency" if own == "period" else own
     held = {} if experiment.asking is None else experiment.asking.hold
     for name in held:
@@ -168,7 +168,7 @@ def design_of(
     """
     asking = asking_of(experiment)
     levels = experiment.levels
-    own, contrasts = ruler(experiment)
+    own, contrasts = stimulus_axis(experiment)
     name = level_name(experiment)
     make = _MAKERS[asking.design]
     fixed = not adaptive(asking.design)

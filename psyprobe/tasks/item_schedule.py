@@ -1,7 +1,7 @@
 """A run about items as a session: the questions, and those to a judge about what rules leave open.
 
 A model gets all questions at once. A person gets one after the other in an order of their own,
-drawn by their sitting, and each only when the answer before it is in the store; an attempt that
+drawn by their session, and each only when the answer before it is in the store; an attempt that
 they gave up is asked again as another one.
 """
 
@@ -19,15 +19,15 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Spending
 from psyprobe.observers.chat.prices import USD
+from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Spending
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
-from psyprobe.probes.expense import Expense, Pace, expense, measured_pace
-from psyprobe.running.loop import ExperimentSession, attributes_of
+from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
+from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks import asking
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge, read_planned
+from psyprobe.tasks import items
+from psyprobe.tasks.items import Case, ItemQuestion, Judge, read_planned
 
 #: Seconds to an answer, as a guess, and what is said of it.
 _LATENCY = 1.0
@@ -82,7 +82,7 @@ class TaskPlan(Recorded):
         )
 
 
-class ItemSession(ExperimentSession):
+class ItemSchedule(ExperimentSchedule):
     """One run about items: a round of questions, and one to a judge about what rules leave open.
 
     Raises
@@ -97,14 +97,14 @@ class ItemSession(ExperimentSession):
         super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
         self.task = task
         self.judge = judge
-        asking.check_questions(task.questions, observer)
+        items.check_questions(task.questions, observer)
         self._one_by_one = isinstance(observer, PersonObserver)
         self._questions = (
             [replace(question, attempt=1) for question in task.questions]
             if self._one_by_one
             else task.questions
         )
-        self._keys = asking.keys_of(self._questions, observer, task.version)
+        self._keys = items.keys_of(self._questions, observer, task.version)
         #: As the run begins: of a person's last attempts there may be others.
         self._first_keys = list(self._keys.values())
         self._rounds = self._batches()
@@ -174,8 +174,8 @@ class ItemSession(ExperimentSession):
             self.observer,
             [each["reply"] for each in found.values()],
             {"probe": self.experiment.probe},
-            asking.put if timed else None,
-            asking.batches_of(questions[:1], self.observer, self.task.version),
+            items.put if timed else None,
+            items.batches_of(questions[:1], self.observer, self.task.version),
         ) or Pace(None, 0.0, None, _LATENCY, None, USD, _UNKNOWN)
         sizes = (
             [read_planned(*image).shape[:2] for image in questions[0].images] if questions else []
@@ -209,23 +209,23 @@ class ItemSession(ExperimentSession):
             yield from self._in_turn()
         else:
             self._round = self._keys
-            yield asking.batches_of(self._questions, self.observer, self.task.version)
+            yield items.batches_of(self._questions, self.observer, self.task.version)
         if self.judge is not None:
             found = {
-                case: asking.judge_questions(case, self.judge)
+                case: items.judge_questions(case, self.judge)
                 for case in self.task.cases(self._replies)
             }
             asked = [question for each in found.values() for question in each]
             observer = self.judge.observer
-            keys = asking.keys_of(asked, observer, asking.JUDGING)
+            keys = items.keys_of(asked, observer, items.JUDGING)
             self._cases = [
                 (case.name, case.prompt, [keys[one.name] for one in each])
                 for case, each in found.items()
             ]
-            yield asking.batches_of(asked, observer, asking.JUDGING)
+            yield items.batches_of(asked, observer, items.JUDGING)
 
     def _in_turn(self) -> Iterator[list[Batch]]:
-        """One question a round, in an order that the sitting draws."""
+        """One question a round, in an order that the session draws."""
         drawn = np.random.default_rng(int(self.observer.card.digest[:16], 16)).permutation(
             len(self._questions)
         )
@@ -234,9 +234,9 @@ class ItemSession(ExperimentSession):
             self._given_up = {question.name}
             asked = question
             while self._given_up:
-                self._round = asking.keys_of([asked], self.observer, self.task.version)
+                self._round = items.keys_of([asked], self.observer, self.task.version)
                 self._keys |= self._round
-                yield asking.batches_of([asked], self.observer, self.task.version)
+                yield items.batches_of([asked], self.observer, self.task.version)
                 asked = replace(asked, attempt=asked.attempt + 1)
 
 
@@ -275,7 +275,7 @@ def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
     """A column of a result: seconds that a person looked before each answer; none of anybody
     else.
     """
-    asked = bool(answers) and answers[0].sitting is not None
+    asked = bool(answers) and answers[0].session is not None
     return {"reaction_seconds": np.array([answer.latency for answer in answers])} if asked else {}
 
 
