@@ -2,6 +2,6 @@
 one loop.
 
 It knows no probe: whatever is asked, of encoders, metrics, chat models, judges and people, is a
-`Session` of batches of questions, and the store keeps what came back by the content of the
+`Schedule` of batches of questions, and the store keeps what came back by the content of the
 question.
 """

@@ -86,7 +86,7 @@ def ask(
         Opened.
     probe : Probe
         Puts batches to observers.
-    session : Session
+    schedule : Schedule
         Of the probe; says what comes next.
     label : str
         What stands before the progress bar.
