@@ -184,7 +184,7 @@ def _code(stem: str, code: str) -> str:
 
 
 # -- stimuli
-# ----------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 _STIMULUS = """import psyprobe as pp
 from psyprobe.plotting import save_figure, stimulus_strip
@@ -290,7 +290,7 @@ def _differences(differences: Sequence[str], heading: str = "What differs from i
 
 
 # -- experiments
-# ------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 _EXPERIMENT = """import matplotlib.pyplot as plt
 import psyprobe as pp
@@ -385,7 +385,7 @@ def _middle(experiment: Experiment) -> dict[str, float]:
 
 
 # -- probes
-# -----------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def _probe(folder: Path, name: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 @contextmanager
 def child(
-    arguments: Sequence[str | Path], seconds: float = 300.0, **options: Any
+    arguments: Sequence[str | Path], seconds: float = 1200.0, **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
     """A process that is killed when the block is left, or when its time is over while the test
     still waits for it.

@@ -31,7 +31,7 @@ print(json.dumps(faults))"""
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1200,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {}
 
@@ -46,7 +46,7 @@ print(json.dumps([fault.what for fault in check.FAULTS if fault.old not in read(
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1200,
     )
     assert json.loads(done.stdout) == []
 
@@ -60,7 +60,7 @@ def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
         cwd=BENCHMARKS,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     assert "of the bare client" in done.stdout

@@ -57,7 +57,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             build,
             check=True,
             capture_output=True,
-            timeout=300,
+            timeout=1200,
         )
     for wheel in source.glob("*.whl"):
         zipfile.ZipFile(wheel).extractall(site)
@@ -78,7 +78,7 @@ def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1200,
     )
     assert (told.returncode != 0) == fails, told.stderr
     return told.stderr if fails else told.stdout
@@ -162,7 +162,7 @@ def test_people_answer_in_python(installed: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1200,
     )
     assert run.stdout.splitlines() == [
         "Sensitivity of my people: low-pass in dim light.|dim-people 1.0|",

@@ -91,7 +91,7 @@ def killed_when(command: list[str], store: Path, answers: int, base_url: str) ->
 
 def finished(command: list[str], base_url: str) -> None:
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
 
 

@@ -29,7 +29,7 @@ def linted(folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "300"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
     )
 
 

@@ -33,4 +33,4 @@ def test_notebook_runs(path: Path) -> None:
     for package in ("timm", "torch"):
         pytest.importorskip(package)
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3").execute()

@@ -53,7 +53,7 @@ def fading(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 
 # -- many scores
-# -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_heat_map_has_a_cell_for_each_model_and_test_with_its_number() -> None:
@@ -163,7 +163,7 @@ def test_depth_curves_of_matching_and_of_two_observers() -> None:
 
 
 # -- matches
-# ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_matches_are_drawn_beside_people_and_hollow_where_there_are_none() -> None:
@@ -209,7 +209,7 @@ def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> Non
 
 
 # -- masks
-# -----------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

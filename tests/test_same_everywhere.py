@@ -86,6 +86,6 @@ def test_another_processor_asks_the_same() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=1200,
     )
     assert json.loads(plain.stdout) == json.loads(json.dumps([shown(), asked()]))

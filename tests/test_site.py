@@ -65,7 +65,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "site"

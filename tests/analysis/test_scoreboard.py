@@ -59,7 +59,7 @@ def row(board: Scoreboard, name: str) -> dict[Test, object]:
 
 
 # -- the published table
-# ---------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Path) -> None:
@@ -124,7 +124,7 @@ def test_replayed_models_score_as_published(oracle_data: Path) -> None:
 
 
 # -- own scores
-# ------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Scoreboard) -> None:
@@ -221,7 +221,7 @@ def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
 
 
 # -- formats
-# ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------
 
 
 def test_text_is_narrow_and_explains_its_flags(board: Scoreboard) -> None:

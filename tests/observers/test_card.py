@@ -72,7 +72,7 @@ def test_digest_is_the_same_in_another_process() -> None:
         f"from psyprobe.observers import Card; print(Card.from_dict({CARD.to_dict()!r}).digest)"
     )
     told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=1200
     ).stdout
     assert told.strip() == CARD.digest
 

@@ -497,7 +497,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == "answered\n"
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=1200)
     assert (process.returncode, err) == (130, "")
 
 

@@ -263,7 +263,7 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
             connection.sendall(b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
             process.send_signal(ending)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=1200)
     assert (process.returncode, out) == (0, "")
     assert err == "psyprobe serve-simulated: ended; requests: 1 listed\n"
 

@@ -70,7 +70,7 @@ def test_listing_tells_what_is_missing_without_torch(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=1200,
         ).stdout.strip()
         == "False"
     )

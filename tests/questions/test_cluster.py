@@ -99,11 +99,11 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
     alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
     pids, killed = [machines.worker() for _ in range(4)], []
     with machines.client() as client:
-        client.wait_for_workers(4, timeout=100)
+        client.wait_for_workers(4, timeout=1000)
         thread = noting.kill_one(there, len(noting.notes(here)) // 3, pids, killed)
         for place_in_line, page in enumerate(pages):
             if place_in_line == 3:
-                thread.join(timeout=100)
+                thread.join(timeout=1000)
                 machines.worker()
             result = pp.run(page, who, executor=client, store=tmp_path / "runs.sqlite")
             assert same_bytes(alone[place_in_line], result, tmp_path), page.name
@@ -112,7 +112,7 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
         assert {digest for _, digest in noting.notes(there)} == {
             digest for _, digest in noting.notes(here)
         }
-        client.wait_for_workers(4, timeout=100)
+        client.wait_for_workers(4, timeout=1000)
         chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=client))
 
 
@@ -129,7 +129,7 @@ def test_what_a_worker_dawdles_at_is_given_to_another_and_counts_once(
     for _ in range(2):
         machines.worker()
     with machines.client() as client:
-        client.wait_for_workers(2, timeout=100)
+        client.wait_for_workers(2, timeout=1000)
         assert same_bytes(alone, pp.run(page, who, executor=client), tmp_path)
     assert len(noting.shown_twice(there)) > before
 
@@ -141,7 +141,7 @@ def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
     _, _, machines = place
     with machines.client() as client:
         machines.worker()
-        client.wait_for_workers(1, timeout=100)
+        client.wait_for_workers(1, timeout=1000)
         failing = noting.observer(noting.failing)
         with pytest.raises(
             PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright"
@@ -164,7 +164,7 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     made = eval(f"make{recipe}", {"make": make})
     with made:
         script = made.job_script()
-    assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=60).returncode == 0
+    assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=1000).returncode == 0
     lines = script.splitlines()
     head = {
         "SLURM": ["#SBATCH -n 1", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"],

@@ -59,7 +59,7 @@ def test_a_second_process_scores_without_a_fit(
     first = capsys.readouterr().out
     program = SCORE.format(store=str(store))
     again = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=1200
     )
     assert again.returncode == 0, again.stderr
     assert again.stdout == first

@@ -73,7 +73,7 @@ def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) 
         for process in two:
             process.stdin.write("\n")
             process.stdin.flush()
-        assert [process.wait(timeout=200) for process in two] == [0, 0]
+        assert [process.wait(timeout=1200) for process in two] == [0, 0]
     assert noting.shown_twice(shown) == []
     assert {pid for pid, _ in noting.notes(shown)} == {process.pid for process in two}
     result = pp.run(page, who, store=store, batch_size=5)

@@ -92,7 +92,7 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
         for page, expected in zip(pages, alone, strict=True):
             result = pp.run(page, who, executor=pool, store=tmp_path / "runs.sqlite")
             assert same_bytes(expected, result, tmp_path), page.name
-        thread.join(timeout=100)
+        thread.join(timeout=1000)
         assert killed and killed[0] not in pool.pids
         chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=pool))
     # Nothing is shown twice but what the dead one was at.

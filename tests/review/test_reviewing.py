@@ -185,7 +185,7 @@ def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal
         address = process.stdout.readline().split()[1]
         call(address, "decide", {"task": 0, "value": "accept", "text": ""})
         process.send_signal(ending)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=1200)
     assert process.returncode == 0
     assert "1 of 10 decided" in told
     assert address.split("/")[3] not in told

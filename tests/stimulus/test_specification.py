@@ -103,7 +103,7 @@ def test_digest_is_the_same_in_another_process() -> None:
     )
     spec = Gabor(frequency=[2.0, 4.5], contrast=0.1, direction=(1, -1, 0))
     other = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=1200
     ).stdout.strip()
     assert other == spec.digest
 

@@ -42,7 +42,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):  # type: ig
     def run_tests(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(source)
         return pytester.runpytest_subprocess(
-            "-p", "psyprobe.testing.pytest_plugin", "-W", "error", *options, timeout=120
+            "-p", "psyprobe.testing.pytest_plugin", "-W", "error", *options, timeout=1200
         )
 
     return run_tests
