@@ -66,7 +66,9 @@ peak = 185.3
 
 def files_entered(program: str) -> list[str]:
     code = TRACER.format(package=str(PACKAGE)) + program
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr
     _, _, listed = done.stdout.partition("entered\n")
     return [str(Path(path).relative_to(PACKAGE)) for path in listed.split()]
