@@ -68,7 +68,7 @@ def check_command(arguments: argparse.Namespace) -> int:
         found, causes, unchanged = _check_file(path)
     else:
         display = display_from(arguments.display)
-        found = specification_from(arguments.target, arguments.set).draw().measure(display)
+        found = specification_from(arguments.target, arguments.set).measure(display)
         causes = ()
     changed = (
         f"{path} is not the file that was rendered: its checksum differs from that in "

@@ -25,7 +25,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers import Card
 from psyprobe.probes.displayed_images import one_step_away, presented
 from psyprobe.probes.feature_distances import DIFFERENCE, GROWING, LENGTH, equal_planes, features
-from psyprobe.stimulus import Clip, UniformClip
+from psyprobe.stimulus import Specification
 
 #: Behind the name of a layer: of its features the mean over frames.
 MEAN = ":mean"
@@ -33,7 +33,7 @@ MEAN = ":mean"
 _STILL = "angular_float32"
 
 
-def clip_layout(shown: Clip, experiment: Experiment, card: Card) -> dict[str, Any]:
+def clip_layout(shown: Specification, experiment: Experiment, card: Card) -> dict[str, Any]:
     """What the layout of a run says of clips besides; `InputError` where the observer cannot be
     asked about them.
     """
@@ -53,7 +53,7 @@ def clip_layout(shown: Clip, experiment: Experiment, card: Card) -> dict[str, An
 class ShownClips:
     """Clips of one length as an observer gets them; see `psyprobe.observers.registry.Clips`."""
 
-    specs: tuple[Clip, ...]
+    specs: tuple[Specification, ...]
     display: Display
     #: Of the observer.
     card: Card
@@ -74,14 +74,14 @@ class ShownClips:
     @property
     def still(self) -> bool:
         """Whether all frames of each clip are the same."""
-        return all(isinstance(spec, UniformClip) for spec in self.specs)
+        return all(spec.steady for spec in self.specs)
 
     @cached_property
-    def _stacks(self) -> list[Clip]:
+    def _stacks(self) -> list[Specification]:
         """Neighbours that differ in numbers only are drawn in one call."""
         return [
             same[0].joined(same)
-            for _, neighbours in groupby(self.specs, Clip.family)
+            for _, neighbours in groupby(self.specs, Specification.family)
             if (same := [*neighbours])
         ]
 
@@ -167,7 +167,7 @@ def clip_answers(
     ]
 
 
-def seconds_a_clip(who: Any, spec: Clip, display: Display) -> float:
+def seconds_a_clip(who: Any, spec: Specification, display: Display) -> float:
     """Time that an observer of clips takes for one."""
     clip = ShownClips((spec,), display, who.card)
     start = perf_counter()

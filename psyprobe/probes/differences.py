@@ -16,7 +16,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import Change
 from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import level_of, with_levels
 
 _CONTRAST_LABELS = {
@@ -174,15 +174,12 @@ def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]
     """What is amiss with the stimulus, and in what it differs from what people saw, apart from its
     levels.
     """
-    cautions: tuple[str, ...] = ()
-    if isinstance(native, Clip):
-        in_time = {
-            name: np.array(values)
-            for name, values in experiment.levels.items()
-            if name.startswith("temporal")
-        }
-        every = np.meshgrid(*in_time.values(), indexing="ij")
-        cautions = native.changed(**dict(zip(in_time, every, strict=True))).cautions()
+    temporal_levels = {
+        name: values for name, values in experiment.levels.items() if name.startswith("temporal")
+    }
+    grids = np.meshgrid(*temporal_levels.values(), indexing="ij")
+    at_levels = native.changed(**dict(zip(temporal_levels, grids, strict=True)))
+    cautions = at_levels.cautions()
     if experiment.human is None:
         return cautions
     fixed = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import length_hint
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from psyprobe.probes.feature_distances import (
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     for together, tests in drawn_in_turn(
         _neighbours(batches), tests_of, lambda: _known(batches), ahead=elsewhere
     ):
-        if isinstance(together[0].work.tests[0], Clip):
+        if together[0].work.tests[0].is_clip:
             for batch in together:
                 yield from _answer_clips(observers, batch)
             continue
@@ -154,7 +154,7 @@ def tests_of(batches: Sequence[Batch]) -> ShownImages:
     are taken.
     """
     specs = [test for batch in batches for test in batch.work.tests]
-    if isinstance(specs[0], Clip):
+    if specs[0].is_clip:
         return ShownImages((), specs[0].shape)
     rows = [row for batch in batches for row in batch.work.rows]
     quarters = mirroring(specs) & mirroring(batches[0].work.references)[rows]
@@ -257,7 +257,7 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
         if not asked:
             continue
         tests, references = (
-            ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card)
+            ShownClips(specs, work.display, who.card)
             for specs in (work.tests, work.references)
         )
         at_once = default_batch_size(work.tests[0].shape, who.card.device)

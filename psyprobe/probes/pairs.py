@@ -38,7 +38,7 @@ from psyprobe.probes.pair_batches import (
 from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Batch, Question, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.stimulus.certificate import observer_of
 
 ABILITIES = ("features", "difference")
@@ -126,7 +126,7 @@ class Pairs(Sequence[Pair]):
             own, grids, places, alone = zip(*neighbours, strict=True)
             grid: Grid = grids[0]
             chosen = grid.references if alone[0] else grid.tests
-            if isinstance(chosen, Clip) or len(own) == 1:
+            if chosen.is_clip or len(own) == 1:
                 found += [self.spec(i, reference=False) for i in own]
             else:
                 found.append(chosen.chosen(grid.tests.batch, places))
@@ -278,7 +278,7 @@ class PairSchedule(ExperimentSchedule):
             "baseline": self.baseline.card.digest,
             "display": digest(experiment.display.to_dict()),
         }
-        if isinstance(conditions.shown, Clip):
+        if conditions.shown.is_clip:
             self._layout |= clip_layout(conditions.shown, experiment, observer.card)
         if experiment.variant:
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
@@ -359,7 +359,7 @@ class PairSchedule(ExperimentSchedule):
 
     def outcome(self) -> dict[str, Any]:
         """What a short number format of the network costs, measured once a run of images."""
-        if not self._outcome and not isinstance(self.conditions.shown, Clip):
+        if not self._outcome and not self.conditions.shown.is_clip:
             pairs = self.conditions.pairs
             first = len(self.conditions.noise_floor)
             effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
@@ -402,14 +402,14 @@ class PairSchedule(ExperimentSchedule):
             ppd=conditions.shown.ppd,
             seconds=seconds,
             remarks=tuple(self.remarks),
-            frames=getattr(conditions.shown, "frames", 1),
+            frames=conditions.shown.frames,
         )
 
     def _seconds(self, batch_size: int) -> float:
         """Time that the observer takes for one image, or for one clip."""
         shown = self.conditions.shown
         card = self.observer.card
-        if not isinstance(shown, Clip):
+        if not shown.is_clip:
             return seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
         if card.clips:
             return seconds_a_clip(self.observer, shown, self.experiment.display)
@@ -424,7 +424,7 @@ class PairSchedule(ExperimentSchedule):
         size = self._batch_size
         if size is None:
             held = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
-            size = min(held, CLIPS_AT_ONCE) if isinstance(self.conditions.shown, Clip) else held
+            size = min(held, CLIPS_AT_ONCE) if self.conditions.shown.is_clip else held
         grouping = {"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)}
         return replace(super().record(store), grouping=grouping)
 
@@ -442,8 +442,8 @@ class PairSchedule(ExperimentSchedule):
         for place in spread(doubtful):
             spec = pairs.spec(place, reference=False)
             try:
-                for drawn in spec.chunks() if isinstance(spec, Clip) else [spec.draw()]:
-                    display.encode(drawn)
+                for chunk in spec.chunks():
+                    display.encode(chunk)
             except InputError as error:
                 words = self.conditions.strongest[place]
                 raise type(error)(f"{self.experiment.name}, {words}: {error}") from error

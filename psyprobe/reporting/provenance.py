@@ -21,7 +21,7 @@ from psyprobe.human.models import human_label
 from psyprobe.light.display import Display
 from psyprobe.probes import probe_summary
 from psyprobe.reporting.page import Picture, picture
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.stimulus.catalogue import StimulusSet, read_levels
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
         for specification, at in drawn
     ]
     specification, at = drawn[len(drawn) // 2]
-    certificate = specification.draw().measure(display)
+    certificate = specification.measure(display)
     rows = [
         [
             row.quantity,
@@ -137,10 +137,9 @@ def strongest(
 
 def _codes(display: Display, specification: Specification) -> Any:
     """uint8 sRGB of what the display is driven with; of a clip in the frame that stands for it."""
-    still = specification.picture() if isinstance(specification, Clip) else specification
-    return np.rint(255 * np.asarray(display.encode(still.draw()), dtype=np.float64)).astype(
-        np.uint8
-    )
+    still = specification.picture().draw()
+    drive = np.asarray(display.encode(still), dtype=np.float64)
+    return np.rint(255 * drive).astype(np.uint8)
 
 
 def _words(found: StimulusSet, at: Mapping[str, float]) -> str:

@@ -50,6 +50,9 @@ _WHOLE = 1e-6
 class Clip(Specification):
     """A stimulus of many frames: what every kind of clip has.
 
+    A kind of one's own defines `stills` and nothing else: it is drawn, compared with a uniform clip
+    and certified frame by frame then.
+
     Examples
     --------
     >>> from psyprobe.stimulus import Drift
@@ -57,6 +60,9 @@ class Clip(Specification):
     >>> clip.extent, clip.duration
     ((30, 64, 64), 0.5)
     """
+
+    is_clip: ClassVar[bool] = True
+    steady: ClassVar[bool] = False
 
     #: Frames a second.
     fps: float = parameter("Hz", "Frame rate", default=60.0, numeric=False)
@@ -92,10 +98,46 @@ class Clip(Specification):
         return (np.arange(self.frames) - (self.frames - 1) / 2) / self.fps
 
     def stills(self, start: int, stop: int) -> Specification:
-        """The frames from `start` on and before `stop` as still stimuli, a last axis of the
-        batch.
+        """Give the frames from `start` on and before `stop` as still stimuli.
+
+        Returns
+        -------
+        Specification
+            Of a still kind, whose batch is that of the clip with one more axis of ``stop - start``
+            frames; `along_frames` gives parameters that axis.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Drift
+        >>> clip = Drift(frequency=4, contrast=[0.1, 0.2], temporal_frequency=5, frames=30)
+        >>> clip.stills(0, 10).batch
+        (2, 10)
         """
         raise NotImplementedError
+
+    def along_frames(self, name: str) -> Any:
+        """Give a parameter one more axis, along which frames lie."""
+        value = getattr(self, name)
+        return value[..., None] if isinstance(value, np.ndarray) else value
+
+    def reference(self) -> Specification:
+        """The uniform clip of the same length, in the colour of the background of its frames."""
+        field = self.picture().reference()
+        if not isinstance(field, Uniform):
+            raise InputError(
+                f"a frame of {self.kind!r} is told apart from {field!r}, which is not uniform; give "
+                "this kind of clip a method reference()"
+            )
+        return UniformClip(
+            luminance=self.luminance,
+            ppd=self.ppd,
+            size=self.size,
+            fps=self.fps,
+            frames=self.frames,
+            chromatic=field.chromatic,
+            white=field.white,
+            observer=field.observer,
+        )
 
     def picture(self) -> Specification:
         """The frame at the middle, or just behind it, for where one image must stand for the clip.
@@ -107,10 +149,6 @@ class Clip(Specification):
         (64, 64)
         """
         return next(self.stills(self.frames // 2, self.frames // 2 + 1).singles())
-
-    def cautions(self) -> tuple[str, ...]:
-        """What a reader should know of the clip before it is shown, a sentence each."""
-        return ()
 
     def chunks(self, frames: int | None = None, *, dtype: str = "float64") -> Iterator[Stimulus]:
         """The clip a few frames at a time, drawn as they are taken.
@@ -184,13 +222,14 @@ class Clip(Specification):
     def rows_of(
         self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None
     ) -> list[Row]:
-        """The rows of a certificate of one clip from its frames one after the other."""
-        raise NotImplementedError
-
-    def _held(self, name: str) -> Any:
-        """A parameter with one more axis, along which frames lie."""
-        value = getattr(self, name)
-        return value[..., None] if isinstance(value, np.ndarray) else value
+        """Certify each frame of one clip as the still that it is, and keep the worst of each
+        quantity.
+        """
+        rows: list[Row] = []
+        for place, frame in enumerate(frames):
+            still = next(self.stills(place, place + 1).singles())
+            rows += still.rows(frame, space, _like(sheet), display)
+        return list(worst_of(rows))
 
 
 @stimulus_kind("uniform_clip")
@@ -205,24 +244,19 @@ class UniformClip(Clip, Uniform):
     (3, 8, 8)
     """
 
+    steady: ClassVar[bool] = True
+
+    def reference(self) -> Specification:
+        """Itself: there is no target."""
+        return self
+
     def stills(self, start: int, stop: int) -> Uniform:
-        """As of any clip: the field, as often."""
+        """Repeat the field in every frame."""
         luminance = np.broadcast_to(
             np.asarray(self.luminance)[..., None], (*self.batch, stop - start)
         )
         still = Uniform(luminance=luminance, ppd=self.ppd, size=self.size)
         return replace(still, chromatic=self.chromatic, white=self.white, observer=self.observer)
-
-    def rows_of(
-        self, frames: Iterable[Float64], space: str, sheet: Sheet, display: Display | None
-    ) -> list[Row]:
-        """One level everywhere and all the time."""
-        still = next(self.stills(0, 1).singles())
-        return list(
-            worst_of(
-                row for frame in frames for row in still.rows(frame, space, _like(sheet), display)
-            )
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -268,15 +302,6 @@ class TemporalModulation(Clip, Modulation):
     def cycles(self, start: int, stop: int) -> FloatArray:
         """Temporal phase of some frames, cycles, shape (*batch, frames)."""
         return np.asarray(self.temporal_frequency)[..., None] * self.times[start:stop]
-
-    def reference(self) -> Specification:
-        """The uniform clip of the same length."""
-        field = UniformClip(
-            luminance=self.luminance, ppd=self.ppd, size=self.size, fps=self.fps, frames=self.frames
-        )
-        if not self.in_colour:
-            return field
-        return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
     def cautions(self) -> tuple[str, ...]:
         """Where the clip does not hold a whole number of cycles, or too few under its Gaussian

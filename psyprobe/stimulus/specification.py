@@ -331,6 +331,10 @@ class Specification:
     #: What stands for the kind in digests, where that is not its name.
     identity: ClassVar[str | None] = None
     contrast_kind: ClassVar[str | None] = None
+    #: Whether this is a clip of frames, one after the other, and no still image.
+    is_clip: ClassVar[bool] = False
+    #: Whether all frames are the same image.
+    steady: ClassVar[bool] = True
     #: Levels that are other words for a parameter.
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = MappingProxyType({})
 
@@ -496,6 +500,16 @@ class Specification:
         return self.shape
 
     @property
+    def frames(self) -> int:
+        """How many frames one stimulus has: 1 unless it is a clip."""
+        return 1
+
+    @property
+    def fps(self) -> float:
+        """Frames a second of a clip; 0 for a still."""
+        return 0.0
+
+    @property
     def field(self) -> tuple[float, float]:
         """Extent (height, width) of the image, deg."""
         return self.shape[0] / self.ppd, self.shape[1] / self.ppd
@@ -514,6 +528,30 @@ class Specification:
             raise InputError(f"dtype is {dtype!r}; stimuli are drawn in float64 or float32")
         pixels, space = self._pixels(dtype, device)
         return Stimulus(pixels, space, self.ppd, self)
+
+    def chunks(self, frames: int | None = None, *, dtype: str = "float64") -> Iterator[Stimulus]:
+        """Draw a few frames of a clip at a time, so that memory does not grow with its length; a
+        still stimulus at once.
+        """
+        yield self.draw(dtype=dtype)
+
+    def stills(self, start: int, stop: int) -> Specification:
+        """Give some frames of a clip as still stimuli; a still is its own only frame."""
+        return self
+
+    def picture(self) -> Specification:
+        """The still that stands for the stimulus where there is room for one image: itself."""
+        return self
+
+    def measure(self, display: Display | None = None) -> Certificate:
+        """Draw the stimulus and compare it with what was requested; `display` as in
+        `Stimulus.measure`.
+        """
+        return self.draw().measure(display)
+
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader should know of the stimulus before it is shown, a sentence each."""
+        return ()
 
     def mirrors(self) -> npt.NDArray[np.bool_]:
         """Of which of its images a kind knows that they mirror themselves along both axes, of the
@@ -550,7 +588,7 @@ class Specification:
 
     def reference(self) -> Specification:
         """What the target is told apart from: the same field without it."""
-        raise NotImplementedError
+        return KINDS["uniform"](luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def singles(self) -> Iterator[Self]:
         """The specification of each image of the batch, in order.

@@ -335,7 +335,7 @@ class SimulatedObserver(Answering):
             raise InputError(
                 "a stimulus of contrast 0 has no threshold; give the contrast that is meant"
             )
-        fps = getattr(spec, "fps", None)
+        fps = spec.fps if spec.is_clip else None
         seen = np.array(
             [self._filtered(each, fps)[0] for each in self._drawn(spec).reshape(-1, *spec.extent)]
         )

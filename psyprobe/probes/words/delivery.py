@@ -34,7 +34,7 @@ from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.differences import PERIOD, changed
 from psyprobe.probes.displayed_images import show, spread
-from psyprobe.stimulus import Clip, Specification, Uniform
+from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
 #: Of images that a page draws by itself from their specifications, frame by frame.
@@ -491,7 +491,7 @@ class Scene:
     @property
     def images(self) -> int:
         """Images in a question: one a stimulus, or all frames of a clip."""
-        return self.intervals * math.prod(self.spec.extent[:-2])
+        return self.intervals * self.spec.frames
 
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> Shown:
         """What a trial shows.
@@ -662,7 +662,7 @@ class Scene:
             # All prompts are asked about the same, which an observer may tell by this.
             image.setflags(write=False)
         seen = [through(image) for image in stimuli[shown.pattern]]
-        sent = np.stack(seen) if isinstance(spec, Clip) else seen[0]
+        sent = np.stack(seen) if spec.is_clip else seen[0]
         if self.change is None:
             return images, delivered_contrast(sent, spec, self.display)
         # Of the finest stripes the whole pattern is what differs.
@@ -671,7 +671,7 @@ class Scene:
 
     def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
         """One image, or each frame of a clip with dither of its own."""
-        if not isinstance(spec, Clip):
+        if not spec.is_clip:
             return (deliver(show([spec], self.display).drive[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))

@@ -24,7 +24,6 @@ from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.words.prompt_variant import spoken, stimulus_axis
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Clip
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
         measured=pace is not None,
         size=schedule.scene.spec.shape,
         ppd=schedule.scene.spec.ppd,
-        frames=math.prod(schedule.scene.spec.extent[:-2]),
+        frames=schedule.scene.spec.frames,
     )
 
 
@@ -251,7 +250,7 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
 def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     clip = schedule.scene.spec
     prompts = schedule.asking.prompts
-    if isinstance(clip, Clip) and not any(
+    if clip.is_clip and not any(
         spoken(prompt, clip) != prompt.full for prompt in prompts
     ):
         return (

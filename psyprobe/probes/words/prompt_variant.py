@@ -21,7 +21,7 @@ from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant
 from psyprobe.probes.differences import periods
 from psyprobe.probes.words.answer_table import Read, Readout, readout_of, said
 from psyprobe.probes.words.delivery import derived_seed
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import power_of_ten
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
@@ -83,8 +83,9 @@ def spoken(prompt: Prompt, shown: Specification) -> str:
     'These are 30 frames, 60 a second. Does anything move?'
     """
     text = prompt.full
-    if isinstance(shown, Clip):
-        for name, value in zip(OF_CLIPS, (shown.frames, shown.fps, shown.duration), strict=True):
+    if shown.is_clip:
+        seconds = shown.frames / shown.fps
+        for name, value in zip(OF_CLIPS, (shown.frames, shown.fps, seconds), strict=True):
             text = text.replace(f"{{{name}}}", f"{value:g}")
     return text
 

@@ -7,7 +7,6 @@ image.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -53,7 +52,6 @@ from psyprobe.probes.words.prompt_variant import (
 from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Clip
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -224,9 +222,9 @@ class WordsSchedule(ExperimentSchedule):
         experiment = self.experiment
         who = self.observer
         spec = experiment.spec()
-        shown = self.task.intervals * math.prod(spec.extent[:-2])
+        shown = self.task.intervals * spec.frames
         if who.images_at_once is not None and who.images_at_once < shown:
-            clips = isinstance(spec, Clip)
+            clips = spec.is_clip
             several = self.task.intervals > 1
             those = f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
             remedy = (
@@ -271,7 +269,7 @@ class WordsSchedule(ExperimentSchedule):
                     f"such as the set {self.task.prompts!r}"
                 )
             named = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
-            if named and not isinstance(self.experiment.spec(), Clip):
+            if named and not self.experiment.spec().is_clip:
                 raise InputError(
                     f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, "
                     "and what is shown is no "
@@ -609,7 +607,7 @@ class WordsProbe:
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """As in `Probe`."""
-        if isinstance(observer, PersonObserver) and isinstance(spec := experiment.spec(), Clip):
+        if isinstance(observer, PersonObserver) and (spec := experiment.spec()).is_clip:
             raise InputError(
                 f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns "
                 "for a person; ask an "

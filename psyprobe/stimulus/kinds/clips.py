@@ -59,9 +59,9 @@ class Flicker(TemporalModulation):
 
     def stills(self, start: int, stop: int) -> Disc:
         """As of any clip: discs brighter and darker than the background."""
-        held = {name: self._held(name) for name in (*_BACKGROUND, "radius", "edge", "x", "y")}
+        held = {name: self.along_frames(name) for name in (*_BACKGROUND, "radius", "edge", "x", "y")}
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
-        return Disc(contrast=self._held("contrast") * wave, **held)
+        return Disc(contrast=self.along_frames("contrast") * wave, **held)
 
     def patterns(self) -> Float64:
         """The disc."""
@@ -99,8 +99,8 @@ class _TemporalGabor(TemporalModulation):
     def stills(self, start: int, stop: int) -> Gabor:
         """As of any clip: Gabors of a contrast and a phase of their own."""
         contrast, turned = self._contrast_and_phase(start, stop)
-        shared = {name: self._held(name) for name in self._shared}
-        return Gabor(contrast=contrast, phase=self._held("phase") + turned, **shared)
+        shared = {name: self.along_frames(name) for name in self._shared}
+        return Gabor(contrast=contrast, phase=self.along_frames("phase") + turned, **shared)
 
     def _contrast_and_phase(self, start: int, stop: int) -> tuple[Any, Any]:
         """Contrast of some frames, and degrees by which their phase differs from that of the
@@ -132,7 +132,7 @@ class Counterphase(_TemporalGabor):
 
     def _contrast_and_phase(self, start: int, stop: int) -> tuple[Any, Any]:
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
-        return self._held("contrast") * np.abs(wave), np.where(wave < 0, 180.0, 0.0)
+        return self.along_frames("contrast") * np.abs(wave), np.where(wave < 0, 180.0, 0.0)
 
 
 @stimulus_kind("drift")
@@ -156,4 +156,4 @@ class Drift(_TemporalGabor):
         # Whole turns are left out before degrees are made of them, which keeps phases exact in long
         # clips.
         turned = -360.0 * (self.cycles(start, stop) % 1.0)
-        return self._held("contrast") * self.window(start, stop), turned
+        return self.along_frames("contrast") * self.window(start, stop), turned
