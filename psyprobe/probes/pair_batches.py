@@ -257,8 +257,7 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
         if not asked:
             continue
         tests, references = (
-            ShownClips(specs, work.display, who.card)
-            for specs in (work.tests, work.references)
+            ShownClips(specs, work.display, who.card) for specs in (work.tests, work.references)
         )
         at_once = default_batch_size(work.tests[0].shape, who.card.device)
         told = clip_answers(

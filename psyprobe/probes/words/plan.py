@@ -250,9 +250,7 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
 def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     clip = schedule.scene.spec
     prompts = schedule.asking.prompts
-    if clip.is_clip and not any(
-        spoken(prompt, clip) != prompt.full for prompt in prompts
-    ):
+    if clip.is_clip and not any(spoken(prompt, clip) != prompt.full for prompt in prompts):
         return (
             f"a question shows {schedule.scene.images} frames, and no prompt tells how many come "
             "in a second; "

@@ -59,7 +59,9 @@ class Flicker(TemporalModulation):
 
     def stills(self, start: int, stop: int) -> Disc:
         """As of any clip: discs brighter and darker than the background."""
-        held = {name: self.along_frames(name) for name in (*_BACKGROUND, "radius", "edge", "x", "y")}
+        held = {
+            name: self.along_frames(name) for name in (*_BACKGROUND, "radius", "edge", "x", "y")
+        }
         wave = self.window(start, stop) * np.cos(2 * np.pi * self.cycles(start, stop))
         return Disc(contrast=self.along_frames("contrast") * wave, **held)
 
