@@ -79,8 +79,8 @@ def of_fit(kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray) 
     """Rows of threshold and width; of a step's threshold beside them."""
     told = np.isin(fit.status, WITH_THRESHOLD)
     for name, truth, low, high in (
-        ("threshold", threshold, fit.threshold_low, fit.threshold_high),
-        ("width", width, fit.width_low, fit.width_high),
+        ("threshold", threshold, fit.log10_threshold_low, fit.log10_threshold_high),
+        ("width", width, fit.log10_width_low, fit.log10_width_high),
     ):
         held = (low <= truth) & (truth <= high)
         yield Row(f"{name}, {kind}", case, held[told], (high - low)[told], 1 - told.mean())
@@ -159,10 +159,10 @@ def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
         nothing = np.full(fit.status.shape, np.nan)
         found = ChatFit(
             fit.status,
-            fit.threshold,
-            fit.threshold_low,
-            fit.threshold_high,
-            fit.width,
+            fit.log10_threshold,
+            fit.log10_threshold_low,
+            fit.log10_threshold_high,
+            fit.log10_width,
             fit.guess,
             fit.lapse,
             nothing,
@@ -234,7 +234,7 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
         fit = fit_psychometric(contrasts, yes, asked, guess=0.5, lapse=(0.0, 0.1), shared=(-1,))
         known = np.isin(fit.status, WITH_THRESHOLD)
         lost.append(~known)
-        ends["profile"] = fit.threshold_low[known], fit.threshold_high[known]
+        ends["profile"] = fit.log10_threshold_low[known], fit.log10_threshold_high[known]
         for name, (low, high) in ends.items():
             true = threshold[known] if name == "profile" else threshold
             rows[name][0].append((low <= true) & (true <= high))

@@ -74,8 +74,8 @@ def main() -> int:
     ours = (time.process_time() - begin) / options.curves
     wall = time.perf_counter() - wall
     told = np.isin(fit.status, WITH_THRESHOLD)
-    covered = (fit.threshold_low <= threshold) & (threshold <= fit.threshold_high)
-    covered_width = (fit.width_low <= width) & (width <= fit.width_high)
+    covered = (fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high)
+    covered_width = (fit.log10_width_low <= width) & (width <= fit.log10_width_high)
     mapped = fit_psychometric(
         contrast,
         yes[: options.psignifit],
@@ -87,8 +87,8 @@ def main() -> int:
         interval=None,
     )
     theirs, thresholds, _ = time_psignifit(yes[: options.psignifit])
-    apart = np.abs(fit.threshold[: options.psignifit] - thresholds)
-    apart_map = np.abs(mapped.threshold - thresholds)
+    apart = np.abs(fit.log10_threshold[: options.psignifit] - thresholds)
+    apart_map = np.abs(mapped.log10_threshold - thresholds)
     report = {
         "curves": options.curves,
         "seconds_per_curve": round(ours, 5),
@@ -102,7 +102,7 @@ def main() -> int:
         "coverage_threshold_95": round(float(covered[told].mean()), 4),
         "coverage_width_95": round(float(covered_width[told].mean()), 4),
         "rmse_threshold_log10": round(
-            float(np.sqrt(np.mean((fit.threshold - threshold)[told] ** 2))), 4
+            float(np.sqrt(np.mean((fit.log10_threshold - threshold)[told] ** 2))), 4
         ),
     }
     print(json.dumps(report, indent=2))

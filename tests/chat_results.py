@@ -103,7 +103,7 @@ def chat_result(
         {"id": f"p{p:02d}", "text": f"Is there pattern {p}?", "group": names[p]}
         for p in range(len(t))
     ]
-    about = {"frequency": {"units": "cpd", "long_name": "Spatial frequency"}}
+    about = {"frequency": {"units": "cycles/degree", "long_name": "Spatial frequency"}}
     return xr.Dataset(
         {
             name: ("trial", np.array([row[name] for row in rows]), about.get(name, {}))

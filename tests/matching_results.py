@@ -58,7 +58,7 @@ def simulated_matching(
             "frequency": (
                 "frequency",
                 FREQUENCY,
-                {"units": "cpd", "long_name": "Spatial frequency"},
+                {"units": "cycles/degree", "long_name": "Spatial frequency"},
             ),
             "contrast": CONTRAST,
             "reference_contrast": HUMAN.reference_contrast,

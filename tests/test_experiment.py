@@ -62,7 +62,7 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
     attributes = result.attrs
     assert (json.loads(attributes["levels"]), result["frequency"].attrs["units"]) == (
         ["frequency"],
-        "cpd",
+        "cycles/degree",
     )
     assert attributes["contrast_kind"] == "michelson"
     assert attributes["random_weights"] == 0

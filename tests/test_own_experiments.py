@@ -57,7 +57,7 @@ def test_orientation_discrimination(pages: Path) -> None:
     result = run(pages / "orientation.toml")
     found = response(result)
     assert found.dims == ("frequency", "orientation_difference")
-    assert found["orientation_difference"].attrs["units"] == "deg"
+    assert found["orientation_difference"].attrs["units"] == "degree"
     assert (found.isel(orientation_difference=slice(0, 6)).diff("orientation_difference") > 0).all()
     # The finer the stripes, the more a turn changes the image.
     assert (found.isel(orientation_difference=0).diff("frequency") > 0).all()
@@ -124,7 +124,7 @@ def test_thresholds_on_an_oblique_mask_are_those_measured_there() -> None:
 
 def test_phase_of_a_chat_model(pages: Path) -> None:
     result = run(pages / "phase.toml", SIMULATED)
-    assert set(np.unique(result["phase"])) == {0, 90} and result["phase"].attrs["units"] == "deg"
+    assert set(np.unique(result["phase"])) == {0, 90} and result["phase"].attrs["units"] == "degree"
     found = pp.score(result)
     assert found.human == "" and [point.value for point in found.curve] == [0, 90]
     assert all(point.usable for point in found.curve)
@@ -167,7 +167,7 @@ def test_colour_of_a_chat_model(pages: Path) -> None:
 
 def test_own_kind_and_own_csf(pages: Path) -> None:
     result = run(pages / "checks.toml")
-    assert result["check"].attrs["units"] == "deg"
+    assert result["check"].attrs["units"] == "degree"
     np.testing.assert_allclose(
         result["human_sensitivity"], 50 * np.array([0.1 / 0.2, 0.3 / 0.4, 1 / 1.1])
     )

@@ -97,7 +97,7 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
     assert {str(c.get_label()) for c in ax.containers} == {"4 cpd", "24 cpd", "catch trials"}
     curve = max(ax.lines, key=lambda line: len(line.get_xdata()))
     x, y = (np.asarray(values) for values in curve.get_data())
-    threshold = 10 ** float(csf["threshold"].values[1, 2])
+    threshold = 10 ** float(csf["log10_threshold"].values[1, 2])
     middle = (
         float(csf["guess"].values[1, 2])
         + (1 - csf["guess"].values[1, 2] - csf["lapse"].values[1, 2]) / 2

@@ -304,16 +304,18 @@ def test_a_staircase_becomes_the_curve_that_was_put_in(staircases: Path) -> None
     assert trials.asked.sum(axis=1).tolist() == [120] * 5
     fit = fit_trials(trials)
     truth = np.log10(castle_csf(trials.values, luminance=100.0, area=np.pi, direction="achromatic"))
-    inside = (-fit.threshold_high <= truth + 0.03) & (truth - 0.03 <= -fit.threshold_low)
+    inside = (-fit.log10_threshold_high <= truth + 0.03) & (
+        truth - 0.03 <= -fit.log10_threshold_low
+    )
     assert inside.sum() >= 4
-    np.testing.assert_allclose(-fit.threshold, truth, atol=0.15)
+    np.testing.assert_allclose(-fit.log10_threshold, truth, atol=0.15)
     ax = plot_trials(staircases, bare_axes(), luminance=100.0, area=np.pi)
     assert {"Human (castleCSF)", "modelfest, 16 people, ×1.7 to 4"} <= set(legend_of(ax))
     blue = [
         line for line in markers(ax) if line.get_color() == "#0072B2" and line.get_marker() == "o"
     ]
     dots = np.concatenate([line.get_ydata() for line in blue])
-    np.testing.assert_allclose(np.sort(dots), np.sort(10**-fit.threshold))
+    np.testing.assert_allclose(np.sort(dots), np.sort(10**-fit.log10_threshold))
     ax.figure.canvas.draw()
 
 

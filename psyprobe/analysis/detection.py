@@ -36,6 +36,7 @@ from psyprobe.analysis.score import (
     Row,
     number,
 )
+from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -351,7 +352,7 @@ def _score_layer(
         ),
         contrast=scored((points.difference, sound[0]), (stimulus_axis, sound[1]), 0.0),
         people=beside,
-        unit=str(result[f"scored_{level}"].attrs.get("units", "")),
+        unit=unit_symbol(result[f"scored_{level}"].attrs),
         **layer_facts(result, found.layer, found.measure, *facts),
     )
 

@@ -30,6 +30,7 @@ from psyprobe.analysis.responses import (
     values_of,
 )
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
+from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 
 if TYPE_CHECKING:
@@ -341,7 +342,7 @@ def _score_layer(
         confidence=interval["confidence"],
         anchor=str(result.attrs["anchor"]),
         difference=difference,
-        unit=str(result[difference].attrs["units"]),
+        unit=unit_symbol(result[difference].attrs),
         ppd=float(result.attrs["ppd"]),
         at={name: tuple(values.tolist()) for name, values in rows.items()},
         score=found(""),

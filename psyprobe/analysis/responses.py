@@ -25,6 +25,7 @@ from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.units import inverse_symbol, unit_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -417,7 +418,7 @@ def labelled(
     import xarray
 
     def variable(dims: tuple[str, ...], values: Any, units: str, long_name: str) -> Any:
-        return dims, values, {"units": units, "long_name": long_name}
+        return dims, values, {**unit_attributes(units), "long_name": long_name}
 
     return xarray.Dataset(
         {
@@ -518,7 +519,7 @@ def detection_result(
     difference = layout["difference"]
     human = layout["human"]
     grid = (*(level["name"] for level in levels), difference["name"])
-    sensitivity = "1" if difference["unit"] == "1" else f"1 / ({difference['unit']})"
+    sensitivity = inverse_symbol(difference["unit"])
     places = tuple(f"scored_{level['name']}" for level in levels)
     scored = (*places, "multiplier")
     data: dict[str, Variable] = {

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import printable_line
+from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -410,7 +411,7 @@ def level_label(result: xr.Dataset, name: str) -> str:
     """Label of a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
     about = result[name].attrs
     text = about.get("long_name", name)
-    unit = about.get("units", "1")
+    unit = unit_symbol(about)
     return str(text) if unit == "1" else f"{text} ({unit})"
 
 

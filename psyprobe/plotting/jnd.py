@@ -14,6 +14,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
 from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
+from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import Axis, Figure, Line, Panel, level_axis, name_of
@@ -167,7 +168,7 @@ def _upwards(result: xr.Dataset, difference: str) -> str:
 
 
 def _at(result: xr.Dataset, name: str, value: float) -> str:
-    unit = str(result[name].attrs.get("units", "1"))
+    unit = unit_symbol(result[name].attrs)
     return f"{name.replace('_', ' ')} {value:g}{'' if unit == '1' else f' {unit}'}"
 
 

@@ -53,8 +53,8 @@ def draw_fit(
     """The curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
     import matplotlib as mpl
 
-    threshold = np.atleast_1d(fit.threshold).ravel()
-    width = np.atleast_1d(fit.width).ravel()
+    threshold = np.atleast_1d(fit.log10_threshold).ravel()
+    width = np.atleast_1d(fit.log10_width).ravel()
     if names is not None and len(names) != len(threshold):
         raise InputError(
             f"{len(names)} names do not fit {len(threshold)} curves; give one for each"
@@ -80,7 +80,7 @@ def draw_fit(
     x = np.geomspace(low, high, 301)
     curves = np.atleast_2d(fit.predict(x)).reshape(len(threshold), -1)
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(threshold)))
-    fields = ("status", "threshold_low", "threshold_high", "guess", "lapse")
+    fields = ("status", "log10_threshold_low", "log10_threshold_high", "guess", "lapse")
     status, least, most, guess, lapse = (
         np.atleast_1d(getattr(fit, name)).ravel() for name in fields
     )
@@ -214,11 +214,11 @@ def plot_trials(
 def _draw_thresholds(ax: Axes, x: Any, fit: PsychometricFit) -> Any:
     """Sensitivities with intervals, and bounds where there are none; what the axis must hold."""
     colour = axes.COLOURS[0]
-    known = np.isfinite(fit.threshold)
+    known = np.isfinite(fit.log10_threshold)
     step = known & np.isin(fit.status, _STEPS)
-    mean = 10.0**-fit.threshold
-    low = 10.0**-fit.threshold_high
-    high = 10.0**-fit.threshold_low
+    mean = fit.sensitivity
+    low = 10.0**-fit.log10_threshold_high
+    high = 10.0**-fit.log10_threshold_low
     reach = np.stack([mean - np.maximum(low, mean * 1e-2), np.minimum(high, mean * 1e2) - mean])
     ax.plot(x[known], mean[known], color=colour, linewidth=axes.scaled(1.4), zorder=3.6)
     for chosen, fill, label in (
@@ -238,7 +238,7 @@ def _draw_thresholds(ax: Axes, x: Any, fit: PsychometricFit) -> Any:
     bounds = []
     for i in np.flatnonzero(~known):
         above = fit.status[i] == "censored_above"
-        bound = 10.0 ** -(fit.threshold_low[i] if above else fit.threshold_high[i])
+        bound = 10.0 ** -(fit.log10_threshold_low[i] if above else fit.log10_threshold_high[i])
         if np.isfinite(bound) and bound > 0:
             end = bound / _BEYOND if above else bound * _BEYOND
             ax.annotate(

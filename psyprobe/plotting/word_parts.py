@@ -15,6 +15,7 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import FORCED_CHOICE, stimulus_axis_of
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sessions import person_of
+from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import (
     Axis,
@@ -134,7 +135,7 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
     views = {
         name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)
     }
-    at = axes.with_unit(float(csf[level].values[place]), str(csf[level].attrs["units"]))
+    at = axes.with_unit(float(csf[level].values[place]), unit_symbol(csf[level].attrs))
     y = f"Share of {said}" if counted else f"P({said})"
     title = f"{name_of(csf)}, {at}"
     x = Axis(plain_label(delivered_label(csf)), log=True, span=(low, high))
@@ -174,7 +175,7 @@ def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
     if curve is not None:
         x, fitted, height = curve
         t = 10 ** np.array(
-            [float(one[f"threshold{end}"].values[i]) for end in ("_low", "", "_high")]
+            [float(one[f"log10_threshold{end}"].values[i]) for end in ("_low", "", "_high")]
         )
         t = np.where(np.isnan(t), t[1], t).clip(low, high)
         lines += [

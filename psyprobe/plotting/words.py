@@ -30,6 +30,7 @@ from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import is_remote, person_of
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.participants import (
     draw_hollow,
@@ -350,7 +351,7 @@ def sensitivity_label(csf: xr.Dataset) -> str:
         return f"Sensitivity (1 / contrast, {_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
     if stimulus_axis_of(csf) == "period":
         return "Highest frequency (cpd)"
-    unit = str(csf[stimulus_axis_of(csf)].attrs["units"])
+    unit = unit_symbol(csf[stimulus_axis_of(csf)].attrs)
     return "1 / threshold" + ("" if unit == "1" else f" (1/{unit})")
 
 
@@ -412,7 +413,7 @@ def plot_psychometric(
     one = csf.isel(prompt=prompt_place(csf, chosen))
     (level,) = levels_of(csf)
     held = one[level].values
-    unit = one[level].attrs["units"]
+    unit = unit_symbol(one[level].attrs)
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
     counted = drawn_answers(one)
@@ -508,9 +509,9 @@ def _draw_function(
     status = str(one["status"].values[i])
     if curve is not None:
         x, share, height = curve
-        t = float(one["threshold"].values[i])
+        t = float(one["log10_threshold"].values[i])
         ax.plot(x, share, color=colour, linewidth=1.4, linestyle="--" if status in STEPS else "-")
-        ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
+        ends = np.array([float(one[f"log10_threshold_{end}"].values[i]) for end in ("low", "high")])
         ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
         ax.plot(
             10**ends,
@@ -550,7 +551,7 @@ def fitted_share(
     None where there is no fit, or one on a linear axis.
     """
     t, w, guess, lapse = (
-        float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse")
+        float(one[name].values[i]) for name in ("log10_threshold", "log10_width", "guess", "lapse")
     )
     fit = json.loads(str(one.attrs["fit"]))
     if not (np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log"):
@@ -599,7 +600,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
     (level,) = levels_of(csf)
     values = csf[level].values
-    unit = csf[level].attrs["units"]
+    unit = unit_symbol(csf[level].attrs)
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     for row, p in enumerate(order):
@@ -732,7 +733,7 @@ def plot_yes_map(
             "catch trials", (middle, lowest * 1.2), fontsize="small", va="center", ha="left"
         )
     usable = csf["usable"].values[rows].astype(bool)
-    threshold = csf["threshold"].values[rows]
+    threshold = csf["log10_threshold"].values[rows]
     mean = np.where(usable, threshold, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
     known = usable.any(axis=0)
     ax.plot(

@@ -19,6 +19,7 @@ from psyprobe.analysis.jnd import ideal_jnd
 from psyprobe.analysis.responses import SCALE, Variable, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.files.units import unit_attributes, unit_symbol
 from psyprobe.human.reference import DataReference, Reference, load_reference
 from psyprobe.probes.differences import Differing, changing, sensitivity_at
 from psyprobe.probes.pair_batches import Responses
@@ -170,7 +171,7 @@ def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses)
         data[name] = (("layer", "measure", *dims), values, SCALE, label)
         data[f"pixels_{name}"] = (("measure", *dims), pixels, SCALE, f"{label} of the pixels")
     data = with_status(data, places, found.status, found.baseline_status)
-    unit = str(result[layout["difference"]["name"]].attrs["units"])
+    unit = unit_symbol(result[layout["difference"]["name"]].attrs)
     for name, label in (
         ("human_jnd", "Human threshold"),
         ("ideal_jnd", "Threshold of the linear ideal observer"),
@@ -185,12 +186,14 @@ def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses)
     )
     added = {
         name: xarray.Variable(
-            dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": label}
+            dims,
+            np.asarray(values, dtype=np.float64),
+            {**unit_attributes(units), "long_name": label},
         )
         for name, (dims, values, units, label) in data.items()
     }
     if other is not None:
-        about = {"units": other["unit"], "long_name": other["label"]}
+        about = {**unit_attributes(other["unit"]), "long_name": other["label"]}
         result = result.assign_coords(
             {other["name"]: xarray.Variable((other["name"],), other["values"], about)}
         )

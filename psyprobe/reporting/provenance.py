@@ -16,6 +16,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.units import unit_symbol
 from psyprobe.human import list_human
 from psyprobe.human.models import human_label
 from psyprobe.light.display import Display
@@ -230,7 +231,7 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
     for name in (*levels_of(result), str(result.attrs.get("difference", "contrast"))):
         if name in result.variables and result[name].ndim == 1 and result[name].dtype.kind == "f":
             values = np.unique(result[name].values)
-            unit = str(result[name].attrs.get("units", "1"))
+            unit = unit_symbol(result[name].attrs)
             label = str(result[name].attrs.get("long_name", name)).split(";")[0]
             span = f"from {values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
             sentences.append(f"{label}: {len(values)} values {span}.")

@@ -28,7 +28,7 @@ TEN = np.geomspace(1e-3, 0.28, 10)
 def error_of(csf: xr.Dataset, truth: np.ndarray) -> float:
     """Root mean square error of log10 sensitivity over what has a threshold."""
     usable = csf["usable"].values
-    return float(np.sqrt(((csf["threshold"].values - truth)[usable] ** 2).mean()))
+    return float(np.sqrt(((csf["log10_threshold"].values - truth)[usable] ** 2).mean()))
 
 
 def p_yes_run(prompts: int = 4, **options) -> tuple[xr.Dataset, np.ndarray]:
@@ -148,14 +148,14 @@ def test_a_question_the_other_way_round_is_turned_round() -> None:
         ("p_yes", 1 - result["p_yes"]),
     ):
         turned[name] = ("trial", np.broadcast_to(value, result.sizes["trial"]).copy())
-    same = chat_csf(result, resamples=20)["threshold"].values
-    np.testing.assert_allclose(chat_csf(turned, resamples=20)["threshold"].values, same)
+    same = chat_csf(result, resamples=20)["log10_threshold"].values
+    np.testing.assert_allclose(chat_csf(turned, resamples=20)["log10_threshold"].values, same)
 
 
 def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings() -> None:
     result, _ = p_yes_run(8)
     csf = chat_csf(result, resamples=50)
-    expected = 10 ** -csf["threshold"].values.mean(axis=0)
+    expected = 10 ** -csf["log10_threshold"].values.mean(axis=0)
     np.testing.assert_allclose(csf["mean_sensitivity"], expected)
     assert csf.attrs["interval_over"] == "prompts"
     assert (csf["mean_sensitivity_low"] < expected).all() and (
@@ -174,20 +174,22 @@ def test_a_curve_without_a_threshold_enters_no_mean() -> None:
         and csf["status"].values[1, 3] == "censored_below"
     )
     assert csf["n_usable"].values.tolist() == [5, 5, 4, 4, 5, 5]
-    assert np.isnan(csf["threshold"].values[0, 2]) and np.isfinite(csf["mean_sensitivity"]).all()
+    assert (
+        np.isnan(csf["log10_threshold"].values[0, 2]) and np.isfinite(csf["mean_sensitivity"]).all()
+    )
 
 
 def test_evasive_answers_flag_a_curve_and_then_take_its_threshold() -> None:
     some = chat_csf(p_yes_run(2, invalid=0.3, repeats=8)[0], resamples=20)
     assert some["low_validity"].all() and some["usable"].all()
     most = chat_csf(p_yes_run(2, invalid=0.75, repeats=8)[0], resamples=20)
-    assert (most["status"] == "unreadable").all() and np.isnan(most["threshold"]).all()
+    assert (most["status"] == "unreadable").all() and np.isnan(most["log10_threshold"]).all()
     assert np.isnan(most["guess"]).all()
 
 
 def test_dprime_threshold_needs_no_function() -> None:
     result, truth = p_yes_run(4, guess=0.1)
-    at_one = chat_csf(result, resamples=20)["dprime_threshold"].values
+    at_one = chat_csf(result, resamples=20)["log10_dprime_threshold"].values
     assert np.isfinite(at_one).all() and np.abs(at_one - truth).max() < 0.3
 
 
@@ -206,15 +208,15 @@ def test_text_answers_recover_thresholds() -> None:
     csf = chat_csf(result)
     assert (csf["method"] == "counts").all() and csf["usable"].all()
     assert error_of(csf, truth) <= 0.08
-    assert (csf["threshold_low"] < csf["threshold"]).all() and (
-        csf["threshold"] < csf["threshold_high"]
+    assert (csf["log10_threshold_low"] < csf["log10_threshold"]).all() and (
+        csf["log10_threshold"] < csf["log10_threshold_high"]
     ).all()
 
 
 def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
     result, truth = text_run(guess=0.25, repeats=40, width=0.8, catch=80)
-    plain = chat_csf(result, guess=0, lapse=0)["threshold"].values - truth
-    ours = chat_csf(result)["threshold"].values - truth
+    plain = chat_csf(result, guess=0, lapse=0)["log10_threshold"].values - truth
+    ours = chat_csf(result)["log10_threshold"].values - truth
     assert plain.mean() < -0.25 and abs(ours.mean()) <= 0.05
 
 
@@ -224,13 +226,13 @@ def test_the_raw_threshold_is_where_the_fitted_function_is_one_half(function: st
         log_thresholds()[:, 1:4], frequencies=FREQUENCIES[1:4], contrast=TEN, guess=0.2
     )
     csf = chat_csf(few, function=function)
-    sloping = csf["width"].values > 0
+    sloping = csf["log10_width"].values > 0
     assert sloping.any()
     one = {
         name: csf[name].values[sloping]
-        for name in ("threshold", "width", "guess", "lapse", "raw_threshold")
+        for name in ("log10_threshold", "log10_width", "guess", "lapse", "log10_raw_threshold")
     }
-    half = psychometric_function(one.pop("raw_threshold"), *one.values(), function=function)
+    half = psychometric_function(one.pop("log10_raw_threshold"), *one.values(), function=function)
     assert half == pytest.approx(0.5)
 
 
@@ -246,8 +248,8 @@ def test_the_papers_axis_takes_counts_and_probabilities() -> None:
         result, truth = text_run(readout=readout, repeats=5)
         csf = chat_csf(result, axis="linear", guess=0, lapse=0)
         assert (csf["method"] == "counts").all() and error_of(csf, truth) < 0.2
-        assert (csf["threshold_high"] > csf["threshold"]).all()
-        assert np.isnan(csf["width"]).all()
+        assert (csf["log10_threshold_high"] > csf["log10_threshold"]).all()
+        assert np.isnan(csf["log10_width"]).all()
 
 
 def test_settings_of_the_experiment_file_are_the_default() -> None:
@@ -387,9 +389,9 @@ def test_answers_that_did_not_change_are_not_fitted_again(monkeypatch: pytest.Mo
     monkeypatch.setattr(fit, "_fitted", lambda *args: (fitted.append(args), real(*args))[1])
     result = chat_result(repeats=4, seed=20261122, frequencies=(1.0, 2.0), contrast=TEN[::2])
     first = chat_csf(result)
-    first["threshold"].values[...] = 0.0
+    first["log10_threshold"].values[...] = 0.0
     again = chat_csf(result)
-    assert len(fitted) == 1 and (again["threshold"].values != 0).all()
+    assert len(fitted) == 1 and (again["log10_threshold"].values != 0).all()
     result["said"].values[0] = 1 - result["said"].values[0]
     chat_csf(result)
     chat_csf(result, confidence=0.9)

@@ -53,21 +53,23 @@ def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(pr
 def test_a_mixed_level_is_known_to_half_its_spacing() -> None:
     fit = fit_psychometric(10**LEVELS, [0, 0, 0, 0, 4, 10, 10, 10, 10], 10)
     assert fit.status == "quasi_separable"
-    np.testing.assert_allclose([fit.threshold_low, fit.threshold_high], [-2.125, -1.875])
+    np.testing.assert_allclose(
+        [fit.log10_threshold_low, fit.log10_threshold_high], [-2.125, -1.875]
+    )
 
 
 def test_an_end_far_beyond_the_levels_shown_is_open() -> None:
     fit = fit_psychometric(10 ** np.array([-2.0, -1.9, -1.8, -1.7, -1.6]), [7, 9, 12, 12, 13], 20)
-    assert fit.status == "ok" and -2 < fit.threshold < -1.6
-    assert fit.threshold_low == -np.inf
-    assert np.isfinite(fit.threshold_high)
+    assert fit.status == "ok" and -2 < fit.log10_threshold < -1.6
+    assert fit.log10_threshold_low == -np.inf
+    assert np.isfinite(fit.log10_threshold_high)
 
 
 def test_drawn_answers_widen_an_interval_and_never_narrow_it() -> None:
     yes = [[0, 0, 1, 2, 5, 8, 9, 10, 10], [0, 0, 0, 1, 6, 10, 10, 10, 10]]
     profile = fit_psychometric(10**LEVELS, yes, 10)
     drawn = fit_psychometric(10**LEVELS, yes, 10, interval="bootstrap", resamples=99)
-    for name in ("threshold", "width"):
+    for name in ("log10_threshold", "log10_width"):
         low, high = (
             getattr(drawn, f"{name}_{end}") - getattr(profile, f"{name}_{end}")
             for end in ("low", "high")

@@ -109,7 +109,7 @@ def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
     at = two_levels["response"].sel(frequency=4, luminance=100, method="nearest")
     np.testing.assert_allclose(at[0, 0], human_csf(4) * CONTRAST / 1e4)
     assert (
-        two_levels["luminance"].attrs["units"] == "cd/m²"
+        two_levels["luminance"].attrs["units"] == "cd m-2"
         and str(two_levels["observer"].values) == "ideal"
     )
 
@@ -207,8 +207,10 @@ def phases() -> xr.Dataset:
 
 def test_thresholds_over_any_level_of_a_run_in_words(phases: xr.Dataset) -> None:
     csf = chat_csf(phases, resamples=20)
-    assert csf["threshold"].dims == ("prompt", "phase") and csf["phase"].attrs["units"] == "deg"
-    np.testing.assert_allclose(csf["threshold"].mean("prompt"), [-1.5, -1.03, -1.23], atol=0.1)
+    assert csf["threshold"].dims == ("prompt", "phase") and csf["phase"].attrs["units"] == "degree"
+    np.testing.assert_allclose(
+        csf["log10_threshold"].mean("prompt"), [-1.5, -1.03, -1.23], atol=0.1
+    )
     found = pp.score(phases)
     assert (
         found.human == ""

@@ -26,6 +26,7 @@ from psyprobe.analysis import score_table as _score_table
 from psyprobe.cli import main
 from psyprobe.experiment import read_suite
 from psyprobe.files.images import encode_png
+from psyprobe.files.units import unit_symbol
 from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard
@@ -177,7 +178,7 @@ def plan(experiment: str | Path, observer: Any) -> Golden:
 def variables(result: xr.Dataset) -> Golden:
     (level,) = json.loads(result.attrs["levels"])
     along = result[level if level in result.coords else f"scored_{level}"].attrs
-    told = {"x_name": level, "x_unit": along["units"], "x_label": along["long_name"]}
+    told = {"x_name": level, "x_unit": unit_symbol(along), "x_label": along["long_name"]}
     # Of each of both probes only the other's results said this then.
     new = {"contrast_kind", "contrast_label"} if result.attrs["probe"] == "matching" else {"probe"}
     named = {

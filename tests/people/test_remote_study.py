@@ -121,7 +121,7 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
     (session,) = sessions_of(kept)
     assert session.screen.light == "remote" and round(session.screen.ppd, 1) == 65.9
     assert "answered elsewhere" in " ".join(pp.score(kept).rows()[0].notes)
-    assert bool(chat_csf(kept)["screen_sd"].values.size)
+    assert bool(chat_csf(kept)["log10_screen_sd"].values.size)
 
 
 @pytest.mark.parametrize(

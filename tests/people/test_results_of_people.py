@@ -36,7 +36,7 @@ def test_the_curve_of_a_run_by_qcsf_is_that_of_its_design() -> None:
     found = np.log10(csf["mean_sensitivity"].values)
     assert np.abs(found - true).max() < 0.03
     np.testing.assert_allclose(found, told["log10_sensitivity"], atol=1e-12)
-    np.testing.assert_allclose(-csf["threshold_high"].values[0], told["low"], atol=1e-12)
+    np.testing.assert_allclose(-csf["log10_threshold_high"].values[0], told["low"], atol=1e-12)
     assert (csf["status"] == "ok").all() and (csf["method"] == "posterior").all()
     assert pp.score(result).scores["castle_csf"].n_frequencies == 6  # type: ignore[attr-defined]
     # Each frequency by itself, where it is asked for.
@@ -51,7 +51,8 @@ def test_the_truth_of_people_comes_back() -> None:
         true = np.array([true_sensitivity(seed)(frequency) for frequency in FREQUENCIES])
         errors.append(np.log10(csf["mean_sensitivity"].values) - true)
         inside.append(
-            (csf["threshold_low"].values[0] < -true) & (-true < csf["threshold_high"].values[0])
+            (csf["log10_threshold_low"].values[0] < -true)
+            & (-true < csf["log10_threshold_high"].values[0])
         )
     # The precision table of the reference: 0.082 with 100 trials.
     assert np.sqrt(np.mean(np.square(errors))) < 0.11
@@ -93,7 +94,7 @@ def test_sessions_of_one_person_are_one_result(store: Path) -> None:
     (twice,) = together([anna, anna])
     assert twice.sizes["trial"] == 60
     csf = chat_csf(anna)
-    low, high = csf["session_offset"].values[::-1]
+    low, high = csf["log10_session_offset"].values[::-1]
     assert low < 0 < high
     assert csf["session_area"].values[0] < csf["session_area"].values[1]
     notes = " ".join(pp.score(anna).rows()[0].notes)
@@ -106,7 +107,7 @@ def test_sessions_at_one_screen_are_pooled_as_they_are() -> None:
         for session in ("first", "second")
     ]
     csf = chat_csf(*together(halves))
-    assert (csf["session_offset"].values == 0).all()
+    assert (csf["log10_session_offset"].values == 0).all()
     alone = [chat_csf(one) for one in halves]
     widths = [
         np.log10(one["mean_sensitivity_high"] / one["mean_sensitivity_low"]).mean()
@@ -131,7 +132,7 @@ def test_the_error_of_the_screen_is_in_the_interval() -> None:
     for csf, at in ((known, screen("measured")), (guessed, screen("guess"))):
         error = np.hypot(at.offset, np.where((csf is guessed) & below, 0.15, 0.0))
         np.testing.assert_allclose(at.threshold_sd(1 / mean), error)
-        answers = -csf["threshold"].values[0] + csf["threshold_high"].values[0]
+        answers = -csf["log10_threshold"].values[0] + csf["log10_threshold_high"].values[0]
         whole = np.log10(mean / csf["mean_sensitivity_low"].values)
         np.testing.assert_allclose(whole, np.hypot(answers, 1.959964 * error), rtol=1e-5)
     ax = pp.plotting.plot_csf(guessed)

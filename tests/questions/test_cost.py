@@ -148,7 +148,7 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         assert max(server.asked.values()) == 1
         whole = pp.run(path, observer, prices=PRICES, progress=False)
     for result in (resumed, whole):
-        assert result["cost"].attrs["units"] == "EUR"
+        assert result["cost"].attrs["unit_symbol"] == "EUR"
         spent = json.loads(result.attrs["spent"])
         assert (
             spent["cost"] == {"EUR": pytest.approx(float(result["cost"].sum()))}

@@ -58,7 +58,7 @@ def deviations(
     # Ten drawn answers a level may by chance fall with contrast: then there is no threshold.
     usable = found["usable"].values
     assert usable.mean() > 0.9
-    return (-found["threshold"].values - np.log10(true))[usable]
+    return (-found["log10_threshold"].values - np.log10(true))[usable]
 
 
 def rms(values: np.ndarray) -> float:

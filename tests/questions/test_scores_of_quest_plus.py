@@ -48,19 +48,22 @@ def test_the_curve_is_the_posterior_of_the_design(function: str) -> None:
     assert (csf["method"] == "posterior").all() and (csf["status"] == "ok").all()
     (own,) = json.loads(run.attrs["design_estimates"]).values()
     # The design looks closer at thresholds as it goes, and takes answers in another order.
-    np.testing.assert_allclose(csf["threshold"][0], -np.array(own["log10_sensitivity"]), atol=0.003)
-    np.testing.assert_allclose(csf["threshold_low"][0], -np.array(own["high"]), atol=0.01)
-    np.testing.assert_allclose(csf["threshold_high"][0], -np.array(own["low"]), atol=0.01)
+    np.testing.assert_allclose(
+        csf["log10_threshold"][0], -np.array(own["log10_sensitivity"]), atol=0.003
+    )
+    np.testing.assert_allclose(csf["log10_threshold_low"][0], -np.array(own["high"]), atol=0.01)
+    np.testing.assert_allclose(csf["log10_threshold_high"][0], -np.array(own["low"]), atol=0.01)
     again = chat_csf(run)
     assert all(
-        np.array_equal(csf[name], again[name]) for name in ("threshold", "threshold_low", "width")
+        np.array_equal(csf[name], again[name])
+        for name in ("log10_threshold", "log10_threshold_low", "log10_width")
     )
 
 
 def test_who_sees_nothing_has_no_threshold() -> None:
     blind = pp.load_observer("simulated:watson-malo", scale=1e-4)
     csf = chat_csf(pp.run(page(), blind, progress=False))
-    assert (csf["status"] == "censored_above").all() and csf["threshold"].isnull().all()
+    assert (csf["status"] == "censored_above").all() and csf["log10_threshold"].isnull().all()
 
 
 def test_a_page_that_says_how_to_fit_is_fitted() -> None:

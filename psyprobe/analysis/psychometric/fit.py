@@ -11,8 +11,8 @@ likelihood).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,18 @@ from psyprobe.analysis.psychometric.search import add_overdispersion, search
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
 from psyprobe.errors import InputError, unknown_name
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Properties of a fit that are contrasts.
+_IN_CONTRAST = ("threshold", "threshold_low", "threshold_high", "raw_threshold", "sensitivity")
+
 
 @dataclass(frozen=True)
 class PsychometricFit:
-    """Fitted psychometric functions of a batch of curves; every array has the shape of the
-    batch.
+    """Fitted psychometric functions of a batch of curves; every array has the batch's shape.
+
+    Thresholds are contrasts, in the unit that was fitted; numbers in log10 say so in their names.
     """
 
     #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are
@@ -39,13 +46,13 @@ class PsychometricFit:
     #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would
     #: end further beyond the levels shown than the function is wide (or they are apart). A censored
     #: curve has an interval, no threshold.
-    threshold: FloatArray
-    threshold_low: FloatArray
-    threshold_high: FloatArray
+    log10_threshold: FloatArray
+    log10_threshold_low: FloatArray
+    log10_threshold_high: FloatArray
     #: From F = 0.05 to F = 0.95, log10 units; 0 of a step.
-    width: FloatArray
-    width_low: FloatArray
-    width_high: FloatArray
+    log10_width: FloatArray
+    log10_width_low: FloatArray
+    log10_width_high: FloatArray
     #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not
     #: rise.
     guess: FloatArray
@@ -67,11 +74,11 @@ class PsychometricFit:
     p_rising: FloatArray
     #: log10 contrasts between which the best rising proportions cross the criterion, whatever their
     #: form.
-    bracket_low: FloatArray
-    bracket_high: FloatArray
+    log10_bracket_low: FloatArray
+    log10_bracket_high: FloatArray
     #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
     #: from 0 to 1.
-    spearman_karber: FloatArray
+    log10_spearman_karber: FloatArray
     #: Different contrasts above 0 with trials, and contrasts given without any.
     levels: npt.NDArray[np.int64]
     dropped_levels: npt.NDArray[np.int64]
@@ -84,14 +91,48 @@ class PsychometricFit:
     lapse_bounds: tuple[float, float]
 
     @property
-    def threshold_contrast(self) -> FloatArray:
-        """Contrast at threshold; nan where there is none."""
-        return np.asarray(10.0**self.threshold)
+    def threshold(self) -> FloatArray:
+        """Contrast where F = 0.5; nan where there is no threshold."""
+        return np.asarray(10.0**self.log10_threshold)
+
+    @property
+    def threshold_low(self) -> FloatArray:
+        """Contrast at the lower end of the threshold's interval; 0 where it is open."""
+        return np.asarray(10.0**self.log10_threshold_low)
+
+    @property
+    def threshold_high(self) -> FloatArray:
+        """Contrast at the upper end of the threshold's interval; infinite where it is open."""
+        return np.asarray(10.0**self.log10_threshold_high)
+
+    @property
+    def width(self) -> FloatArray:
+        """Contrast at F = 0.95 less that at F = 0.05; 0 of a step, nan without a threshold."""
+        low, high = (
+            threshold_at(share, self.log10_threshold, self.log10_width, function=self.function)
+            for share in (0.05, 0.95)
+        )
+        return np.asarray(10.0**high - 10.0**low)
+
+    @property
+    def bracket_low(self) -> FloatArray:
+        """Lower contrast of the bracket without a form; see `log10_bracket_low`."""
+        return np.asarray(10.0**self.log10_bracket_low)
+
+    @property
+    def bracket_high(self) -> FloatArray:
+        """Upper contrast of the bracket without a form; see `log10_bracket_low`."""
+        return np.asarray(10.0**self.log10_bracket_high)
+
+    @property
+    def spearman_karber(self) -> FloatArray:
+        """Contrast at the Spearman-Karber mean; see `log10_spearman_karber`."""
+        return np.asarray(10.0**self.log10_spearman_karber)
 
     @property
     def sensitivity(self) -> FloatArray:
         """1 / contrast at threshold; nan where there is none."""
-        return np.asarray(10.0**-self.threshold)
+        return np.asarray(10.0**-self.log10_threshold)
 
     @property
     def guess_at_bound(self) -> npt.NDArray[np.bool_]:
@@ -104,13 +145,38 @@ class PsychometricFit:
         return _stopped(self.lapse, self.lapse_bounds)
 
     @property
-    def raw_threshold(self) -> FloatArray:
+    def log10_raw_threshold(self) -> FloatArray:
         """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan
         where they never are.
         """
         return threshold_at(
-            0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function
+            0.5,
+            self.log10_threshold,
+            self.log10_width,
+            self.guess,
+            self.lapse,
+            function=self.function,
         )
+
+    @property
+    def raw_threshold(self) -> FloatArray:
+        """Contrast at which half the answers are yes; see `log10_raw_threshold`."""
+        return np.asarray(10.0**self.log10_raw_threshold)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a curve, indexed by its place in the batch, with all numbers of the fit."""
+        import pandas as pd
+
+        arrays = {
+            field.name: value
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        arrays |= {name: getattr(self, name) for name in _IN_CONTRAST}
+        shape = np.shape(self.status)
+        axes = [f"axis_{i}" for i in range(len(shape))]
+        index = pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
+        return pd.DataFrame({name: np.ravel(array) for name, array in arrays.items()}, index)
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
@@ -120,15 +186,14 @@ class PsychometricFit:
             "threshold",
             "threshold_low",
             "threshold_high",
-            "width",
+            "log10_width",
             "guess",
             "lapse",
             "sensitivity",
         )
         columns = [np.ravel(getattr(self, name)) for name in names]
         rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
-        title = f"Psychometric function ({self.function}); threshold and width in log10 contrast"
-        return html.table([list(names), *rows], title)
+        return html.table([list(names), *rows], f"Psychometric function ({self.function})")
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
         """Probability of yes by the fitted functions.
@@ -152,7 +217,8 @@ class PsychometricFit:
         with np.errstate(divide="ignore"):
             x = np.log10(c)
         t, w, g, lam = (
-            np.asarray(v)[..., None] for v in (self.threshold, self.width, self.guess, self.lapse)
+            np.asarray(v)[..., None]
+            for v in (self.log10_threshold, self.log10_width, self.guess, self.lapse)
         )
         known = np.isfinite(t)
         # A step is drawn as the narrowest function that numbers hold.
@@ -263,8 +329,8 @@ def fit_psychometric(
     --------
     >>> contrast = 10 ** np.linspace(-3, -1, 9)
     >>> fit = fit_psychometric(contrast, [0, 0, 2, 7, 20, 33, 38, 40, 40], 40)
-    >>> print(fit.status, f"{fit.threshold:.3f} [{fit.threshold_low:.3f}, {fit.threshold_high:.3f}]")
-    ok -2.000 [-2.062, -1.938]
+    >>> print(fit.status, f"{fit.threshold:.4f} [{fit.threshold_low:.4f}, {fit.threshold_high:.4f}]")
+    ok 0.0100 [0.0087, 0.0115]
     >>> print(fit_psychometric(contrast, 0, 10).status)
     censored_above
     """
@@ -481,12 +547,12 @@ def _collect(
 
     values: dict[str, Any] = {
         "status": status,
-        "threshold": threshold,
-        "threshold_low": counts.centre + counts.scale * low,
-        "threshold_high": counts.centre + counts.scale * high,
-        "width": width,
-        "width_low": counts.scale * narrow,
-        "width_high": counts.scale * wide,
+        "log10_threshold": threshold,
+        "log10_threshold_low": counts.centre + counts.scale * low,
+        "log10_threshold_high": counts.centre + counts.scale * high,
+        "log10_width": width,
+        "log10_width_low": counts.scale * narrow,
+        "log10_width_high": counts.scale * wide,
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
@@ -498,9 +564,9 @@ def _collect(
         "p_value": p_value,
         "converged": np.broadcast_to(converged[:, None], shape) & fitted,
         "p_rising": np.where(asked, problem.rising, np.nan),
-        "bracket_low": np.where(asked, below, np.nan),
-        "bracket_high": np.where(asked, above, np.nan),
-        "spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
+        "log10_bracket_low": np.where(asked, below, np.nan),
+        "log10_bracket_high": np.where(asked, above, np.nan),
+        "log10_spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
         "levels": shown,
         "dropped_levels": curves.dropped,
     }

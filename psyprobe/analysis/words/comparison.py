@@ -438,7 +438,7 @@ def compare_with_human(
         nothing: dict[str, Any] = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
         return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
-    log_s = -csf["threshold"].values[place]
+    log_s = -csf["log10_threshold"].values[place]
     target = curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
     found = _of_mean(log_s, target)
@@ -476,15 +476,17 @@ def _samples(
 
     rng = np.random.default_rng(seed)
     n = len(log_s)
-    if "threshold_samples" in csf:
-        stored = -csf["threshold_samples"].values[:, *place]
+    if "log10_threshold_samples" in csf:
+        stored = -csf["log10_threshold_samples"].values[:, *place]
         drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(
             csf, place[-1], resamples, rng
         )
     elif n >= FEW:
         drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
-        ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
+        ends = np.stack(
+            [csf["log10_threshold_low"].values[place], csf["log10_threshold_high"].values[place]]
+        )
         # Half an interval that has no end is as wide as the half that has one.
         half = np.abs(ends + log_s)
         half = np.where(
@@ -507,10 +509,10 @@ def _of_screen(
     """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps
     of a panel.
     """
-    if "screen_sd" not in csf:
+    if "log10_screen_sd" not in csf:
         return np.zeros((1, 1, 1))
     offset = float(csf.attrs["screen_offset"])
-    total = csf["screen_sd"].values[np.ravel(scored)]
+    total = csf["log10_screen_sd"].values[np.ravel(scored)]
     single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
     common = rng.normal(size=(resamples, 1, 1))
     own = rng.normal(size=(resamples, 1, total.size))
@@ -525,7 +527,9 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     """
     from scipy.special import ndtri
 
-    half = 0.5 * (csf["threshold_high"].values[place] - csf["threshold_low"].values[place])
+    half = 0.5 * (
+        csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
+    )
     own = np.where(np.isfinite(half), half, 0.0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
     step = np.isin(csf["status"].values[place], STEPS)
     missing = np.where(step, 0.0, own**2).mean(axis=0) - log_s.var(axis=0, ddof=1)

@@ -25,6 +25,7 @@ from psyprobe.analysis.words.posterior_fit import (
 )
 from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,18 +104,19 @@ def chat_csf(
     Returns
     -------
     xarray.Dataset
-        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast)
-        and `sensitivity` with `_low` and `_high`, `usable` (the threshold enters means and scores),
-        `width`, `guess`, `lapse`, `p_value` of the deviance, `raw_threshold` (where half of the
-        answers are yes), `dprime_threshold` (where d' = 1 against the catch trials),
+        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (contrast) and
+        `sensitivity` with `_low` and `_high`, `usable` (the threshold enters means and scores),
+        `log10_width`, `guess`, `lapse`, `p_value` of the deviance, `raw_threshold` (where half of
+        the answers are yes), `dprime_threshold` (where d' = 1 against the catch trials); log10 of
+        each threshold, to the last digit that was fitted, under `log10_threshold` and so on;
         `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
         `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and
         `catch_trials` by prompt. Over the level: `mean_sensitivity`, geometric over usable
         wordings, with its interval, and `n_usable`.
 
         Of a person, the intervals of the mean hold the error of the screen, whose standard
-        deviation is `screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
-        screen that nobody measured. By `session`: `session_offset`, and `session_area` under the
+        deviation is `log10_screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
+        screen that nobody measured. By `session`: `log10_session_offset`, and `session_area` under the
         log CSF with its interval.
 
     Raises
@@ -282,7 +284,7 @@ def _joined(
     # Curves without samples stand still in them: their own spread is in the spread between
     # wordings.
     size = max(sizes)
-    samples = np.broadcast_to(values["threshold"], (size, *shape)).copy()
+    samples = np.broadcast_to(values["log10_threshold"], (size, *shape)).copy()
     for rows, part in parts:
         if part.samples is not None:
             samples[:, rows] = part.samples
@@ -296,11 +298,11 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     blank = {
         name: np.where(unreadable, np.nan, getattr(found, name))
         for name in (
-            "threshold",
-            "threshold_low",
-            "threshold_high",
-            "width",
-            "raw_threshold",
+            "log10_threshold",
+            "log10_threshold_low",
+            "log10_threshold_high",
+            "log10_width",
+            "log10_raw_threshold",
             "p_value",
         )
     }
@@ -331,8 +333,8 @@ def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
     about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
     shares = {
-        "units": "log10 contrast",
-        "long_name": "Standard deviation of the error that stays with the screen",
+        "units": "1",
+        "long_name": "Standard deviation, log10 contrast, of the error that stays with the screen",
     }
     told = {
         "units": "1",
@@ -344,16 +346,16 @@ def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
     }
     added: dict[str, Any] = {name: ((level,), values, about[name]) for name, values in ends.items()}
     added |= {
-        "screen_sd": ((level,), error.total, shares),
+        "log10_screen_sd": ((level,), error.total, shares),
         "unsure": ((level,), error.unsure, told),
     }
     if curves is not None:
         areas = {"units": "1", "long_name": "Area under the log CSF"}
         offsets = {
-            "units": "log10 contrast",
-            "long_name": "Thresholds of the session over those of all",
+            "units": "1",
+            "long_name": "log10 of thresholds of the session over those of all",
         }
-        added["session_offset"] = (("session",), curves.offset, offsets)
+        added["log10_session_offset"] = (("session",), curves.offset, offsets)
         for name, values in zip(
             ("session_area", "session_area_low", "session_area_high"), curves.area, strict=True
         ):
@@ -376,11 +378,11 @@ def prompt_mean(
     """
     from scipy.special import stdtrit
 
-    usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.threshold)
+    usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.log10_threshold)
     step = usable & np.isin(found.status, fit.STEPS)
     n = usable.sum(axis=0)
     some = np.maximum(n, 1)
-    log_s = np.where(usable, -found.threshold, 0.0)
+    log_s = np.where(usable, -found.log10_threshold, 0.0)
     mean = log_s.sum(axis=0) / some
     between = np.zeros(mean.shape)
     over = "trials"
@@ -406,8 +408,8 @@ def prompt_mean(
             np.maximum(between, trials) + _summed(own, step, few=over == "trials") / some
         )
 
-    low = mean - reach(found.threshold_high - found.threshold)
-    high = mean + reach(found.threshold - found.threshold_low)
+    low = mean - reach(found.log10_threshold_high - found.log10_threshold)
+    high = mean + reach(found.log10_threshold - found.log10_threshold_low)
     mean, low, high = (np.where(n == 0, np.nan, value) for value in (mean, low, high))
     return mean, low, high, over
 
@@ -421,6 +423,16 @@ def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> Floa
     shown = closed.sum(axis=0)
     known = np.where(closed, own, 0.0).sum(axis=0) * (count / np.maximum(shown, 1))
     return np.asarray(np.where(shown < np.minimum(count, 1), np.inf, known))
+
+
+def _in_both(
+    dims: tuple[str, ...], log10_contrast: FloatArray, unit: str, name: str, label: str
+) -> dict[str, tuple[tuple[str, ...], Any, str, str]]:
+    """The variables of a threshold: contrast, and its log10 under a name of its own."""
+    return {
+        name: (dims, 10.0**log10_contrast, unit, label),
+        f"log10_{name}": (dims, log10_contrast, "1", f"{label}, log10"),
+    }
 
 
 def _dataset(
@@ -440,37 +452,47 @@ def _dataset(
     mean, low, high, over = prompt_mean(found, how.confidence)
     stimulus_axis = fit.stimulus_axis_of(result)
     rate = ""
-    unit = "contrast" if stimulus_axis == "contrast" else str(result[stimulus_axis].attrs["units"])
-    log_c = f"log10 {unit}"
-    of_contrast = f"1 / {unit}"
+    unit = unit_symbol(result[stimulus_axis].attrs)
+    of_contrast = inverse_symbol(unit)
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "status": (dims, found.status, "", "What can be said of the curve"),
         "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
-        "threshold": (dims, found.threshold, log_c, "Threshold, F = 0.5"),
-        "threshold_low": (dims, found.threshold_low, log_c, "Lower end of the interval"),
-        "threshold_high": (dims, found.threshold_high, log_c, "Upper end of the interval"),
-        "sensitivity": (dims, 10.0**-found.threshold, of_contrast, "Sensitivity"),
+        **_in_both(dims, found.log10_threshold, unit, "threshold", "Threshold, F = 0.5"),
+        **_in_both(
+            dims, found.log10_threshold_low, unit, "threshold_low", "Lower end of the interval"
+        ),
+        **_in_both(
+            dims, found.log10_threshold_high, unit, "threshold_high", "Upper end of the interval"
+        ),
+        "sensitivity": (dims, 10.0**-found.log10_threshold, of_contrast, "Sensitivity"),
         "sensitivity_low": (
             dims,
-            10.0**-found.threshold_high,
+            10.0**-found.log10_threshold_high,
             of_contrast,
             "Lower end of the interval",
         ),
         "sensitivity_high": (
             dims,
-            10.0**-found.threshold_low,
+            10.0**-found.log10_threshold_low,
             of_contrast,
             "Upper end of the interval",
         ),
-        "width": (dims, found.width, log_c, "Width, F = 0.05 to 0.95"),
+        "log10_width": (dims, found.log10_width, "1", "Width in log10 units, F = 0.05 to 0.95"),
         "guess": (dims, found.guess, rate, "Guess rate: yes without a pattern"),
         "lapse": (dims, found.lapse, rate, "Lapse rate: no to any contrast"),
         "p_value": (dims, found.p_value, "", "Of the deviance"),
-        "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
-        "dprime_threshold": (
+        **_in_both(
+            dims,
+            found.log10_raw_threshold,
+            unit,
+            "raw_threshold",
+            "Where half of the answers are yes",
+        ),
+        **_in_both(
             dims,
             dprime_thresholds(counts),
-            log_c,
+            unit,
+            "dprime_threshold",
             "Where d' = 1 against the catch trials",
         ),
         "method": (dims[:1], method, "", "What was fitted"),
@@ -510,10 +532,10 @@ def _dataset(
         "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
     }
     if found.samples is not None:
-        fields["threshold_samples"] = (
+        fields["log10_threshold_samples"] = (
             ("sample", *dims),
             found.samples,
-            log_c,
+            "1",
             "Thresholds from resampled images",
         )
     about = result[counts.level].attrs
@@ -524,7 +546,7 @@ def _dataset(
     )
     return xr.Dataset(
         {
-            name: (dims, values, {"units": unit, "long_name": text})
+            name: (dims, values, {**unit_attributes(unit), "long_name": text})
             for name, (dims, values, unit, text) in fields.items()
         },
         coords={
@@ -532,7 +554,7 @@ def _dataset(
             counts.level: (
                 counts.level,
                 counts.values,
-                {"units": str(about.get("units", "1")), "long_name": label},
+                {**unit_attributes(unit_symbol(about)), "long_name": label},
             ),
             "reading": list(fit.EXCLUDED),
             "observer": str(result.attrs.get("observer", "")),

@@ -335,17 +335,17 @@ class ChatFit:
     #: As `fit_psychometric` gives it, shape (P, F), as all but `samples`.
     status: npt.NDArray[np.str_]
     #: Log10 contrast at F = 0.5; NaN where the status has none.
-    threshold: FloatArray
+    log10_threshold: FloatArray
     #: Ends of its interval.
-    threshold_low: FloatArray
-    threshold_high: FloatArray
+    log10_threshold_low: FloatArray
+    log10_threshold_high: FloatArray
     #: From F = 0.05 to 0.95, log10 contrast.
-    width: FloatArray
+    log10_width: FloatArray
     #: Of all levels of a wording together.
     guess: FloatArray
     lapse: FloatArray
     #: Log10 contrast at which half of the answers are yes; NaN where they never are.
-    raw_threshold: FloatArray
+    log10_raw_threshold: FloatArray
     #: Of the deviance, by bootstrap; NaN where it was not asked for.
     p_value: FloatArray
     #: Thresholds of fits to resampled images, shape (B, P, F).
@@ -426,14 +426,14 @@ def _fitted(
     found = fit_psychometric(
         given, yes, trials, interval=interval, level=how.confidence, goodness=goodness, **options
     )
-    middle = np.array(found.threshold)
-    raw = np.array(found.raw_threshold)
-    low = np.array(found.threshold_low)
-    high = np.array(found.threshold_high)
+    middle = np.array(found.log10_threshold)
+    raw = np.array(found.log10_raw_threshold)
+    low = np.array(found.log10_threshold_low)
+    high = np.array(found.log10_threshold_high)
     if resampled is not None:
         again = np.zeros((len(resampled[0]), *yes.shape))
         again[..., 1:], again[..., 0, 0] = resampled
-        drawn = fit_psychometric(given, again, trials, interval=None, **options).threshold
+        drawn = fit_psychometric(given, again, trials, interval=None, **options).log10_threshold
         known = np.isfinite(drawn)
         n = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, drawn, 0.0).sum(axis=0) / n
@@ -444,7 +444,7 @@ def _fitted(
         low = middle - reach
         high = middle + reach
     status = np.asarray(found.status).astype("<U16")
-    width = np.array(found.width)
+    width = np.array(found.log10_width)
     if how.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
             middle, low, high, raw = (
@@ -462,13 +462,13 @@ def _fitted(
     fields = (status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
     names = (
         "status",
-        "threshold",
-        "threshold_low",
-        "threshold_high",
-        "width",
+        "log10_threshold",
+        "log10_threshold_low",
+        "log10_threshold_high",
+        "log10_width",
         "guess",
         "lapse",
-        "raw_threshold",
+        "log10_raw_threshold",
     )
     return dict(zip((*names, "p_value"), fields, strict=True))
 
@@ -552,13 +552,13 @@ def fit_p_yes(
     lapses = fit.lapse[:, None]
     return ChatFit(
         status=status,
-        threshold=threshold,
-        threshold_low=threshold - reach,
-        threshold_high=threshold + reach,
-        width=width,
+        log10_threshold=threshold,
+        log10_threshold_low=threshold - reach,
+        log10_threshold_high=threshold + reach,
+        log10_width=width,
         guess=guesses * ones,
         lapse=lapses * ones,
-        raw_threshold=threshold_at(0.5, threshold, width, guesses, lapses),
+        log10_raw_threshold=threshold_at(0.5, threshold, width, guesses, lapses),
         p_value=np.nan * ones,
         samples=samples,
     )

@@ -24,6 +24,7 @@ from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
 from psyprobe.analysis.words.sessions import is_remote, person_of, screen_error, sessions_of
+from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -289,7 +290,7 @@ def _scored(
         experiment=str(first.attrs["experiment"]),
         persons=mean.persons,
         level=level,
-        unit=str(csfs[0][level].attrs["units"]),
+        unit=unit_symbol(csfs[0][level].attrs),
         values=tuple(mean.values.tolist()),
         sensitivity=tuple(mean.mean.tolist()),
         low=tuple(mean.low.tolist()),

@@ -263,13 +263,13 @@ def _fitted(
     raw = threshold_at(0.5, threshold, width, guess, lapse, function=how.function)
     return {
         "status": status,
-        "threshold": np.where(known, threshold, np.nan),
-        "threshold_low": ends[..., 0],
-        "threshold_high": ends[..., 1],
-        "width": width,
+        "log10_threshold": np.where(known, threshold, np.nan),
+        "log10_threshold_low": ends[..., 0],
+        "log10_threshold_high": ends[..., 1],
+        "log10_width": width,
         "guess": guess,
         "lapse": lapse,
-        "raw_threshold": np.where(known, raw, np.nan),
+        "log10_raw_threshold": np.where(known, raw, np.nan),
         "p_value": np.full(threshold.shape, np.nan),
         **({"samples": -np.stack(curves, axis=1)} if curves else {}),
     }

@@ -17,6 +17,7 @@ import numpy as np
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
+from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -145,9 +146,9 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
             f"{len(np.unique(asked))} levels; a "
             f"mixed-effects model needs three wordings and two levels at least"
         )
-    log_s = -csf["threshold"].values[usable]
+    log_s = -csf["log10_threshold"].values[usable]
     (level,) = levels_of(csf)
-    unit = csf[level].attrs["units"]
+    unit = unit_symbol(csf[level].attrs)
     values = csf[level].values
     present = np.unique(asked)
     names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]

@@ -28,6 +28,7 @@ from psyprobe.analysis.words.fit import stimulus_axis_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
+from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import spent_on
 
 if TYPE_CHECKING:
@@ -473,7 +474,7 @@ def score_chat(
         else (
             ChoiceScore,
             {
-                "difference_unit": csf[stimulus_axis].attrs["units"],
+                "difference_unit": unit_symbol(csf[stimulus_axis].attrs),
                 "finest": stimulus_axis == "period",
             },
         )
@@ -485,7 +486,7 @@ def score_chat(
             readout=str(result.attrs.get("readout", "text")),
             random_weights=bool(result.attrs.get("random_weights", 0)),
             level=level,
-            unit=str(csf[level].attrs["units"]),
+            unit=unit_symbol(csf[level].attrs),
             **more,
             human=name,
             scores=scores,

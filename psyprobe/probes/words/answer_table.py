@@ -19,6 +19,7 @@ import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, Spending
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import RunRecord
@@ -264,7 +265,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         name: (
             ("trial",),
             np.array(columns[name], dtype=object if unit == "text" else np.float64),
-            {"units": "1" if unit == "text" else unit, "long_name": long_name},
+            {**unit_attributes("1" if unit == "text" else unit), "long_name": long_name},
         )
         for name, (unit, long_name) in {**variables, **_variables(by, spending.currency)}.items()
     }

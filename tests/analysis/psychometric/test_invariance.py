@@ -22,8 +22,8 @@ def same(first: Any, second: Any, *, shift: float = 0.0, tolerance: float = 1e-4
     assert np.array_equal(first.status, second.status)
     np.testing.assert_allclose(second.log_likelihood, first.log_likelihood, atol=1e-6)
     np.testing.assert_allclose(second.deviance, first.deviance, atol=1e-5)
-    loose = np.isin(first.status, ("extrapolated",)) | (first.width > 5)
-    for name in ("threshold", "threshold_low", "threshold_high"):
+    loose = np.isin(first.status, ("extrapolated",)) | (first.log10_width > 5)
+    for name in ("log10_threshold", "log10_threshold_low", "log10_threshold_high"):
         a, b = getattr(first, name), getattr(second, name)
         # Where the likelihood is nearly level, or far out, rounding moves the place a little.
         np.testing.assert_allclose(
@@ -78,11 +78,11 @@ def test_swapping_yes_and_no_mirrors(yes: np.ndarray, how: dict[str, Any]) -> No
     names = {"censored_above": "censored_below", "censored_below": "censored_above"}
     assert mirrored.status == names.get(str(fit.status), str(fit.status))
     np.testing.assert_allclose(mirrored.log_likelihood, fit.log_likelihood, atol=1e-5)
-    if fit.status == "ok" and fit.width < 4:
-        np.testing.assert_allclose(mirrored.threshold, -fit.threshold, atol=2e-3)
+    if fit.status == "ok" and fit.log10_width < 4:
+        np.testing.assert_allclose(mirrored.log10_threshold, -fit.log10_threshold, atol=2e-3)
         np.testing.assert_allclose(
-            [mirrored.threshold_low, mirrored.threshold_high],
-            [-fit.threshold_high, -fit.threshold_low],
+            [mirrored.log10_threshold_low, mirrored.log10_threshold_high],
+            [-fit.log10_threshold_high, -fit.log10_threshold_low],
             atol=2e-3,
         )
 
@@ -91,8 +91,8 @@ def test_reversed_gumbel_is_weibull_mirrored() -> None:
     yes = np.array([0, 1, 4, 7, 11, 12, 12])
     a = fit_psychometric(CONTRAST, yes, 12, function="weibull")
     b = fit_psychometric(1 / CONTRAST, 12 - yes, 12, function="gumbel_reversed")
-    np.testing.assert_allclose(b.threshold, -a.threshold, atol=1e-5)
-    np.testing.assert_allclose(b.width, a.width, atol=1e-5)
+    np.testing.assert_allclose(b.log10_threshold, -a.log10_threshold, atol=1e-5)
+    np.testing.assert_allclose(b.log10_width, a.log10_width, atol=1e-5)
 
 
 def test_a_curve_does_not_depend_on_the_others() -> None:
@@ -106,8 +106,10 @@ def test_a_curve_does_not_depend_on_the_others() -> None:
     for i in (0, 4, 5):
         alone = fit_psychometric(CONTRAST, yes[i], 15, **FREE)
         assert alone.status == together.status[i]
-        np.testing.assert_allclose(alone.threshold, together.threshold[i], atol=1e-6)
-        np.testing.assert_allclose(alone.threshold_low, together.threshold_low[i], atol=1e-4)
+        np.testing.assert_allclose(alone.log10_threshold, together.log10_threshold[i], atol=1e-6)
+        np.testing.assert_allclose(
+            alone.log10_threshold_low, together.log10_threshold_low[i], atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
@@ -116,8 +118,8 @@ def test_a_curve_does_not_depend_on_the_others() -> None:
 def test_expected_counts_give_the_truth_back(function: str) -> None:
     x = np.linspace(-3, -1, 15)
     truth = {
-        "threshold": np.array([-2.2, -1.9]),
-        "width": np.array([0.7, 1.1]),
+        "log10_threshold": np.array([-2.2, -1.9]),
+        "log10_width": np.array([0.7, 1.1]),
         "guess": 0.15,
         "lapse": 0.04,
     }
@@ -135,13 +137,13 @@ def test_shared_rates_are_those_of_all_curves() -> None:
     guess, lapse = np.array([[0.1], [0.3]]), np.array([[0.02], [0.05]])
     rate = psychometric_function(x, thresholds[..., None], 0.8, guess[..., None], lapse[..., None])
     fit = fit_psychometric(10**x, 200 * rate, 200, **FREE, shared=(-1,), interval=None)
-    np.testing.assert_allclose(fit.threshold, thresholds, atol=1e-4)
+    np.testing.assert_allclose(fit.log10_threshold, thresholds, atol=1e-4)
     np.testing.assert_allclose(fit.guess, np.broadcast_to(guess, (2, 3)), atol=1e-4)
     np.testing.assert_allclose(fit.lapse, np.broadcast_to(lapse, (2, 3)), atol=1e-4)
     flipped = fit_psychometric(
         10**x, 200 * np.swapaxes(rate, 0, 1), 200, **FREE, shared=(0,), interval=None
     )
-    np.testing.assert_allclose(flipped.threshold, fit.threshold.T, atol=1e-6)
+    np.testing.assert_allclose(flipped.log10_threshold, fit.log10_threshold.T, atol=1e-6)
 
 
 def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
@@ -167,10 +169,13 @@ def test_catch_trials_tell_the_guess_rate_and_nothing_else() -> None:
     free = fit_psychometric(contrast, yes, trials, **FREE)
     assert abs(free.guess - 0.3) < 0.02
     without = fit_psychometric(CONTRAST, yes[1:], 12, **FREE)
-    assert free.threshold_high - free.threshold_low < without.threshold_high - without.threshold_low
+    assert (
+        free.log10_threshold_high - free.log10_threshold_low
+        < without.log10_threshold_high - without.log10_threshold_low
+    )
     fixed = fit_psychometric(contrast, yes, trials, guess=0.3)
     np.testing.assert_array_equal(
-        fixed.threshold, fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).threshold
+        fixed.log10_threshold, fit_psychometric(CONTRAST, yes[1:], 12, guess=0.3).log10_threshold
     )
 
 
@@ -180,10 +185,12 @@ def test_intervals_cover_the_truth_and_fits_agree_with_the_observer() -> None:
     rate = psychometric_function(np.log10(CONTRAST), threshold[:, None], 0.9, 0.02, 0.02)
     fit = fit_psychometric(CONTRAST, rng.binomial(20, rate), 20, guess=0.02, lapse=0.02)
     told = np.isin(fit.status, WITH_THRESHOLD)
-    covered = ((fit.threshold_low <= threshold) & (threshold <= fit.threshold_high))[told]
+    covered = ((fit.log10_threshold_low <= threshold) & (threshold <= fit.log10_threshold_high))[
+        told
+    ]
     assert told.mean() > 0.97
     assert 0.92 <= covered.mean() <= 0.98
-    assert abs((fit.threshold - threshold)[told].mean()) < 0.01
+    assert abs((fit.log10_threshold - threshold)[told].mean()) < 0.01
 
 
 def test_glm_of_statsmodels_agrees() -> None:
@@ -193,6 +200,6 @@ def test_glm_of_statsmodels_agrees() -> None:
     x = sm.add_constant(np.log10(CONTRAST))
     glm = sm.GLM(np.stack([yes, 15 - yes], axis=-1), x, family=sm.families.Binomial()).fit()
     fit = fit_psychometric(CONTRAST, yes, 15, interval=None)
-    np.testing.assert_allclose(fit.threshold, -glm.params[0] / glm.params[1], atol=1e-5)
-    np.testing.assert_allclose(fit.width, 2 * np.log(19) / glm.params[1], atol=1e-5)
+    np.testing.assert_allclose(fit.log10_threshold, -glm.params[0] / glm.params[1], atol=1e-5)
+    np.testing.assert_allclose(fit.log10_width, 2 * np.log(19) / glm.params[1], atol=1e-5)
     np.testing.assert_allclose(fit.deviance, glm.deviance, atol=1e-6)

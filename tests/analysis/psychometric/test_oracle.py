@@ -130,10 +130,10 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
         assert fit.degrees_of_freedom[i] == float(row["df"]), what
         assert fit.converged[i], what
         if fit.status[i] in ("ok", "extrapolated"):
-            assert abs(fit.threshold[i] - float(row["threshold"])) < 1e-3, what
-            assert abs(fit.width[i] - float(row["width"])) < 1e-3 * max(1.0, float(row["width"])), (
-                what
-            )
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, what
+            assert abs(fit.log10_width[i] - float(row["width"])) < 1e-3 * max(
+                1.0, float(row["width"])
+            ), what
             assert abs(fit.guess[i] - float(row["gamma"])) < 1e-3, what
             assert abs(fit.lapse[i] - float(row["lapse"])) < 1e-3, what
             regular += 1
@@ -141,11 +141,13 @@ def test_maximum_likelihood_and_profile_intervals(folder: Path) -> None:
             "non_monotone",
             "reversed",
         ):
-            ends = [fit.threshold_low[i], fit.threshold_high[i]]
+            ends = [fit.log10_threshold_low[i], fit.log10_threshold_high[i]]
             contrast, _, trials = batch(folder, [row["dataset"]])
             levels = np.log10(contrast[(trials > 0) & (contrast > 0)])
             table = float(row["thr_lo95"]), float(row["thr_hi95"])
-            expected = as_told(fit.status[i], fit.threshold[i], fit.width[i], levels, *table)
+            expected = as_told(
+                fit.status[i], fit.log10_threshold[i], fit.log10_width[i], levels, *table
+            )
             np.testing.assert_allclose(ends, expected, atol=2e-3, rtol=0, err_msg=what)
             intervals += 1
     assert regular > 40
@@ -172,7 +174,7 @@ def test_psignifit_without_priors_to_speak_of(folder: Path) -> None:
     found = fitted(folder, "psignifit", fixed, interval=None)
     for row, fit, i in found:
         if row["dataset"][:3] in ("D01", "D02", "D03", "D04", "D07", "D12", "D15", "D16", "D21"):
-            assert abs(fit.threshold[i] - float(row["threshold"])) < 1e-3, row["dataset"]
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-3, row["dataset"]
     assert len(found) > 5
 
 
@@ -189,8 +191,8 @@ def test_psignifit_with_its_priors_and_overdispersion(folder: Path) -> None:
         if fit.status[i] in NO_THRESHOLD:
             continue
         what = f"{row['dataset']} {row['config']}"
-        assert abs(fit.threshold[i] - float(row["threshold"])) < 0.005, what
-        assert abs(fit.width[i] - float(row["width"])) < 0.05, what
+        assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 0.005, what
+        assert abs(fit.log10_width[i] - float(row["width"])) < 0.05, what
         assert abs(fit.eta[i] - float(row["eta"])) < 0.002, what
         compared += 1
     assert compared > 30
@@ -200,7 +202,7 @@ def test_statsmodels_rows(folder: Path) -> None:
     compared = 0
     for row, fit, i in fitted(folder, "statsmodels", {"binomial-logit": {}}, interval=None):
         if fit.status[i] in ("ok", "extrapolated"):
-            assert abs(fit.threshold[i] - float(row["threshold"])) < 1e-4, row["dataset"]
+            assert abs(fit.log10_threshold[i] - float(row["threshold"])) < 1e-4, row["dataset"]
             assert abs(fit.deviance[i] - float(row["deviance"])) < 1e-4, row["dataset"]
             compared += 1
     assert compared > 4
@@ -230,10 +232,10 @@ def test_what_data_say_without_a_function(folder: Path, names: list[str]) -> Non
             isotonic_fit(yes[i], trials[i])[: len(shown)], shown, atol=1e-5, err_msg=what
         )
         bracket = [float(row["iso_bracket_lo"]), float(row["iso_bracket_hi"])]
-        at = [float(fits[i].bracket_low), float(fits[i].bracket_high)]
+        at = [float(fits[i].log10_bracket_low), float(fits[i].log10_bracket_high)]
         np.testing.assert_allclose(at, bracket, atol=1e-5, err_msg=what)
         mean = float(row["spearman_karber_mean"] or "nan")
-        np.testing.assert_allclose(fits[i].spearman_karber, mean, atol=1e-5, err_msg=what)
+        np.testing.assert_allclose(fits[i].log10_spearman_karber, mean, atol=1e-5, err_msg=what)
 
 
 @pytest.mark.parametrize("rates", [{}, {"guess": "fit", "lapse": "fit"}], ids=["fixed", "free"])
@@ -277,12 +279,12 @@ def assert_as_the_page_says(short: str, fit: dict[str, Any], expected: dict[str,
         ends = [
             fit[key]
             for key in (
-                "threshold",
-                "threshold_low",
-                "threshold_high",
-                "width",
-                "width_low",
-                "width_high",
+                "log10_threshold",
+                "log10_threshold_low",
+                "log10_threshold_high",
+                "log10_width",
+                "log10_width_low",
+                "log10_width_high",
             )
         ]
         # The page's interval of D07 is the likelihood's, [-2.067, -1.933], narrower than levels
@@ -293,6 +295,6 @@ def assert_as_the_page_says(short: str, fit: dict[str, Any], expected: dict[str,
         }
         np.testing.assert_allclose(ends, page[short], atol=2e-3, err_msg=short)
     if short in ("D08", "D20"):
-        assert np.isnan(fit["threshold"])
-        assert np.isnan(fit["width"])
-        assert fit["threshold_high"] == np.inf
+        assert np.isnan(fit["log10_threshold"])
+        assert np.isnan(fit["log10_width"])
+        assert fit["log10_threshold_high"] == np.inf

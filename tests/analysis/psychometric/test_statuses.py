@@ -55,11 +55,14 @@ def test_statuses(status: str, contrast: Any, yes: Any, trials: Any, how: dict[s
     assert fit.status.item() in STATUSES
     has = status in WITH_THRESHOLD
     assert (
-        np.isfinite(fit.threshold) == np.isfinite(fit.width) == np.isfinite(fit.sensitivity) == has
+        np.isfinite(fit.log10_threshold)
+        == np.isfinite(fit.log10_width)
+        == np.isfinite(fit.sensitivity)
+        == has
     )
     if has:
-        assert fit.threshold_low <= fit.threshold <= fit.threshold_high
-        assert fit.width_low <= fit.width <= fit.width_high
+        assert fit.log10_threshold_low <= fit.log10_threshold <= fit.log10_threshold_high
+        assert fit.log10_width_low <= fit.log10_width <= fit.log10_width_high
 
 
 def test_every_status_has_its_case() -> None:
@@ -71,23 +74,23 @@ def test_every_status_has_its_case() -> None:
 def test_never_yes_bounds_the_threshold_as_far_as_trials_reach(trials: int, low: float) -> None:
     # P(no yes in n | rate >= 0.5) < 0.05 needs five trials at or above the bound.
     fit = fit_psychometric(CONTRAST, 0, trials)
-    np.testing.assert_allclose([fit.threshold_low, fit.threshold_high], [low, np.inf])
+    np.testing.assert_allclose([fit.log10_threshold_low, fit.log10_threshold_high], [low, np.inf])
     mirrored = fit_psychometric(CONTRAST, trials, trials)
     np.testing.assert_allclose(
-        [mirrored.threshold_low, mirrored.threshold_high], [-np.inf, -4 - low]
+        [mirrored.log10_threshold_low, mirrored.log10_threshold_high], [-np.inf, -4 - low]
     )
 
 
 def test_too_few_trials_bound_nothing() -> None:
-    assert fit_psychometric([0.01], 0, 4).threshold_low == -np.inf
+    assert fit_psychometric([0.01], 0, 4).log10_threshold_low == -np.inf
 
 
 def test_yes_bias_is_not_sensitivity() -> None:
     x = np.linspace(-3, -1, 9)
     rate = psychometric_function(x, -1.8, 0.8, guess=0.25)
     contrast, yes, trials = np.r_[0.0, 10**x], np.r_[10, np.rint(40 * rate)], 40
-    assert abs(fit_psychometric(contrast, yes, trials, **FREE).threshold + 1.8) < 0.05
-    assert fit_psychometric(contrast, yes, trials).threshold < -2.1
+    assert abs(fit_psychometric(contrast, yes, trials, **FREE).log10_threshold + 1.8) < 0.05
+    assert fit_psychometric(contrast, yes, trials).log10_threshold < -2.1
 
 
 @pytest.mark.parametrize(("yes", "trials"), [([10, 9, 5, 1, 0], 10), ([0, 0, 0, 0, 0], 0)])
@@ -102,7 +105,7 @@ def test_rates_that_end_at_their_bounds_say_so() -> None:
     contrast = np.r_[0, 10 ** np.linspace(-3, -1, 9)]
     free = fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.4))
     assert not free.guess_at_bound and not free.lapse_at_bound
-    assert free.threshold_contrast == pytest.approx(1 / free.sensitivity)
+    assert free.threshold == pytest.approx(1 / free.sensitivity)
     assert fit_psychometric(contrast, yes, 20, guess=(0, 0.1), lapse="fit").guess_at_bound
     assert fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.05)).lapse_at_bound
     assert not fit_psychometric(contrast, yes, 20, guess=0.25, lapse=0.15).guess_at_bound
@@ -113,7 +116,7 @@ def test_reversed_curves_do_not_pull_what_others_share() -> None:
     fit = fit_psychometric(CONTRAST, yes, 10, **FREE, shared=(0,))
     alone = fit_psychometric(CONTRAST, yes[0], 10, **FREE)
     assert list(fit.status) == ["ok", "reversed"]
-    np.testing.assert_allclose(fit.threshold[0], alone.threshold, atol=1e-6)
+    np.testing.assert_allclose(fit.log10_threshold[0], alone.log10_threshold, atol=1e-6)
 
 
 def test_bootstrap_interval_and_goodness_of_fit() -> None:
@@ -122,8 +125,8 @@ def test_bootstrap_interval_and_goodness_of_fit() -> None:
     good = fit_psychometric(
         10**x, np.rint(40 * rate), 40, interval="bootstrap", goodness=True, resamples=300, seed=4
     )
-    assert abs(good.threshold_low + 2.062) < 0.02
-    assert abs(good.threshold_high + 1.938) < 0.02
+    assert abs(good.log10_threshold_low + 2.062) < 0.02
+    assert abs(good.log10_threshold_high + 1.938) < 0.02
     assert good.p_value > 0.5
     pooled = fit_psychometric(
         10**x, [0, 6, 24, 87, 170, 206, 226, 240, 248], 250, goodness=True, resamples=99
@@ -132,7 +135,7 @@ def test_bootstrap_interval_and_goodness_of_fit() -> None:
     again = fit_psychometric(
         10**x, np.rint(40 * rate), 40, interval="bootstrap", resamples=300, seed=4
     )
-    assert again.threshold_low == good.threshold_low
+    assert again.log10_threshold_low == good.log10_threshold_low
 
 
 def test_overdispersion_widens_the_interval() -> None:
@@ -141,8 +144,8 @@ def test_overdispersion_widens_the_interval() -> None:
     plain = fit_psychometric(10**x, yes, 250)
     wide = fit_psychometric(10**x, yes, 250, overdispersion=True)
     assert wide.eta > 0.03
-    assert wide.threshold_high - wide.threshold_low > 1.5 * (
-        plain.threshold_high - plain.threshold_low
+    assert wide.log10_threshold_high - wide.log10_threshold_low > 1.5 * (
+        plain.log10_threshold_high - plain.log10_threshold_low
     )
     even = fit_psychometric(
         10**x, 100 * psychometric_function(x, -2.0, 0.9), 100, overdispersion=True, interval=None
@@ -154,11 +157,11 @@ def test_priors_are_stated_and_replaceable() -> None:
     yes = [0, 0, 10, 10, 10]
     weak = fit_psychometric(CONTRAST, yes, 10, method="map")
     assert weak.status == "separable"
-    assert weak.width > 0.5
+    assert weak.log10_width > 0.5
     none = dict.fromkeys(("threshold", "width", "guess", "lapse", "eta"))
     flat = fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10, method="map", priors=none)
     same = fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10)
-    np.testing.assert_allclose(flat.threshold, same.threshold, atol=1e-6)
+    np.testing.assert_allclose(flat.log10_threshold, same.log10_threshold, atol=1e-6)
     pulled = fit_psychometric(
         CONTRAST,
         [0, 1, 5, 9, 10],
@@ -166,20 +169,20 @@ def test_priors_are_stated_and_replaceable() -> None:
         method="map",
         priors={**none, "threshold": lambda t: -0.5 * ((t + 2.5) / 0.05) ** 2},
     )
-    assert pulled.threshold < -2.3
+    assert pulled.log10_threshold < -2.3
 
 
 def test_levels_without_trials_are_counted_and_left_out() -> None:
     fit = fit_psychometric(np.r_[CONTRAST, 0.5], [0, 1, 5, 9, 10, 0], [10, 10, 10, 10, 10, 0])
     assert (fit.levels, fit.dropped_levels) == (5, 1)
-    assert fit.threshold == fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10).threshold
+    assert fit.log10_threshold == fit_psychometric(CONTRAST, [0, 1, 5, 9, 10], 10).log10_threshold
 
 
 def test_raw_threshold_counts_guesses_in() -> None:
     fit = fit_psychometric(CONTRAST, [1, 2, 5, 9, 10], 10, guess=0.1)
-    assert fit.raw_threshold < fit.threshold
-    np.testing.assert_allclose(fit.predict(10 ** fit.raw_threshold[None]), 0.5, atol=1e-9)
-    assert np.isnan(fit_psychometric(CONTRAST, [5, 5, 8, 9, 10], 10, guess=0.5).raw_threshold)
+    assert fit.log10_raw_threshold < fit.log10_threshold
+    np.testing.assert_allclose(fit.predict(10 ** fit.log10_raw_threshold[None]), 0.5, atol=1e-9)
+    assert np.isnan(fit_psychometric(CONTRAST, [5, 5, 8, 9, 10], 10, guess=0.5).log10_raw_threshold)
 
 
 @pytest.mark.parametrize(
