@@ -161,8 +161,8 @@ class Repeats(Section):
         return self
 
 
-class Shown(Section):
-    """An example that goes before a question: what is shown, and what is said to it."""
+class ExampleTrial(Section):
+    """An example that goes before a question: a pattern and the answer to it."""
 
     #: 0 shows nothing.
     contrast: Annotated[float, Field(ge=0, le=1)]
@@ -202,7 +202,7 @@ class Asking(Section):
     #: What a server is sent besides.
     extra_body: dict[str, Any] | None = None
     #: Questions with answers that go before each question.
-    examples: tuple[Shown, ...] = ()
+    examples: tuple[ExampleTrial, ...] = ()
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: What the design takes besides; see `psyprobe.probes.designs`.
