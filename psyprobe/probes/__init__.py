@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.files.programs import run_file
 
 if TYPE_CHECKING:
     from psyprobe.running.protocol import Probe
@@ -86,6 +88,8 @@ _BUILT_IN = {
         "in words, in which of four directions the stripes of a pattern run",
     ),
 }
+#: Probes of the user's Python files, by their full names.
+_FROM_FILES: dict[str, Probe] = {}
 
 
 def probe_names() -> list[str]:
@@ -131,8 +135,16 @@ def probe_bibtex(name: str) -> str:
     return probe.bibtex if isinstance(probe, ProbeKind) else ""
 
 
-def load_probe(name: str) -> Probe:
-    """Load a probe by its name, one of `probe_names`.
+def load_probe(name: str, *, own_files: bool = False) -> Probe:
+    """Load a probe by name, one of `probe_names`, or one's own: FILE.py:NAME.
+
+    Parameters
+    ----------
+    name : str
+        Which.
+    own_files : bool
+        Whether a file that `name` names may be run: for a page of the user's, not for a name that
+        a store or a file from elsewhere holds. A probe whose file was run is known from then on.
 
     Raises
     ------
@@ -146,6 +158,8 @@ def load_probe(name: str) -> Probe:
     >>> load_probe("detection").ABILITIES
     ('features', 'difference', 'answer')
     """
+    if ".py:" in name:
+        return _probe_in_file(name, own_files)
     probe = _find(name)
     if not isinstance(probe, ProbeKind):
         return probe
@@ -171,6 +185,31 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
             f"probe {name!r} of {_entry_points()[name].value} cannot be loaded: "
             f"{own_failure(error)}"
         ) from error
+
+
+def _probe_in_file(name: str, own_files: bool) -> Probe:
+    if name in _FROM_FILES and not own_files:
+        return _FROM_FILES[name]
+    if not own_files:
+        raise InputError(
+            f"the probe {name} stands in a Python file, which is run for a page of yours alone: run "
+            "the experiment again (what is answered is not asked again)"
+        )
+    file, _, attribute = name.rpartition(":")
+    path = Path(file).resolve()
+    try:
+        module = run_file(path, f"psyprobe_probe_{path.stem}")
+    except OSError as error:
+        raise InputError(f"the probe {name} cannot be read: {error.strerror}") from None
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the probe {name} cannot be loaded: {own_failure(error, str(path))}"
+        ) from error
+    if not hasattr(module, attribute):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise unknown_name(f"probe in {path}", attribute, names)
+    _FROM_FILES[name] = getattr(module, attribute)
+    return _FROM_FILES[name]
 
 
 def _entry_points() -> Mapping[str, EntryPoint]:
