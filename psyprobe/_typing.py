@@ -8,5 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 #: A numpy array or a torch tensor: drawing and display code runs on both.
 Array: TypeAlias = Any

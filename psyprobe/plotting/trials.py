@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.fit import PsychometricFit
+from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.psychometric.fit import PsychometricFit
+from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.result_stimulus import contrast_kind_of

@@ -1,10 +1,9 @@
-"""Psychometric functions: from counted answers to thresholds with intervals, or to why there is
-none.
-"""
+"""Fit psychometric functions: thresholds with intervals, or a status that says why there is none."""
 
 from __future__ import annotations
 
-from psyprobe.analysis.psychometric.fit import PsychometricFit, fit_psychometric
+from psyprobe.analysis.psychometric.fit import fit_psychometric
+from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
 from psyprobe.analysis.psychometric.sigmoids import (
     psychometric_function,

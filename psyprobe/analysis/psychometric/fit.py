@@ -1,4 +1,4 @@
-"""Fits psychometric functions to many curves at once, and says of each what may be said.
+"""Fit psychometric functions to many curves at once, with a status for each.
 
 References
 ----------
@@ -11,240 +11,38 @@ likelihood).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric import likelihood, statuses
-from psyprobe.analysis.psychometric.counts import Point, read_curves, tested_range
-from psyprobe.analysis.psychometric.intervals import Ends, Parameter, Profile, resample
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.psychometric import likelihood
+from psyprobe.analysis.psychometric.counts import Counts, Curves, read_curves, tested_range
+from psyprobe.analysis.psychometric.fit_result import PsychometricFit
+from psyprobe.analysis.psychometric.intervals import Ends, Interval, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
-from psyprobe.analysis.psychometric.search import add_overdispersion, search
-from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
+from psyprobe.analysis.psychometric.search import Maxima, add_overdispersion, search
+from psyprobe.analysis.psychometric.sigmoids import sigmoid
+from psyprobe.analysis.psychometric.statuses import (
+    WITH_THRESHOLD,
+    Estimates,
+    FitProblem,
+    RateBounds,
+    StatusArray,
+    judge,
+    state_problem,
+    update_estimates,
+)
 from psyprobe.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-#: Properties of a fit that are contrasts.
-_IN_CONTRAST = ("threshold", "threshold_low", "threshold_high", "raw_threshold", "sensitivity")
-
-
-@dataclass(frozen=True)
-class PsychometricFit:
-    """Fitted psychometric functions of a batch of curves; every array has the batch's shape.
-
-    Thresholds are contrasts, in the unit that was fitted; numbers in log10 say so in their names.
-    """
-
-    #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are
-    #: nan.
-    status: statuses.StatusArray
-    #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would
-    #: end further beyond the levels shown than the function is wide (or they are apart). A censored
-    #: curve has an interval, no threshold.
-    log10_threshold: FloatArray
-    log10_threshold_low: FloatArray
-    log10_threshold_high: FloatArray
-    #: From F = 0.05 to F = 0.95, log10 units; 0 of a step.
-    log10_width: FloatArray
-    log10_width_low: FloatArray
-    log10_width_high: FloatArray
-    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not
-    #: rise.
-    guess: FloatArray
-    lapse: FloatArray
-    #: Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
-    eta: FloatArray
-    #: Natural logarithm, without the binomial coefficients.
-    log_likelihood: FloatArray
-    #: Twice the log-likelihood that the saturated model has more.
-    deviance: FloatArray
-    #: Levels less free parameters; a rate shared by m curves counts 1/m.
-    degrees_of_freedom: FloatArray
-    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan
-    #: if not asked for.
-    p_value: FloatArray
-    #: Whether the best climb ended at a maximum.
-    converged: npt.NDArray[np.bool_]
-    #: Of the test whether the curve rises at all; 1 where none was needed.
-    p_rising: FloatArray
-    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their
-    #: form.
-    log10_bracket_low: FloatArray
-    log10_bracket_high: FloatArray
-    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
-    #: from 0 to 1.
-    log10_spearman_karber: FloatArray
-    #: Different contrasts above 0 with trials, and contrasts given without any.
-    levels: npt.NDArray[np.int64]
-    dropped_levels: npt.NDArray[np.int64]
-    #: Family of the sigmoid.
-    function: str
-    #: Of the intervals.
-    level: float
-    #: Within which the rates were sought; equal if fixed.
-    guess_bounds: tuple[float, float]
-    lapse_bounds: tuple[float, float]
-
-    @property
-    def threshold(self) -> FloatArray:
-        """Contrast where F = 0.5; nan where there is no threshold."""
-        return np.asarray(10.0**self.log10_threshold)
-
-    @property
-    def threshold_low(self) -> FloatArray:
-        """Contrast at the lower end of the threshold's interval; 0 where it is open."""
-        return np.asarray(10.0**self.log10_threshold_low)
-
-    @property
-    def threshold_high(self) -> FloatArray:
-        """Contrast at the upper end of the threshold's interval; infinite where it is open."""
-        return np.asarray(10.0**self.log10_threshold_high)
-
-    @property
-    def width(self) -> FloatArray:
-        """Contrast at F = 0.95 less that at F = 0.05; 0 of a step, nan without a threshold."""
-        low, high = (
-            threshold_at(share, self.log10_threshold, self.log10_width, function=self.function)
-            for share in (0.05, 0.95)
-        )
-        return np.asarray(10.0**high - 10.0**low)
-
-    @property
-    def bracket_low(self) -> FloatArray:
-        """Lower contrast of the bracket without a form; see `log10_bracket_low`."""
-        return np.asarray(10.0**self.log10_bracket_low)
-
-    @property
-    def bracket_high(self) -> FloatArray:
-        """Upper contrast of the bracket without a form; see `log10_bracket_low`."""
-        return np.asarray(10.0**self.log10_bracket_high)
-
-    @property
-    def spearman_karber(self) -> FloatArray:
-        """Contrast at the Spearman-Karber mean; see `log10_spearman_karber`."""
-        return np.asarray(10.0**self.log10_spearman_karber)
-
-    @property
-    def sensitivity(self) -> FloatArray:
-        """1 / contrast at threshold; nan where there is none."""
-        return np.asarray(10.0**-self.log10_threshold)
-
-    @property
-    def guess_at_bound(self) -> npt.NDArray[np.bool_]:
-        """Whether a fitted guess rate ended at its upper bound: a larger one may be true."""
-        return _stopped(self.guess, self.guess_bounds)
-
-    @property
-    def lapse_at_bound(self) -> npt.NDArray[np.bool_]:
-        """Whether a fitted lapse rate ended at its upper bound: a larger one may be true."""
-        return _stopped(self.lapse, self.lapse_bounds)
-
-    @property
-    def log10_raw_threshold(self) -> FloatArray:
-        """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan
-        where they never are.
-        """
-        return threshold_at(
-            0.5,
-            self.log10_threshold,
-            self.log10_width,
-            self.guess,
-            self.lapse,
-            function=self.function,
-        )
-
-    @property
-    def raw_threshold(self) -> FloatArray:
-        """Contrast at which half the answers are yes; see `log10_raw_threshold`."""
-        return np.asarray(10.0**self.log10_raw_threshold)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a curve, indexed by its place in the batch, with all numbers of the fit."""
-        import pandas as pd
-
-        arrays = {
-            field.name: value
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), np.ndarray)
-        }
-        arrays |= {name: getattr(self, name) for name in _IN_CONTRAST}
-        shape = np.shape(self.status)
-        axes = [f"axis_{i}" for i in range(len(shape))]
-        index = pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
-        return pd.DataFrame({name: np.ravel(array) for name, array in arrays.items()}, index)
-
-    def _repr_html_(self) -> str:
-        from psyprobe.files import html
-
-        names = (
-            "status",
-            "threshold",
-            "threshold_low",
-            "threshold_high",
-            "log10_width",
-            "guess",
-            "lapse",
-            "sensitivity",
-        )
-        columns = [np.ravel(getattr(self, name)) for name in names]
-        rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
-        return html.table([list(names), *rows], f"Psychometric function ({self.function})")
-
-    def predict(self, contrast: npt.ArrayLike) -> FloatArray:
-        """Probability of yes by the fitted functions.
-
-        Parameters
-        ----------
-        contrast : array_like of float
-            Linear contrast, at least 0; one-dimensional, or of shape (..., L) with the batch's
-            leading axes.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., L)
-            nan for curves without a threshold.
-        """
-        c = np.asarray(contrast, dtype=np.float64)
-        if not np.all(c >= 0):
-            raise InputError(
-                f"contrast {np.min(c):g} is not usable; contrast is linear, at least 0"
-            )
-        with np.errstate(divide="ignore"):
-            x = np.log10(c)
-        t, w, g, lam = (
-            np.asarray(v)[..., None]
-            for v in (self.log10_threshold, self.log10_width, self.guess, self.lapse)
-        )
-        known = np.isfinite(t)
-        # A step is drawn as the narrowest function that numbers hold.
-        narrowest = np.where(known & (w > 1e-9), w, 1e-9)
-        t, g, lam = (np.where(known, v, 0.0) for v in (t, g, lam))
-        return np.where(
-            known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan
-        )
-
-
-def _rounded(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
-
-
-def _stopped(rate: FloatArray, bounds: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    if bounds[0] == bounds[1]:
-        return np.zeros(rate.shape, dtype=bool)
-    return np.asarray(rate >= bounds[1] - 1e-6)
-
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]
 
-#: Bounds of a rate that is asked to be fitted without further words.
-FREE_GUESS = (0.0, 0.5)
-FREE_LAPSE = (0.0, 0.1)
+#: Bounds of a rate that is "fit".
+_FREE_GUESS = RateBounds(0.0, 0.5)
+_FREE_LAPSE = RateBounds(0.0, 0.1)
 
 
 def fit_psychometric(
@@ -265,8 +63,9 @@ def fit_psychometric(
     resamples: int = 999,
     seed: int = 0,
 ) -> PsychometricFit:
-    """Fit psi = guess + (1 - guess - lapse) F(log10 contrast) to counted answers of a batch of
-    curves.
+    """Fit psychometric functions to counted answers of a batch of curves.
+
+    The function is psi = guess + (1 - guess - lapse) F(log10 contrast).
 
     Parameters
     ----------
@@ -274,40 +73,41 @@ def fit_psychometric(
         Linear contrast, above 0, in any order; 0 marks catch trials, which inform a free guess rate
         and nothing else.
     yes : array_like of float, shape (..., L)
-        How many said yes (or were right); fractions, such as sums of P(yes), are taken.
+        Number of yes (or of correct answers); fractions, such as sums of P(yes), are allowed.
     trials : array_like of float, shape (..., L)
-        How many were asked; 0 where a level is missing. The three broadcast, and the last axis is
+        Number of trials; 0 where a level is missing. The three broadcast, and the last axis is
         levels.
     function : str, optional
         "logistic", "normal", "weibull" (Gumbel on log contrast), "gumbel_reversed" or
         "hyperbolic_secant".
     guess, lapse : float, (float, float) or "fit", optional
         A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1)
-        of lapse. The lapse rate may be "guess": equal to the guess rate, whatever that is.
+        of lapse. The lapse rate may be "guess": equal to the guess rate.
     shared : tuple of int, optional
         Axes of the batch (the shape without levels) along which one guess and one lapse rate hold
         for all curves: (-1,) if frequencies of a prompt are the batch's last axis. Catch trials of
-        such curves are added up, so give those that serve all of them once.
+        such curves are added up, so give trials that serve all of them once.
     method : "mle" or "map", optional
         Largest likelihood, or largest posterior density under `priors`. Statuses come from the
         likelihood either way.
     priors : mapping of str to callable, optional
         With "map": log densities by "threshold", "width", "guess", "lapse", "eta" in place of the
-        weak ones that `stated_priors` tells; None makes one flat.
+        weak priors of `stated_priors`; None makes one flat.
     overdispersion : bool, optional
         Whether answers may vary more than a binomial: a beta-binomial with one eta for each group.
-        Intervals then hold eta at its estimate.
+        Intervals then fix eta at its estimate.
     interval : "profile", "bootstrap" or None, optional
-        By profile likelihood with the quantile of chi-square; with that of answers drawn from the
-        fit where it is larger, as with few trials; or none. Censored thresholds have the first.
+        Profile likelihood with the quantile of chi-square; the same with the quantile of answers
+        drawn from the fit where that is larger, as with few trials; or no intervals. Censored
+        thresholds always have the first.
     level : float, optional
-        Of the intervals, and of the tests behind a status, in (0, 1).
+        Probability of the intervals, and of the tests behind a status, in (0, 1).
     goodness : bool, optional
         Whether to find the p-value of the deviance by parametric bootstrap.
     resamples : int, optional
-        Of each bootstrap, for each curve.
+        Number of draws of each bootstrap, for each curve.
     seed : int, optional
-        Of everything drawn, that of the test whether a curve rises included.
+        Seed of all draws, also of the test whether a curve rises.
 
     Returns
     -------
@@ -322,8 +122,8 @@ def fit_psychometric(
 
     Notes
     -----
-    A curve that falls with contrast or does neither is not fitted, and left out of what its group
-    shares.
+    A curve that falls with contrast, or neither rises nor falls, is not fitted, and does not
+    inform the rates of its group.
 
     Examples
     --------
@@ -335,62 +135,61 @@ def fit_psychometric(
     censored_above
     """
     _check_options(method, priors, interval, level, resamples)
-    equal = lapse == "guess"
-    bounds = (
-        _bounds("guess", guess, FREE_GUESS),
-        _bounds("lapse", guess if equal else lapse, FREE_LAPSE),
-    )
-    if equal:
-        bounds = bounds[0], bounds[0]
-    if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
-        raise InputError(
-            f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the "
-            "upper bounds"
-        )
-    model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal)
-    problem = statuses.state_problem(
-        read_curves(contrast, yes, trials, shared), function, model, bounds, level, seed
-    )
-    best, value, converged = search(problem.task)
-    judged = statuses.judge(problem, best, value)
+    equal_rates = lapse == "guess"
+    guess_bounds = _rate_bounds("guess", guess, _FREE_GUESS)
+    lapse_bounds = guess_bounds if equal_rates else _rate_bounds("lapse", lapse, _FREE_LAPSE)
+    _check_rates(guess_bounds, lapse_bounds)
+    model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal_rates)
+    curves = read_curves(contrast, yes, trials, shared)
+    problem = state_problem(curves, function, model, guess_bounds, lapse_bounds, level, seed)
+    maxima = search(problem.search_problem)
+    estimates = judge(problem, maxima.point, maxima.value)
     if method == "map" or overdispersion:
         if method == "map":
-            model = replace(model, priors=likelihood.stated_priors(priors, equal))
-        problem = replace(problem, task=replace(problem.task, model=model))
-        best, value, converged = search(problem.task, first=[best])
+            model = replace(model, priors=likelihood.stated_priors(priors, equal_rates))
+        problem = replace(problem, search_problem=replace(problem.search_problem, model=model))
+        maxima = search(problem.search_problem, starts=[maxima.point])
         if overdispersion:
-            best, value = add_overdispersion(problem.task, best, value)
-        judged = statuses.retold(problem, judged, best, steps_stay=method == "mle")
-    nothing = np.full(judged.status.shape, np.nan)
-    ends = np.stack([nothing] * 4)
-    p_value = nothing
-    task = problem.task
-    has = np.isin(judged.status, statuses.WITH_THRESHOLD)
-    lost = deviance(
-        task.counts.yes,
-        task.counts.trials,
-        likelihood.predicted(task.model.family, task.counts, best),
-    )
-    sought: tuple[Parameter, ...] = ("threshold", "slope") if interval == "bootstrap" else ()
-    lost_held = np.empty((0, *lost.shape))
-    lost_again = lost[:, None]
-    if goodness or sought:
-        lost_held, lost_again = resample(task, best, sought, resamples=resamples, seed=seed)
-    if goodness:
-        larger = (lost_again >= lost[:, None] - 1e-9).sum(axis=1)
-        p_value = np.where(has, (1 + larger) / (1 + resamples), np.nan)
-    if interval is not None:
-        quantiles = np.full((2, *lost.shape), problem.quantile)
-        if sought:
-            quantiles = np.maximum(
-                quantiles, np.quantile(lost_held, level, axis=2, method="higher")
-            )
-        ends = _intervals(problem, judged, best, value, quantiles)
-    return _collect(problem, judged, best, converged, ends, lost, p_value)
+            point, value = add_overdispersion(problem.search_problem, maxima.point, maxima.value)
+            maxima = Maxima(point, value, maxima.converged)
+        estimates = update_estimates(
+            problem,
+            estimates,
+            maxima.point,
+            keep_steps=method == "mle",
+        )
+    fit_deviance = _deviance(problem, maxima)
+    p_value = np.full(fit_deviance.shape, np.nan)
+    quantiles = np.full((2, *fit_deviance.shape), problem.quantile)
+    if goodness or interval == "bootstrap":
+        draws = resample(
+            problem.search_problem,
+            maxima.point,
+            ("threshold", "slope") if interval == "bootstrap" else (),
+            resamples=resamples,
+            seed=seed,
+        )
+        if goodness:
+            exceeding = (draws.deviance >= fit_deviance[:, None] - 1e-9).sum(axis=1)
+            has_threshold = np.isin(estimates.status, WITH_THRESHOLD)
+            p_value = np.where(has_threshold, (1 + exceeding) / (1 + resamples), np.nan)
+        if interval == "bootstrap":
+            drawn_quantiles = np.quantile(draws.loss, level, axis=2, method="higher")
+            quantiles = np.maximum(quantiles, drawn_quantiles)
+    if interval is None:
+        unknown = np.full(fit_deviance.shape, np.nan)
+        intervals = _Intervals(Interval(unknown, unknown), Interval(unknown, unknown))
+    else:
+        intervals = _intervals(problem, estimates, maxima, quantiles)
+    return _collect(problem, estimates, maxima, intervals, fit_deviance, p_value)
 
 
 def _check_options(
-    method: str, priors: object, interval: str | None, level: float, resamples: int
+    method: str,
+    priors: object,
+    interval: str | None,
+    level: float,
+    resamples: int,
 ) -> None:
     if method not in ("mle", "map"):
         raise unknown_name("method of fitting", method, ("mle", "map"))
@@ -409,169 +208,215 @@ def _check_options(
         )
 
 
-def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, float]:
-    if isinstance(rate, str):
-        if rate != "fit":
-            raise InputError(
-                f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'"
-            )
+def _rate_bounds(name: str, rate: Lapse, free: RateBounds) -> RateBounds:
+    if rate == "fit":
         return free
-    low, high = (float(v) for v in (rate if isinstance(rate, tuple) else (rate, rate)))
+    if isinstance(rate, str):
+        raise InputError(f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'")
+    low, high = rate if isinstance(rate, tuple) else (rate, rate)
     if not 0 <= low <= high < 1:
         raise InputError(
             f"{name} {rate} is not usable; give a rate in [0, 1), or bounds (low, high) with "
             "low <= high"
         )
-    return low, high
+    return RateBounds(float(low), float(high))
+
+
+def _check_rates(guess: RateBounds, lapse: RateBounds) -> None:
+    if guess.high + lapse.high > 1 or guess.low + lapse.low >= 1:
+        raise InputError(
+            f"guess ({guess.low}, {guess.high}) and lapse ({lapse.low}, {lapse.high}) may reach 1 "
+            "together; lower one of the upper bounds"
+        )
+
+
+def _deviance(problem: FitProblem, maxima: Maxima) -> FloatArray:
+    """Compute the deviance of the best functions, shape (G, M)."""
+    search_problem = problem.search_problem
+    counts = search_problem.counts
+    rates = likelihood.predicted(search_problem.model.family, counts, maxima.point)
+    return deviance(counts.yes, counts.trials, rates)
+
+
+class _Intervals(NamedTuple):
+    """Intervals of threshold and width, in the coordinates of the counts, shape (G, M)."""
+
+    threshold: Interval
+    width: Interval
 
 
 def _intervals(
-    problem: statuses.Problem,
-    judged: statuses.Judged,
-    best: Point,
-    value: FloatArray,
+    problem: FitProblem,
+    estimates: Estimates,
+    maxima: Maxima,
     quantiles: FloatArray,
-) -> FloatArray:
-    """Low and high end of threshold and width, in the coordinates of the counts; `quantiles` of
-    both losses.
-    """
-    shape = judged.threshold.shape
-    told = np.isin(judged.status, statuses.WITH_THRESHOLD)
-    bounded = told | (
-        np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == "")
+) -> _Intervals:
+    """Find the intervals of threshold and width; `quantiles` of their losses, shape (2, G, M)."""
+    status = estimates.status
+    has_threshold = np.isin(status, WITH_THRESHOLD)
+    censored_by_fit = np.isin(status, ("censored_above", "censored_below"))
+    censored_by_fit &= problem.status == ""
+    threshold_curves = np.flatnonzero(has_threshold | censored_by_fit)
+    width_curves = np.flatnonzero(has_threshold)
+    threshold = np.full((2, status.size), np.nan)
+    width = np.full((2, status.size), np.nan)
+    ends = Ends(
+        curve=np.concatenate([threshold_curves, width_curves]),
+        is_slope=np.repeat([False, True], [threshold_curves.size, width_curves.size]),
     )
-    ends = np.full((4, judged.threshold.size), np.nan)
-    of_threshold, of_slope = (np.flatnonzero(which) for which in (bounded, told))
-    which = np.concatenate([of_threshold, of_slope])
-    if which.size:
-        sought = Ends(which, np.arange(which.size) >= of_threshold.size)
-        along = Profile(problem.task, best, value)
-        low, high = along.interval(
-            sought.of(*quantiles), sought.of(judged.threshold, best.slope), sought
-        )
-        cut = of_threshold.size
-        ends[0, of_threshold] = low[:cut]
-        ends[1, of_threshold] = high[:cut]
-        ends[2, of_slope], ends[3, of_slope] = np.exp(-high[cut:]), np.exp(-low[cut:])
-    ends = ends.reshape(4, *shape)
-    ends[:2] = _censored_ends(problem, judged.status, *_among_levels(problem, judged, *ends[:2]))
-    return ends
+    if ends.curve.size:
+        profile = Profile(problem.search_problem, maxima.point, maxima.value)
+        centre = ends.select(estimates.threshold, maxima.point.slope)
+        interval = np.stack(profile.interval(ends.select(*quantiles), centre, ends))
+        threshold[:, threshold_curves] = interval[:, ~ends.is_slope]
+        # The slope is minus the logarithm of the width.
+        width[:, width_curves] = np.exp(-interval[::-1, ends.is_slope])
+    within_levels = _limit_to_levels(
+        problem,
+        estimates,
+        Interval(*threshold.reshape(2, *status.shape)),
+    )
+    return _Intervals(
+        threshold=_censor_interval(problem, estimates, within_levels),
+        width=Interval(*width.reshape(2, *status.shape)),
+    )
 
 
-def _among_levels(
-    problem: statuses.Problem, judged: statuses.Judged, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Ends as the levels shown can tell them.
+def _limit_to_levels(problem: FitProblem, estimates: Estimates, interval: Interval) -> Interval:
+    """Widen and open thresholds' intervals to what the tested levels can tell.
 
     A threshold at a mixed level is known no better than to half the way to its neighbours. An end
     that is further beyond the levels than the function is wide is open, since there it hangs on the
     function's form alone.
     """
-    counts = problem.task.counts
-    middle = judged.threshold
+    counts = problem.search_problem.counts
+    threshold = estimates.threshold
     x = np.where(counts.trials > 0, counts.x, np.nan)
-    at = middle[..., None]
-    mixed = judged.status == "quasi_separable"
-    below = np.where(x < at, x, -np.inf).max(axis=-1, initial=-np.inf)
-    above = np.where(x > at, x, np.inf).min(axis=-1, initial=np.inf)
-    low = np.where(mixed & np.isfinite(below), np.minimum(low, 0.5 * (below + middle)), low)
-    high = np.where(mixed & np.isfinite(above), np.maximum(high, 0.5 * (above + middle)), high)
+    level_threshold = threshold[..., None]
+    below = np.where(x < level_threshold, x, -np.inf).max(axis=-1, initial=-np.inf)
+    above = np.where(x > level_threshold, x, np.inf).min(axis=-1, initial=np.inf)
+    at_mixed_level = estimates.status == "quasi_separable"
+    widened_low = np.minimum(interval.low, 0.5 * (below + threshold))
+    widened_high = np.maximum(interval.high, 0.5 * (above + threshold))
+    low = np.where(at_mixed_level & np.isfinite(below), widened_low, interval.low)
+    high = np.where(at_mixed_level & np.isfinite(above), widened_high, interval.high)
     first, last = tested_range(counts)
-    reach = np.fmin(judged.width, last - first)
-    return np.where(low < first - reach, -np.inf, low), np.where(high > last + reach, np.inf, high)
+    reach = np.fmin(estimates.width, last - first)
+    return Interval(
+        low=np.where(low < first - reach, -np.inf, low),
+        high=np.where(high > last + reach, np.inf, high),
+    )
 
 
-def _censored_ends(
-    problem: statuses.Problem, status: statuses.StatusArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of
-    one half.
+def _censor_interval(problem: FitProblem, estimates: Estimates, interval: Interval) -> Interval:
+    """Replace the intervals of censored and flat curves.
+
+    Where all answers are no, or yes, the ends are exact: as many trials as refute a rate of one
+    half.
     """
-    counts = problem.task.counts
-    middle = 0.5 * (1 + problem.guess[0] - problem.lapse[0])
-    for name, chance, sign in (("censored_above", 1 - middle, 1), ("censored_below", middle, -1)):
-        here = (status == name) & (problem.status == name)
-        needed = np.log(1 - problem.level) / np.log(chance)
-        order = slice(None, None, -1) if sign > 0 else slice(None)
-        reached = np.cumsum(counts.trials[..., order], axis=-1)[..., order] >= needed - 1e-9
-        places = np.where(reached & (counts.trials > 0), counts.x, -sign * np.inf)
-        claim = (
-            places.max(axis=-1, initial=-np.inf)
-            if sign > 0
-            else places.min(axis=-1, initial=np.inf)
-        )
-        low = np.where(here, claim if sign > 0 else -np.inf, low)
-        high = np.where(here, claim if sign < 0 else np.inf, high)
-    low = np.where(status == "flat", -np.inf, low)
-    high = np.where(status == "flat", np.inf, high)
-    low = np.where((status == "censored_below") & ~np.isnan(high), -np.inf, low)
-    return low, np.where((status == "censored_above") & ~np.isnan(low), np.inf, high)
+    status = estimates.status
+    counts = problem.search_problem.counts
+    tested = counts.trials > 0
+    half = 0.5 * (1 + problem.guess.low - problem.lapse.low)
+    low = interval.low
+    high = interval.high
+
+    all_no = (status == "censored_above") & (problem.status == "censored_above")
+    trials_from_above = np.cumsum(counts.trials[..., ::-1], axis=-1)[..., ::-1]
+    refuted = trials_from_above >= np.log(1 - problem.level) / np.log(1 - half) - 1e-9
+    highest = np.where(refuted & tested, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+    low = np.where(all_no, highest, low)
+    high = np.where(all_no, np.inf, high)
+
+    all_yes = (status == "censored_below") & (problem.status == "censored_below")
+    trials_from_below = np.cumsum(counts.trials, axis=-1)
+    refuted = trials_from_below >= np.log(1 - problem.level) / np.log(half) - 1e-9
+    lowest = np.where(refuted & tested, counts.x, np.inf).min(axis=-1, initial=np.inf)
+    low = np.where(all_yes, -np.inf, low)
+    high = np.where(all_yes, lowest, high)
+
+    flat = status == "flat"
+    open_below = flat | ((status == "censored_below") & ~np.isnan(high))
+    open_above = flat | ((status == "censored_above") & ~np.isnan(low))
+    return Interval(np.where(open_below, -np.inf, low), np.where(open_above, np.inf, high))
 
 
 def _collect(
-    problem: statuses.Problem,
-    judged: statuses.Judged,
-    best: Point,
-    converged: npt.NDArray[np.bool_],
-    ends: FloatArray,
-    lost: FloatArray,
+    problem: FitProblem,
+    estimates: Estimates,
+    maxima: Maxima,
+    intervals: _Intervals,
+    fit_deviance: FloatArray,
     p_value: FloatArray,
 ) -> PsychometricFit:
+    """Convert estimates to physical units, and arrange them in the shape of the batch."""
     curves = problem.curves
-    status = judged.status
-    counts = problem.task.counts
-    model = problem.task.model
-    shape = status.shape
-    has = np.isin(status, statuses.WITH_THRESHOLD)
-    threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
-    width = np.where(has, counts.scale * judged.width, np.nan)
-    low, high, narrow, wide = ends
+    search_problem = problem.search_problem
+    counts = search_problem.counts
+    point = maxima.point
+    status = estimates.status
+    has_threshold = np.isin(status, WITH_THRESHOLD)
+    threshold = counts.centre + counts.scale * estimates.threshold
+    width = counts.scale * estimates.width
     fitted = (counts.trials > 0).any(axis=-1)
-    free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
-    rates = 1 if model.equal_rates and free[0] else sum(free)
-    shown = (curves.trials > 0).sum(axis=-1)
-    levels = likelihood.levels_at(model.family, counts, best)
+    levels = (curves.trials > 0).sum(axis=-1)
+    tested = (curves.trials > 0).any(axis=-1)
+    log_likelihood = likelihood.curve_log_likelihood(
+        counts,
+        point,
+        search_problem.levels_at(point),
+    )
     # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
-    cost = 2 + rates / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
-    middle = np.full(shape, 0.5 if free[0] else 0.5 * (1 + problem.guess[0]))
-    below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
-    asked = shown > 0
-
-    # A curve without trials has the rates of its group, if that has any; one that does not rise has
-    # none.
-    rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
-    told = rises | ~asked & (rises.any(axis=-1) | (counts.catch_trials > 0))[:, None]
-
-    def rate(value: FloatArray) -> FloatArray:
-        return np.where(told, np.broadcast_to(value[:, None], shape), np.nan)
-
+    free_rates = problem.guess.free + problem.lapse.free
+    if search_problem.model.equal_rates:
+        free_rates = int(problem.guess.free)
+    fitted_curves = fitted.sum(axis=-1, keepdims=True)
+    parameters = 2 + free_rates / np.maximum(fitted_curves, 1)
+    criterion = 0.5 if problem.guess.free else 0.5 * (1 + problem.guess.low)
+    bracket = isotonic_bracket(
+        curves.x,
+        curves.yes,
+        curves.trials,
+        np.full(status.shape, criterion),
+    )
+    has_rates = _has_rates(status, curves, counts)
     values: dict[str, Any] = {
         "status": status,
-        "log10_threshold": threshold,
-        "log10_threshold_low": counts.centre + counts.scale * low,
-        "log10_threshold_high": counts.centre + counts.scale * high,
-        "log10_width": width,
-        "log10_width_low": counts.scale * narrow,
-        "log10_width_high": counts.scale * wide,
-        "guess": rate(best.guess),
-        "lapse": rate(best.lapse),
-        "eta": rate(best.eta),
-        "log_likelihood": np.where(
-            fitted, likelihood.curve_log_likelihood(counts, best, levels), np.nan
-        ),
-        "deviance": np.where(fitted, lost, np.nan),
-        "degrees_of_freedom": np.where(fitted, shown - cost, np.nan),
+        "log10_threshold": np.where(has_threshold, threshold, np.nan),
+        "log10_threshold_low": counts.centre + counts.scale * intervals.threshold.low,
+        "log10_threshold_high": counts.centre + counts.scale * intervals.threshold.high,
+        "log10_width": np.where(has_threshold, width, np.nan),
+        "log10_width_low": counts.scale * intervals.width.low,
+        "log10_width_high": counts.scale * intervals.width.high,
+        "guess": np.where(has_rates, point.guess[:, None], np.nan),
+        "lapse": np.where(has_rates, point.lapse[:, None], np.nan),
+        "eta": np.where(has_rates, point.eta[:, None], np.nan),
+        "log_likelihood": np.where(fitted, log_likelihood, np.nan),
+        "deviance": np.where(fitted, fit_deviance, np.nan),
+        "degrees_of_freedom": np.where(fitted, levels - parameters, np.nan),
         "p_value": p_value,
-        "converged": np.broadcast_to(converged[:, None], shape) & fitted,
-        "p_rising": np.where(asked, problem.rising, np.nan),
-        "log10_bracket_low": np.where(asked, below, np.nan),
-        "log10_bracket_high": np.where(asked, above, np.nan),
+        "converged": maxima.converged[:, None] & fitted,
+        "p_rising": np.where(tested, problem.p_rising, np.nan),
+        "log10_bracket_low": np.where(tested, bracket.low, np.nan),
+        "log10_bracket_high": np.where(tested, bracket.high, np.nan),
         "log10_spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
-        "levels": shown,
+        "levels": levels,
         "dropped_levels": curves.dropped,
     }
-    arranged: dict[str, Any] = {
-        name: curves.ungroup(np.asarray(value)) for name, value in values.items()
-    }
-    bounds: dict[str, Any] = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
-    return PsychometricFit(function=problem.function, level=problem.level, **bounds, **arranged)
+    arrays: dict[str, Any] = {name: curves.ungroup(value) for name, value in values.items()}
+    return PsychometricFit(
+        function=problem.function,
+        level=problem.level,
+        guess_bounds=(problem.guess.low, problem.guess.high),
+        lapse_bounds=(problem.lapse.low, problem.lapse.high),
+        **arrays,
+    )
+
+
+def _has_rates(status: StatusArray, curves: Curves, counts: Counts) -> BoolArray:
+    """Find curves with rates: those that rise, and those without trials whose group has rates."""
+    fitted = (counts.trials > 0).any(axis=-1)
+    rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
+    empty = ~(curves.trials > 0).any(axis=-1)
+    group_has_rates = rises.any(axis=-1) | (counts.catch_trials > 0)
+    return np.asarray(rises | (empty & group_has_rates[:, None]))

@@ -1,6 +1,6 @@
-"""Intervals of threshold and width by profile likelihood, for all curves at once.
+"""Find intervals of threshold and width by profile likelihood, for all curves at once.
 
-An end is where the largest likelihood with the parameter held there has fallen by half a quantile:
+An end is where the largest likelihood with the parameter fixed there has fallen by half a quantile:
 of chi-square, or of the losses that answers drawn from the fit show. It is finite, lopsided or
 infinite as the data have it, also at bounds, where the curvature at the maximum misleads.
 
@@ -14,389 +14,475 @@ cover too little with ten trials a level, 0.87 for 0.95).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point, concatenate_points
 from psyprobe.analysis.psychometric.isotonic import deviance
-from psyprobe.analysis.psychometric.likelihood import differentiate, levels_at, predicted
-from psyprobe.analysis.psychometric.search import Task, alone, maximise, search
+from psyprobe.analysis.psychometric.likelihood import predicted
+from psyprobe.analysis.psychometric.search import SearchProblem, maximise, search, separate_curve
 
-#: What can be held at a value.
+#: A parameter that can be fixed at a value.
 Parameter = Literal["threshold", "slope"]
 
-#: In units of the tested range, or of the logarithm of the width.
+#: How near the points inside and outside of an end must come, in units of the tested range, or of
+#: the logarithm of the width.
 _TOLERANCE = 1e-5
-#: How near to the root of the quantile the root of a loss must come.
-_NEAR = 1e-4
+#: How near the square root of a loss must come to that of the quantile.
+_ROOT_TOLERANCE = 1e-4
 _ROUNDS = 40
-#: Widths from which a curve of a group starts where its threshold is held, in units of the tested
+#: Widths from which a curve of a group starts where its threshold is fixed, in units of the tested
 #: range.
 _WIDTHS = (1e-3, 0.2, 1.0)
-#: Of two functions that differ less in log-likelihood, one is as good to go on from.
+#: Functions that differ less in log-likelihood are the same start.
 _SAME = 1e-6
+#: Log-likelihoods that differ less are equal.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Ends of intervals that are looked for together, each of one curve's threshold or slope, shape
-    (K,).
-    """
+    """Interval ends that are searched together, of the threshold or slope of curves, shape (K,)."""
 
-    #: The curves: group * M + member.
-    which: Index
-    #: Whether its slope is held, and not its threshold.
-    slope: npt.NDArray[np.bool_]
+    #: Index of the curve: group * M + member.
+    curve: Index
+    #: Whether the end is one of the slope, and not of the threshold.
+    is_slope: BoolArray
 
     def take(self, index: Index) -> Ends:
-        """Those ends."""
-        return Ends(self.which[index], self.slope[index])
+        """Select ends."""
+        return Ends(self.curve[index], self.is_slope[index])
 
-    def of(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
-        """For each end, what an array of all curves has of its parameter."""
-        return np.where(self.slope, slope.ravel()[self.which], threshold.ravel()[self.which])
+    def select(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
+        """Select for each end the value of its parameter from arrays of all curves."""
+        thresholds = threshold.ravel()[self.curve]
+        slopes = slope.ravel()[self.curve]
+        return np.where(self.is_slope, slopes, thresholds)
 
 
 @dataclass(frozen=True)
-class Near:
-    """Places near ends, shape (K,), what is lost there, and the solutions."""
+class Positions:
+    """Positions near ends, shape (K,), with the loss and the solution at each."""
 
-    place: FloatArray
-    lost: FloatArray
+    position: FloatArray
+    loss: FloatArray
     point: Point
 
-    def take(self, index: Index) -> Near:
-        """Those places."""
-        return Near(self.place[index], self.lost[index], self.point.take(index))
+    def take(self, index: Index) -> Positions:
+        """Select positions."""
+        return Positions(self.position[index], self.loss[index], self.point.take(index))
 
-    def put(
-        self,
-        index: Index,
-        which: npt.NDArray[np.bool_],
-        place: FloatArray,
-        lost: FloatArray,
-        at: Point,
-    ) -> None:
-        """Overwrite, of some places, those chosen."""
-        chosen = np.flatnonzero(which)
-        self.place[index[chosen]], self.lost[index[chosen]] = place[chosen], lost[chosen]
-        self.point.put(index[chosen], at.take(chosen))
+    def put(self, index: Index, other: Positions) -> None:
+        """Overwrite positions."""
+        self.position[index] = other.position
+        self.loss[index] = other.loss
+        self.point.put(index, other.point)
+
+
+class Interval(NamedTuple):
+    """Low and high ends; infinite where the interval is open up to the bound of the parameter."""
+
+    low: FloatArray
+    high: FloatArray
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The likelihood of groups as a function of one curve's threshold or slope."""
+    """The likelihood of groups as a function of the threshold or slope of one curve."""
 
-    #: Of G groups of M curves.
-    task: Task
-    #: Where the likelihood is largest.
+    #: G groups of M curves.
+    problem: SearchProblem
+    #: The point of largest likelihood.
     best: Point
     #: The objective there, shape (G,).
     value: FloatArray
 
-    def drop(
+    def evaluate(
         self,
         ends: Ends,
-        held: FloatArray,
-        steep: npt.NDArray[np.bool_] | None = None,
-        near: Sequence[Point] = (),
-    ) -> tuple[FloatArray, Point]:
-        """Twice the likelihood lost when curves have a parameter held at `held`, and where that is
-        the least.
+        position: FloatArray,
+        *,
+        steep: BoolArray | None = None,
+        nearby: Sequence[Point] = (),
+    ) -> Positions:
+        """Compute twice the likelihood lost when curves have a parameter fixed at a position.
 
-        `steep` tells which of these curves have the slope held at its upper bound, too; `near` are
-        solutions close by, from which alone the search then starts.
+        Parameters
+        ----------
+        ends : Ends
+            Curves and parameters.
+        position : ndarray, shape (K,)
+            Values of the parameters.
+        steep : ndarray of bool, shape (K,), optional
+            Whether the slope is fixed at its upper bound, too.
+        nearby : sequence of Point, optional
+            Solutions close by, from which alone the search then starts.
         """
-        group, member = np.divmod(ends.which, self.task.counts.x.shape[1])
-        task = self.task.take(group)
-        place = np.arange(ends.which.size)
-        steep = np.zeros(held.shape, bool) if steep is None else steep
-        for bound in (task.lower, task.upper):
-            bound.threshold[place, member] = np.where(
-                ends.slope, bound.threshold[place, member], held
-            )
-            bound.slope[place, member] = np.where(ends.slope, held, bound.slope[place, member])
-        task.lower.slope[place, member] = np.where(
-            steep, task.upper.slope[place, member], task.lower.slope[place, member]
-        )
-        first = self.best.take(group)
-        if near:
-            point, value, _ = search(task, eta=first.eta, first=near, keep=0)
+        group, member = np.divmod(ends.curve, self.problem.counts.x.shape[1])
+        problem = self.problem.take(group)
+        cell = (np.arange(ends.curve.size), member)
+        for bound in (problem.lower, problem.upper):
+            bound.threshold[cell] = np.where(ends.is_slope, bound.threshold[cell], position)
+            bound.slope[cell] = np.where(ends.is_slope, position, bound.slope[cell])
+        if steep is not None:
+            steepest = problem.upper.slope[cell]
+            problem.lower.slope[cell] = np.where(steep, steepest, problem.lower.slope[cell])
+        best = self.best.take(group)
+        if nearby:
+            point, value, _ = search(problem, eta=best.eta, starts=nearby, grid_starts=0)
+        elif self.problem.counts.x.shape[1] == 1:
+            point, value, _ = search(problem, eta=best.eta, starts=[best], grid_starts=1)
         else:
-            point, value = self._searched(task, first, ends.slope, member)
-        return np.asarray(2 * (self.value[group] - value)), point
+            point, value = _search_group(problem, best, ends.is_slope, member)
+        return Positions(position, 2 * (self.value[group] - value), point)
 
-    def _searched(
-        self, task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
-    ) -> tuple[Point, FloatArray]:
-        """The largest objective wherever it may be, from the best and from other starts."""
-        if task.counts.x.shape[1] == 1:
-            return search(task, eta=first.eta, first=[first], keep=1)[:2]
-        starts, where = zip(*_starts_of_ends(task, first, slope, member), strict=True)
-        again = np.concatenate(where)
-        points, reached, _ = search(
-            task.take(again), eta=first.eta[again], first=[joined(starts)], keep=0
-        )
-        found = first.copy()
-        value = np.full(slope.shape, -np.inf)
-        for part in np.split(np.arange(again.size), np.cumsum([each.size for each in where])[:-1]):
-            # Less than a rounding error better is no better: the earlier start keeps its place.
-            better = part[reached[part] > value[again[part]] + 1e-9]
-            found.put(again[better], points.take(better))
-            value[again[better]] = reached[better]
-        return found, value
-
-    def interval(
-        self, quantile: FloatArray, centre: FloatArray, ends: Ends
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the intervals of some curves, in the coordinates of `Counts`.
+    def interval(self, quantile: FloatArray, centre: FloatArray, ends: Ends) -> Interval:
+        """Find the intervals of some curves, in the coordinates of `Counts`.
 
         Parameters
         ----------
         quantile : ndarray, shape (K,)
-            Of the loss, as of chi-square with one degree of freedom.
+            Loss at the ends, as of chi-square with one degree of freedom.
         centre : ndarray, shape (K,)
-            Where to look from; inside the interval.
+            Start of the search, inside the interval.
         ends : Ends
-            Of which curves and parameters.
-
-        Returns
-        -------
-        low, high : ndarray, shape (K,)
-            Infinite where the interval is open up to the bound of the parameter.
+            Curves and parameters.
         """
-        side = np.repeat([-1.0, 1.0], ends.which.size)
+        side = np.repeat([-1.0, 1.0], ends.curve.size)
         quantile = np.tile(quantile, 2)
         centre = np.tile(centre, 2)
-        ends = Ends(np.tile(ends.which, 2), np.tile(ends.slope, 2))
-        end = self._found(quantile, centre, side, ends, wide=False)
+        ends = Ends(np.tile(ends.curve, 2), np.tile(ends.is_slope, 2))
+        end = self._find_ends(quantile, centre, side, ends, wide=False)
         closed = np.flatnonzero(np.isfinite(end))
         if closed.size:
             # Wide searches tell whether the solutions beside an end led past a better one, and
             # whether the loss falls again towards the bound, so that the end is open.
+            closed_ends = ends.take(np.tile(closed, 2))
             bound = self._bound(ends, side)
-            both = np.tile(closed, 2)
-            lost, _ = self.drop(ends.take(both), np.concatenate([end[closed], bound[closed]]))
-            at_end, at_bound = np.split(np.sqrt(np.maximum(lost, 0.0)), 2)
+            checks = self.evaluate(closed_ends, np.concatenate([end[closed], bound[closed]]))
+            end_root, bound_root = np.split(np.sqrt(np.maximum(checks.loss, 0.0)), 2)
             target = np.sqrt(quantile[closed])
-            end[closed[at_bound <= target]] = side[closed[at_bound <= target]] * np.inf
-            again = closed[(at_bound > target) & (target - at_end > 3 * _NEAR)]
-            if again.size:
-                end[again] = self._found(
-                    quantile[again], centre[again], side[again], ends.take(again), wide=True
+            is_open = bound_root <= target
+            end[closed[is_open]] = side[closed[is_open]] * np.inf
+            missed = ~is_open & (target - end_root > 3 * _ROOT_TOLERANCE)
+            repeated = closed[missed]
+            if repeated.size:
+                end[repeated] = self._find_ends(
+                    quantile[repeated],
+                    centre[repeated],
+                    side[repeated],
+                    ends.take(repeated),
+                    wide=True,
                 )
-        low, high = np.split(end, 2)
-        return low, high
+        return Interval(*np.split(end, 2))
 
-    def _found(
-        self, quantile: FloatArray, centre: FloatArray, side: FloatArray, ends: Ends, *, wide: bool
+    def _find_ends(
+        self,
+        quantile: FloatArray,
+        centre: FloatArray,
+        side: FloatArray,
+        ends: Ends,
+        *,
+        wide: bool,
     ) -> FloatArray:
-        """Ends, infinite where they are open."""
-        inside, outside = self._bracket(quantile, centre, self._bound(ends, side), side, ends, wide)
+        """Find the ends on one side, infinite where they are open."""
+        inside, outside = self._bracket(quantile, centre, side, ends, wide)
         end = side * np.inf
-        closed = np.flatnonzero(outside.lost > quantile)
+        closed = np.flatnonzero(outside.loss > quantile)
         if closed.size:
-            end[closed] = self._narrowed(
-                quantile[closed], ends.take(closed), inside.take(closed), outside.take(closed), wide
+            end[closed] = self._narrow(
+                quantile[closed],
+                ends.take(closed),
+                inside.take(closed),
+                outside.take(closed),
+                wide,
             )
         return end
 
     def _bound(self, ends: Ends, side: FloatArray) -> FloatArray:
-        lower, upper = (
-            ends.of(end.threshold, end.slope) for end in (self.task.lower, self.task.upper)
-        )
-        return np.where(side > 0, upper, lower)
+        lower = self.problem.lower
+        upper = self.problem.upper
+        lower_bound = ends.select(lower.threshold, lower.slope)
+        upper_bound = ends.select(upper.threshold, upper.slope)
+        return np.where(side > 0, upper_bound, lower_bound)
 
     def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
-        """A little more than half of the intervals' lengths if the likelihood were a parabola."""
-        model = self.task.model
-        counts = self.task.counts
-        block = differentiate(
-            model, counts, self.best, levels_at(model.family, counts, self.best)
-        ).blocks[:, 1]
-        curvature = [block[i] - block[1] ** 2 / np.maximum(block[2 - i], 1e-9) for i in (0, 2)]
-        step = np.sqrt(quantile / np.maximum(ends.of(*curvature), 1e-9))
+        """Guess a little more than half of the interval's length, as if the likelihood were a
+        parabola.
+        """
+        levels = self.problem.levels_at(self.best)
+        threshold, mixed, slope = self.problem.differentiate(self.best, levels).blocks[:, 1]
+        threshold_curvature = threshold - mixed**2 / np.maximum(slope, 1e-9)
+        slope_curvature = slope - mixed**2 / np.maximum(threshold, 1e-9)
+        curvature = ends.select(threshold_curvature, slope_curvature)
+        step = np.sqrt(quantile / np.maximum(curvature, 1e-9))
         return np.asarray(np.clip(1.3 * step, 0.02, 2.0))
 
     def _bracket(
         self,
         quantile: FloatArray,
         centre: FloatArray,
-        bound: FloatArray,
         side: FloatArray,
         ends: Ends,
         wide: bool,
-    ) -> tuple[Near, Near]:
-        """Points inside and outside of the ends; of open ones, the outside is the bound."""
-        start = self.best.take(ends.which // self.task.counts.x.shape[1])
-        inside, outside = (
-            Near(np.array(centre), np.zeros(centre.size), start.copy()) for _ in range(2)
-        )
+    ) -> tuple[Positions, Positions]:
+        """Find positions inside and outside of the ends; of open ends, the outside is the bound."""
+        start = self.best.take(ends.curve // self.problem.counts.x.shape[1])
+        inside = Positions(np.array(centre), np.zeros(centre.size), start.copy())
+        outside = Positions(np.array(centre), np.zeros(centre.size), start.copy())
+        bound = self._bound(ends, side)
         step = self._first_step(quantile, ends)
-        open_: Index = np.arange(centre.size)
+        pending: Index = np.arange(centre.size)
         for turn in range(_ROUNDS):
-            if open_.size == 0:
+            if pending.size == 0:
                 break
-            ahead = inside.place[open_] + side[open_] * step[open_]
-            place = np.where(
-                side[open_] > 0, np.minimum(ahead, bound[open_]), np.maximum(ahead, bound[open_])
-            )
             # Where the first step does not reach an end, there may be none up to the bound.
-            place = np.where(turn == 1, bound[open_], place)
-            near = () if wide or turn == 1 else (inside.point.take(open_),)
-            lost, point = self.drop(ends.take(open_), place, near=near)
-            beyond = (lost > quantile[open_]) | (place == bound[open_])
-            outside.put(open_, beyond, place, lost, point)
-            inside.put(open_, ~beyond, place, lost, point)
-            # From a bound that is beyond, the search goes on inside.
-            open_ = open_[(lost > quantile[open_]) if turn == 1 else ~beyond]
-            step[open_] *= 1.6
+            try_bound = turn == 1
+            pending_bound = bound[pending]
+            if try_bound:
+                position = pending_bound
+            else:
+                ahead = inside.position[pending] + side[pending] * step[pending]
+                highest = np.minimum(ahead, pending_bound)
+                lowest = np.maximum(ahead, pending_bound)
+                position = np.where(side[pending] > 0, highest, lowest)
+            nearby = () if wide or try_bound else (inside.point.take(pending),)
+            probe = self.evaluate(ends.take(pending), position, nearby=nearby)
+            exceeds = probe.loss > quantile[pending]
+            is_outside = exceeds | (position == pending_bound)
+            _put_where(outside, pending, is_outside, probe)
+            _put_where(inside, pending, ~is_outside, probe)
+            # From a bound that is outside, the search goes on inside.
+            pending = pending[exceeds if try_bound else ~is_outside]
+            step[pending] *= 1.6
         return inside, outside
 
-    def _narrowed(
-        self, quantile: FloatArray, ends: Ends, inside: Near, outside: Near, wide: bool
+    def _narrow(
+        self,
+        quantile: FloatArray,
+        ends: Ends,
+        inside: Positions,
+        outside: Positions,
+        wide: bool,
     ) -> FloatArray:
-        """Where the loss is the quantile: regula falsi on its square root, which is nearly
-        straight, and bisection.
+        """Find where the loss is the quantile, between positions inside and outside of an end.
+
+        Regula falsi on the square root of the loss, which is nearly straight, and bisection.
         """
         target = np.sqrt(quantile)
-        weight = np.ones((target.size, 2))
-        stayed = np.full(target.size, -1)
+        inside_weight = np.ones(target.size)
+        outside_weight = np.ones(target.size)
+        was_outside = np.zeros(target.size, dtype=bool)
         for turn in range(_ROUNDS):
-            open_ = np.flatnonzero(np.abs(outside.place - inside.place) > _TOLERANCE)
-            if open_.size == 0:
+            distance = np.abs(outside.position - inside.position)
+            pending = np.flatnonzero(distance > _TOLERANCE)
+            if pending.size == 0:
                 break
-            a = inside.place[open_]
-            b = outside.place[open_]
-            fa = (np.sqrt(np.maximum(inside.lost[open_], 0.0)) - target[open_]) * weight[open_, 0]
-            fb = (np.sqrt(np.minimum(outside.lost[open_], 1e6)) - target[open_]) * weight[open_, 1]
-            place = a + (b - a) * np.clip(-fa / np.maximum(fb - fa, 1e-12), 0.02, 0.98)
-            # A loss with a cliff in it (data that a step separates) is left to bisection.
-            place = np.where(turn % 3 == 2, 0.5 * (a + b), place)
-            near = () if wide else (inside.point.take(open_), outside.point.take(open_))
-            lost, point = self.drop(ends.take(open_), place, near=near)
-            close = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target[open_]) < _NEAR
-            beyond = lost > quantile[open_]
-            outside.put(open_, beyond | close, place, lost, point)
-            inside.put(open_, ~beyond | close, place, lost, point)
+            near = inside.take(pending)
+            far = outside.take(pending)
+            inside_root = np.sqrt(np.maximum(near.loss, 0.0))
+            outside_root = np.sqrt(np.minimum(far.loss, 1e6))
+            inside_error = (inside_root - target[pending]) * inside_weight[pending]
+            outside_error = (outside_root - target[pending]) * outside_weight[pending]
+            share = -inside_error / np.maximum(outside_error - inside_error, 1e-12)
+            span = far.position - near.position
+            position = near.position + span * np.clip(share, 0.02, 0.98)
+            if turn % 3 == 2:
+                # A loss with a cliff in it (data that a step separates) is left to bisection.
+                position = 0.5 * (near.position + far.position)
+            nearby = () if wide else (near.point, far.point)
+            probe = self.evaluate(ends.take(pending), position, nearby=nearby)
+            root_error = np.sqrt(np.maximum(probe.loss, 0.0)) - target[pending]
+            close = np.abs(root_error) < _ROOT_TOLERANCE
+            is_outside = probe.loss > quantile[pending]
+            _put_where(outside, pending, is_outside | close, probe)
+            _put_where(inside, pending, ~is_outside | close, probe)
             # Illinois: an end that stays where it is for a second time counts half.
-            for column, kept in ((0, beyond), (1, ~beyond)):
-                again = kept & (stayed[open_] == column)
-                weight[open_, column] = np.where(again, 0.5 * weight[open_, column], 1.0)
-            stayed[open_] = np.where(beyond, 0, 1)
-        return np.asarray(0.5 * (inside.place + outside.place))
+            same_side = (is_outside == was_outside[pending]) & (turn > 0)
+            inside_halved = 0.5 * inside_weight[pending]
+            outside_halved = 0.5 * outside_weight[pending]
+            inside_weight[pending] = np.where(is_outside & same_side, inside_halved, 1.0)
+            outside_weight[pending] = np.where(~is_outside & same_side, outside_halved, 1.0)
+            was_outside[pending] = is_outside
+        return 0.5 * (inside.position + outside.position)
 
 
-def _starts_of_ends(
-    task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
-) -> Iterator[tuple[Point, Index]]:
-    """From where to climb, and for which ends: from the best, and from other widths where a
-    threshold is held.
+def _put_where(
+    positions: Positions,
+    index: Index,
+    condition: BoolArray,
+    replacement: Positions,
+) -> None:
+    """Overwrite positions at those places of an index where the condition is met."""
+    place = np.flatnonzero(condition)
+    positions.put(index[place], replacement.take(place))
+
+
+def _search_group(
+    problem: SearchProblem,
+    best: Point,
+    is_slope: BoolArray,
+    member: Index,
+) -> tuple[Point, FloatArray]:
+    """Search for the largest objective with a parameter of one curve fixed, from many starts."""
+    starts = _group_starts(problem, best, is_slope, member)
+    groups = np.concatenate([start.group for start in starts])
+    maxima = search(
+        problem.take(groups),
+        eta=best.eta[groups],
+        starts=[concatenate_points([start.point for start in starts])],
+        grid_starts=0,
+    )
+    point = best.copy()
+    value = np.full(is_slope.shape, -np.inf)
+    begin = 0
+    for start in starts:
+        rows = np.arange(begin, begin + start.group.size)
+        begin += start.group.size
+        # A gain below the rounding error is none: then the earlier start wins.
+        better = rows[maxima.value[rows] > value[start.group] + _ROUNDING]
+        point.put(groups[better], maxima.point.take(better))
+        value[groups[better]] = maxima.value[better]
+    return point, value
+
+
+class _Start(NamedTuple):
+    """Points from which groups start, and the indices of these groups."""
+
+    point: Point
+    group: Index
+
+
+def _group_starts(
+    problem: SearchProblem,
+    best: Point,
+    is_slope: BoolArray,
+    member: Index,
+) -> list[_Start]:
+    """List starts: the best point, and other widths where a threshold is fixed.
 
     The other curves of a group hold the common rates in place, so that only this curve's width is
-    in doubt. First it climbs alone, with the rates held, too, which takes little time; of starts
+    in doubt. First it climbs alone, with the rates fixed, too, which takes little time; of starts
     that lead it to one function, one is enough.
     """
-    start = first.copy()
-    free = np.flatnonzero(~slope)
-    own = member[free]
-    lone, here = alone(task.take(free), first.take(free), own)
-    others = [replace(here, slope=np.full(here.slope.shape, -np.log(width))) for width in _WIDTHS]
-    tried = [each.within(lone.lower, lone.upper) for each in (here, *others)]
-    climbed, value, _ = maximise(
-        lone.take(np.tile(np.arange(free.size), len(tried))), joined(tried)
-    )
-    slopes = climbed.slope.reshape(len(tried), -1)
-    values = value.reshape(len(tried), -1)
-    start.slope[free, own] = slopes[0]
-    yield start.copy(), np.arange(slope.size)
-    for i in range(1, len(tried)):
+    group = np.flatnonzero(~is_slope)
+    curve = member[group]
+    curve_problem, curve_best = separate_curve(problem.take(group), best.take(group), curve)
+    curve_starts = [curve_best]
+    for width in _WIDTHS:
+        slope = np.full(curve_best.slope.shape, -np.log(width))
+        curve_starts.append(replace(curve_best, slope=slope))
+    repeated = np.tile(np.arange(group.size), len(curve_starts))
+    climbing = curve_problem.take(repeated)
+    start = concatenate_points(curve_starts).within(climbing.lower, climbing.upper)
+    maxima = maximise(climbing, start)
+    slopes = maxima.point.slope.reshape(len(curve_starts), -1)
+    values = maxima.value.reshape(len(curve_starts), -1)
+    first = best.copy()
+    first.slope[group, curve] = slopes[0]
+    starts = [_Start(first, np.arange(is_slope.size))]
+    for i in range(1, len(curve_starts)):
         with np.errstate(invalid="ignore"):
-            new = np.flatnonzero((np.abs(values[:i] - values[i]) > _SAME).all(axis=0))
-        start.slope[free[new], own[new]] = slopes[i, new]
-        yield start.take(free[new]), free[new]
+            differs = np.abs(values[:i] - values[i]) > _SAME
+        new = np.flatnonzero(differs.all(axis=0))
+        point = first.take(group[new])
+        point.slope[np.arange(new.size), curve[new]] = slopes[i, new]
+        starts.append(_Start(point, group[new]))
+    return starts
 
 
 #: Groups x resamples x curves fitted at once.
-_AT_ONCE = 20_000
+_FIT_SIZE = 20_000
+
+
+class Resamples(NamedTuple):
+    """What refits of answers drawn from the best functions show."""
+
+    #: Twice the likelihood lost when a parameter of a curve is fixed at the value that it was drawn
+    #: from, shape (parameters, G, B, M).
+    loss: FloatArray
+    #: Deviance of the refits, shape (G, B, M).
+    deviance: FloatArray
 
 
 def resample(
-    task: Task, best: Point, parameters: Sequence[Parameter], *, resamples: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
+    problem: SearchProblem,
+    best: Point,
+    parameters: Sequence[Parameter],
+    *,
+    resamples: int,
+    seed: int,
+) -> Resamples:
     """Draw answers from the best functions and fit them again.
 
-    Fractional trials are rounded for the draws; overdispersion is drawn too, and held in the
-    refits. A group's draws do not depend on which other groups stand beside it.
-
-    Returns
-    -------
-    lost : ndarray, shape (parameters, G, B, M)
-        Twice the likelihood lost when a parameter of a curve is held at what it was drawn from.
-    deviance : ndarray, shape (G, B, M)
+    Fractional trials are rounded for the draws; overdispersion is drawn too, and fixed in the
+    refits. A group's draws do not depend on the other groups.
     """
-    groups, curves = task.counts.centre.shape
-    lost = np.empty((len(parameters), groups, resamples, curves))
+    groups, curves = problem.counts.centre.shape
+    losses = np.empty((len(parameters), groups, resamples, curves))
     deviances = np.empty((groups, resamples, curves))
-    step = max(1, _AT_ONCE // max(1, resamples * curves))
-    for begin in range(0, groups, step):
-        block = np.arange(begin, min(begin + step, groups))
-        again = np.repeat(block, resamples)
-        start = best.take(again)
-        drawn = replace(
-            task.take(again), counts=_draw(task.take(block), best.take(block), resamples, seed)
-        )
-        point, value, _ = search(drawn, eta=start.eta, first=[start], keep=0)
+    block_size = max(1, _FIT_SIZE // max(1, resamples * curves))
+    for begin in range(0, groups, block_size):
+        block = np.arange(begin, min(begin + block_size, groups))
+        repeated = np.repeat(block, resamples)
+        truth = best.take(repeated)
+        draws = _draw_counts(problem.take(block), best.take(block), resamples, seed)
+        drawn = replace(problem.take(repeated), counts=draws)
+        refit = search(drawn, eta=truth.eta, starts=[truth], grid_starts=0)
+        rates = predicted(problem.model.family, draws, refit.point)
         shape = (block.size, resamples, curves)
-        rates = predicted(task.model.family, drawn.counts, point)
-        deviances[block] = deviance(drawn.counts.yes, drawn.counts.trials, rates).reshape(shape)
+        deviances[block] = deviance(draws.yes, draws.trials, rates).reshape(shape)
         for row, parameter in enumerate(parameters):
-            held = np.stack(
-                [_value_held(drawn, point, start, parameter, curve) for curve in range(curves)],
-                axis=-1,
-            )
-            lost[row, block] = (2 * (value[:, None] - held)).reshape(shape)
-    return lost, deviances
+            fixed = np.empty((repeated.size, curves))
+            for curve in range(curves):
+                fixed[:, curve] = _value_at_truth(drawn, refit.point, truth, parameter, curve)
+            losses[row, block] = (2 * (refit.value[:, None] - fixed)).reshape(shape)
+    return Resamples(losses, deviances)
 
 
-def _value_held(
-    task: Task, near: Point, start: Point, parameter: Parameter, curve: int
+def _value_at_truth(
+    problem: SearchProblem,
+    nearby: Point,
+    truth: Point,
+    parameter: Parameter,
+    curve: int,
 ) -> FloatArray:
-    """The largest objective with one curve's parameter where it is at the start, shape (P,)."""
-    lower = task.lower.copy()
-    upper = task.upper.copy()
+    """Find the largest objective with one curve's parameter at its true value, shape (P,)."""
+    lower = problem.lower.copy()
+    upper = problem.upper.copy()
     for bound in (lower, upper):
-        getattr(bound, parameter)[:, curve] = getattr(start, parameter)[:, curve]
-    return search(
-        replace(task, lower=lower, upper=upper), eta=start.eta, first=[near, start], keep=0
-    )[1]
+        getattr(bound, parameter)[:, curve] = getattr(truth, parameter)[:, curve]
+    fixed = replace(problem, lower=lower, upper=upper)
+    return search(fixed, eta=truth.eta, starts=[nearby, truth], grid_starts=0).value
 
 
-def _draw(task: Task, best: Point, resamples: int, seed: int) -> Counts:
-    """Counts of drawn answers, `resamples` groups for each group."""
-    counts = task.counts
-    rates = predicted(task.model.family, counts, best)
-    whole = np.rint(counts.trials).astype(np.int64)
-    blanks = np.rint(counts.catch_trials).astype(np.int64)
-    yes = np.empty((whole.shape[0], resamples, *whole.shape[1:]))
-    catch = np.empty((whole.shape[0], resamples))
-    for i, eta in enumerate(best.eta):
+def _draw_counts(problem: SearchProblem, best: Point, resamples: int, seed: int) -> Counts:
+    """Draw counts of answers, `resamples` groups for each group."""
+    counts = problem.counts
+    rates = predicted(problem.model.family, counts, best)
+    trials = np.rint(counts.trials).astype(np.int64)
+    catch_trials = np.rint(counts.catch_trials).astype(np.int64)
+    groups = len(trials)
+    yes = np.empty((groups, resamples, *trials.shape[1:]))
+    catch_yes = np.empty((groups, resamples))
+    for group, eta in enumerate(best.eta):
         rng = np.random.default_rng(seed)
-        rate = np.broadcast_to(rates[i], yes[i].shape)
+        rate = np.broadcast_to(rates[group], yes[group].shape)
         if eta > 1e-4:
             nu = 1 / eta**2 - 1
             rate = rng.beta(np.maximum(rate * nu, 1e-9), np.maximum((1 - rate) * nu, 1e-9))
-        yes[i] = rng.binomial(whole[i], rate)
-        catch[i] = rng.binomial(blanks[i], best.guess[i], size=resamples)
-    again = np.repeat(np.arange(whole.shape[0]), resamples)
-    fixed = counts.take(again)
-    trials, catch_trials = (asked[again].astype(np.float64) for asked in (whole, blanks))
-    yes = yes.reshape(fixed.x.shape)
+        yes[group] = rng.binomial(trials[group], rate)
+        catch_yes[group] = rng.binomial(catch_trials[group], best.guess[group], size=resamples)
+    repeated = np.repeat(np.arange(groups), resamples)
+    template = counts.take(repeated)
     return replace(
-        fixed, yes=yes, trials=trials, catch_yes=catch.ravel(), catch_trials=catch_trials
+        template,
+        yes=yes.reshape(template.x.shape),
+        trials=trials[repeated].astype(np.float64),
+        catch_yes=catch_yes.ravel(),
+        catch_trials=catch_trials[repeated].astype(np.float64),
     )

@@ -1,9 +1,9 @@
-"""Finds the largest likelihood of many groups of curves at once, with and without overdispersion.
+"""Find the largest likelihood of many groups of curves at once, with and without overdispersion.
 
 Climbs are damped Newton steps within bounds, from the best few of a coarse grid of functions, steps
-between levels among them, and from solutions nearby; then each curve of a group is looked at alone,
-its rates held. Curves of a group meet only in their guess and lapse rate, so each step solves 2 x 2
-systems: threshold and slope of each curve, and the two rates through the Schur complement.
+between levels among them, and from solutions nearby; then each curve of a group is fitted alone,
+its rates fixed. Curves of a group meet only in their guess and lapse rate, so each step solves
+2 x 2 systems: threshold and slope of each curve, and the two rates through the Schur complement.
 
 References
 ----------
@@ -14,28 +14,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import likelihood
-from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined, pick, tested_range
+from psyprobe.analysis.psychometric.counts import (
+    Counts,
+    Index,
+    Point,
+    concatenate_points,
+    pick,
+    tested_range,
+)
 
-_Mask = npt.NDArray[np.bool_]
-_T = TypeVar("_T", Counts, Point)
+_GroupsType = TypeVar("_GroupsType", Counts, Point)
 _ROUNDS = 80
 #: A step that promises less than this in log-likelihood is not worth taking.
-_ENOUGH = 1e-8
+_SMALLEST_GAIN = 1e-8
+#: Log-likelihoods that differ less are equal.
+_ROUNDING = 1e-9
 _FIRST_DAMPING = 1e-3
 _LARGEST_DAMPING = 1e9
 
 
 @dataclass(frozen=True)
-class Task:
-    """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter,
-    `eta` has none.
+class SearchProblem:
+    """A model, and the groups to which it is fitted within bounds.
+
+    Equal bounds fix a parameter; `eta` has no bounds.
     """
 
     model: likelihood.Model
@@ -43,451 +51,584 @@ class Task:
     lower: Point
     upper: Point
 
-    def take(self, index: Index) -> Task:
-        """Those groups."""
-        return Task(
-            self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index)
+    def take(self, index: Index) -> SearchProblem:
+        """Select groups."""
+        return SearchProblem(
+            self.model,
+            self.counts.take(index),
+            self.lower.take(index),
+            self.upper.take(index),
         )
 
+    def levels_at(self, point: Point) -> likelihood.Levels:
+        """Evaluate the psychometric functions of a point."""
+        return likelihood.levels_at(self.model.family, self.counts, point)
 
-def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
-    """Climb from each start to a maximum: the point, the objective there (P,), and whether no step
-    promised more.
-    """
-    model = task.model
+    def objective(self, point: Point, levels: likelihood.Levels) -> FloatArray:
+        """Compute log-likelihood plus log prior density of each group, shape (P,)."""
+        return likelihood.objective(self.model, self.counts, point, levels)
+
+    def differentiate(self, point: Point, levels: likelihood.Levels) -> likelihood.Derivatives:
+        """Differentiate the objective by threshold, slope, guess and lapse."""
+        return likelihood.differentiate(self.model, self.counts, point, levels)
+
+
+class Maxima(NamedTuple):
+    """Maxima of the objective, one for each group."""
+
+    point: Point
+    #: The objective there, shape (P,).
+    value: FloatArray
+    #: Whether no step promised more, shape (P,).
+    converged: BoolArray
+
+
+def maximise(problem: SearchProblem, start: Point) -> Maxima:
+    """Climb from a start of each group to a maximum."""
     point = start.copy()
-    at = likelihood.levels_at(model.family, task.counts, point)
-    value = likelihood.objective(model, task.counts, point, at)
+    levels = problem.levels_at(point)
+    value = problem.objective(point, levels)
     damping = np.full(value.shape, _FIRST_DAMPING)
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
-    left = task
     if running.size < value.size:
-        left = task.take(running)
-        at = at.take(running)
-    bounds = _bounds(left)
+        levels = levels.take(running)
+    climb = _Climb(problem, running)
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
-        here = point.take(running)
-        slope = likelihood.differentiate(model, left.counts, here, at)
-        if model.equal_rates:
-            slope = slope.with_equal_rates()
-        free_curve = _free(slope.curve, np.array([here.threshold, here.slope]), bounds.curve)
-        free_rates = _free(slope.rates, np.array([here.guess, here.lapse]), bounds.rates)
-        move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
-        promised = (slope.curve * move_curve).sum((0, -1)) + (slope.rates * move_rates).sum(0)
-        if model.equal_rates:
-            move_rates[1] = move_rates[0]
-        there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
-        at_there = likelihood.levels_at(model.family, left.counts, there)
-        reached = likelihood.objective(model, left.counts, there, at_there)
-        gain = reached - value[running]
-        better = reached > value[running]
-        won = running[better]
-        moved = np.flatnonzero(better)
-        point.put(won, there.take(moved))
+        step = climb.step(point.take(running), levels, damping[running])
+        next_levels = climb.problem.levels_at(step.point)
+        next_value = climb.problem.objective(step.point, next_levels)
+        gain = next_value - value[running]
+        better = next_value > value[running]
+        improved = np.flatnonzero(better)
+        point.put(running[better], step.point.take(improved))
+        value[running[better]] = next_value[better]
         if better.all():
-            at = at_there
+            levels = next_levels
         else:
-            at.put(moved, at_there.take(moved))
-        value[won] = reached[better]
-        damping[running] = np.where(
-            better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8
-        )
-        small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
-        done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
+            levels.put(improved, next_levels.take(improved))
+        lower_damping = np.maximum(damping[running] * 0.1, 1e-9)
+        damping[running] = np.where(better, lower_damping, damping[running] * 8)
+        stalled = better & (gain < _SMALLEST_GAIN) & (damping[running] < 1e-2)
+        done = stalled | (damping[running] > _LARGEST_DAMPING)
+        done |= step.promised_gain < _SMALLEST_GAIN
         converged[running] |= done
         if done.any():
-            at = at.take(np.flatnonzero(~done))
+            levels = levels.take(np.flatnonzero(~done))
             running = running[~done]
-            left = task.take(running)
-            bounds = _bounds(left)
-    return point, value, converged
+            climb = _Climb(problem, running)
+    return Maxima(point, value, converged)
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """Of threshold and slope, (2, P, M), and of guess and lapse, (2, P): lower and upper, and
-    whether they differ.
-    """
+class _Step(NamedTuple):
+    """Points that a Newton step leads to, and how much it promises in log-likelihood."""
 
-    curve: tuple[FloatArray, FloatArray, _Mask]
-    rates: tuple[FloatArray, FloatArray, _Mask]
+    point: Point
+    promised_gain: FloatArray
 
 
-def _bounds(task: Task) -> _Bounds:
-    def both(first: str, second: str) -> tuple[FloatArray, FloatArray, _Mask]:
-        low, high = (
-            np.array([getattr(end, first), getattr(end, second)])
-            for end in (task.lower, task.upper)
-        )
-        return low, high, high > low
+class _Bounds(NamedTuple):
+    """Lower and upper bounds of two parameters, and whether they differ; the first axis is 2."""
 
-    return _Bounds(both("threshold", "slope"), both("guess", "lapse"))
+    lower: FloatArray
+    upper: FloatArray
+    differ: BoolArray
 
-
-def _free(
-    gradient: FloatArray, value: FloatArray, bounds: tuple[FloatArray, FloatArray, _Mask]
-) -> _Mask:
-    """Which parameters may move: not those held at a bound, nor those that the gradient pushes
-    against one.
-    """
-    low, high, apart = bounds
-    return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & apart)
+    def free(self, gradient: FloatArray, value: FloatArray) -> BoolArray:
+        """Find the parameters that are neither fixed nor pushed against a bound by the gradient."""
+        may_fall = (value > self.lower) | (gradient > 0)
+        may_rise = (value < self.upper) | (gradient < 0)
+        return may_fall & may_rise & self.differ
 
 
-def _step(
-    slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
+class _Climb:
+    """Newton steps of some groups, whose bounds are arranged once for many steps."""
+
+    def __init__(self, problem: SearchProblem, groups: Index) -> None:
+        everything = groups.size == problem.counts.catch_yes.size
+        self.problem = problem if everything else problem.take(groups)
+        self._curve_bounds = self._bounds("threshold", "slope")
+        self._rate_bounds = self._bounds("guess", "lapse")
+
+    def _bounds(self, *names: str) -> _Bounds:
+        lower = np.array([getattr(self.problem.lower, name) for name in names])
+        upper = np.array([getattr(self.problem.upper, name) for name in names])
+        return _Bounds(lower, upper, upper > lower)
+
+    def step(self, point: Point, levels: likelihood.Levels, damping: FloatArray) -> _Step:
+        """Take a damped Newton step from a point, and stay within bounds."""
+        equal_rates = self.problem.model.equal_rates
+        derivatives = self.problem.differentiate(point, levels)
+        if equal_rates:
+            derivatives = derivatives.with_equal_rates()
+        curve = np.array([point.threshold, point.slope])
+        rates = np.array([point.guess, point.lapse])
+        free_curve = self._curve_bounds.free(derivatives.curve, curve)
+        free_rates = self._rate_bounds.free(derivatives.rates, rates)
+        curve_step, rate_step = _newton_step(derivatives, free_curve, free_rates, damping)
+        curve_gain = (derivatives.curve * curve_step).sum((0, -1))
+        rate_gain = (derivatives.rates * rate_step).sum(0)
+        if equal_rates:
+            rate_step[1] = rate_step[0]
+        moved = _move(point, curve_step, rate_step)
+        within = moved.within(self.problem.lower, self.problem.upper)
+        return _Step(within, curve_gain + rate_gain)
+
+
+def _newton_step(
+    derivatives: likelihood.Derivatives,
+    free_curve: BoolArray,
+    free_rates: BoolArray,
+    damping: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The step by the exact curvature, or by the other where that is not positive definite.
+    """Solve for the step of curves (2, P, M) and of rates (2, P).
 
-    Matrices of 2 x 2 are written out: numpy's products of many take far longer.
+    The exact curvature is used, or the other version where that is not positive definite. Matrices
+    of 2 x 2 are written out: numpy's products of many take far longer.
     """
-    curve = np.where(free_curve, slope.curve, 0.0)
-    rates = np.where(free_rates, slope.rates, 0.0)
-    (tt, ts, ss), sound = _inverse(*_bounded(slope.blocks, free_curve, damping[:, None]))
-    # By guess and lapse; those that follow have the two versions of the curvature as their next
-    # axis.
-    of_threshold, of_slope = np.where(
-        free_curve[:, None, None] & free_rates[:, None, :, None], slope.across, 0.0
+    curve_gradient = np.where(free_curve, derivatives.curve, 0.0)
+    rate_gradient = np.where(free_rates, derivatives.rates, 0.0)
+    blocks = _damp(derivatives.blocks, free_curve, damping[:, None])
+    inverse_blocks, sound_blocks = blocks.invert()
+    # By guess and lapse first; the next axis has the two versions of the curvature.
+    both_free = free_curve[:, None, None] & free_rates[:, None, :, None]
+    threshold_across, slope_across = np.where(both_free, derivatives.across, 0.0)
+    threshold_response, slope_response = inverse_blocks.apply(threshold_across, slope_across)
+    threshold_step, slope_step = inverse_blocks.apply(curve_gradient[0], curve_gradient[1])
+
+    complement = (
+        threshold_across[:, None] * threshold_response + slope_across[:, None] * slope_response
+    ).sum(axis=-1)
+    explained = (threshold_across * threshold_step + slope_across * slope_step).sum(axis=-1)
+    reduced_gradient = rate_gradient[:, None] - explained
+    corner = _damp(derivatives.corner, free_rates, damping)
+    reduced_corner = _Matrix(
+        corner.first - complement[0, 0],
+        corner.mixed - complement[0, 1],
+        corner.second - complement[1, 1],
     )
-    carried_threshold = tt * of_threshold + ts * of_slope
-    carried_slope = ts * of_threshold + ss * of_slope
-    lone_threshold = tt * curve[0] + ts * curve[1]
-    lone_slope = ts * curve[0] + ss * curve[1]
-    common = (of_threshold[:, None] * carried_threshold + of_slope[:, None] * carried_slope).sum(
-        axis=-1
-    )
-    pulled = rates[:, None] - (of_threshold * lone_threshold + of_slope * lone_slope).sum(axis=-1)
-    gg, gl, ll = _bounded(slope.corner, free_rates, damping)
-    (gg, gl, ll), sound_rates = _inverse(gg - common[0, 0], gl - common[0, 1], ll - common[1, 1])
-    moved = np.array([gg * pulled[0] + gl * pulled[1], gl * pulled[0] + ll * pulled[1]])
-    along = moved[..., None]
-    of_curve = np.array(
+    inverse_corner, sound_corner = reduced_corner.invert()
+    rate_step = np.array(inverse_corner.apply(reduced_gradient[0], reduced_gradient[1]))
+
+    rate_step_by_curve = rate_step[..., None]
+    curve_step = np.array(
         [
-            lone_threshold - (carried_threshold * along).sum(axis=0),
-            lone_slope - (carried_slope * along).sum(axis=0),
+            threshold_step - (threshold_response * rate_step_by_curve).sum(axis=0),
+            slope_step - (slope_response * rate_step_by_curve).sum(axis=0),
         ]
     )
-    exact = sound[0].all(axis=-1) & sound_rates[0]
+    exact = sound_blocks[0].all(axis=-1) & sound_corner[0]
     if exact.all():
-        return of_curve[:, 0], moved[:, 0]
-    return np.where(exact[:, None], of_curve[:, 0], of_curve[:, 1]), np.where(
-        exact, moved[:, 0], moved[:, 1]
+        return curve_step[:, 0], rate_step[:, 0]
+    return (
+        np.where(exact[:, None], curve_step[:, 0], curve_step[:, 1]),
+        np.where(exact, rate_step[:, 0], rate_step[:, 1]),
     )
 
 
-_Matrix: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+class _Matrix(NamedTuple):
+    """Symmetric 2 x 2 matrices: both entries of the diagonal, and the one beside it."""
+
+    first: FloatArray
+    mixed: FloatArray
+    second: FloatArray
+
+    def apply(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Multiply vectors by the matrices."""
+        return (
+            self.first * first + self.mixed * second,
+            self.mixed * first + self.second * second,
+        )
+
+    def invert(self) -> tuple[_Matrix, BoolArray]:
+        """Invert the matrices, and find which are positive definite."""
+        first, mixed, second = self
+        square = first * second
+        determinant = square - mixed * mixed
+        sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
+        if sound.all():
+            return _Matrix(second / determinant, -mixed / determinant, first / determinant), sound
+        divisor = np.where(sound, determinant, 1.0)
+        # Where rounding has spoiled the determinant the diagonal alone still climbs.
+        inverse = _Matrix(
+            np.where(sound, second / divisor, 1 / np.maximum(first, 1e-12)),
+            np.where(sound, -mixed / divisor, 0.0),
+            np.where(sound, first / divisor, 1 / np.maximum(second, 1e-12)),
+        )
+        return inverse, sound
 
 
-def _bounded(curvature: FloatArray, free: _Mask, damping: FloatArray) -> _Matrix:
-    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not
-    free.
-    """
+def _damp(curvature: FloatArray, free: BoolArray, damping: FloatArray) -> _Matrix:
+    """Add damping to the diagonal, and put the unit matrix where parameters are not free."""
     first, mixed, second = curvature
-    return (
+    return _Matrix(
         np.where(free[0], first + (damping * first[1] + 1e-12), 1.0),
         np.where(free[0] & free[1], mixed, 0.0),
         np.where(free[1], second + (damping * second[1] + 1e-12), 1.0),
     )
 
 
-def _inverse(first: FloatArray, mixed: FloatArray, second: FloatArray) -> tuple[_Matrix, _Mask]:
-    """Inverses of symmetric 2 x 2 matrices, and which of these are positive definite."""
-    square = first * second
-    determinant = square - mixed * mixed
-    sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
-    if sound.all():
-        return (second / determinant, -mixed / determinant, first / determinant), sound
-    safe = np.where(sound, determinant, 1.0)
-    # Where rounding has spoiled the determinant the diagonal alone still climbs.
-    return (
-        np.where(sound, second / safe, 1 / np.maximum(first, 1e-12)),
-        np.where(sound, -mixed / safe, 0.0),
-        np.where(sound, first / safe, 1 / np.maximum(second, 1e-12)),
-    ), sound
-
-
-def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
+def _move(point: Point, curve_step: FloatArray, rate_step: FloatArray) -> Point:
     # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
-    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[1]), 1e-300))
-    threshold = at.threshold + curve[0] * shrink
-    slope = at.slope + curve[1] * shrink
-    return Point(threshold, slope, at.guess + rates[0], at.lapse + rates[1], at.eta)
+    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve_step[1]), 1e-300))
+    return Point(
+        threshold=point.threshold + curve_step[0] * shrink,
+        slope=point.slope + curve_step[1] * shrink,
+        guess=point.guess + rate_step[0],
+        lapse=point.lapse + rate_step[1],
+        eta=point.eta,
+    )
 
 
-#: Thresholds and widths tried, in units of the tested range.
+#: Thresholds and widths of the coarse grid, in units of the tested range.
 _THRESHOLDS = np.array(
     [-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0]
 )
 _WIDTHS = (np.array([0.1, 0.2, 0.35]), np.array([0.6, 1.0, 2.0, 5.0]))
 #: Smallest probability of an answer that a candidate is given.
-_LEAST = 1e-300
-#: Share of a rate's bounds at which it is tried.
+_LEAST_PROBABILITY = 1e-300
+#: Rates of the coarse grid, as a share of the distance between their bounds.
 _SHARES = np.array([0.02, 0.35, 0.9])
 #: Width of a step, in units of the tested range.
-_STEP = 1e-3
-#: Thresholds and slopes of the functions tried for each curve, shape (P, M, K).
-Candidates: TypeAlias = tuple[FloatArray, FloatArray]
-#: Groups x curves x levels worked on at once.
-_AT_ONCE = 24_000
-#: Candidates x levels worked on at once: pairs of rates are tried together where there are few
+_STEP_WIDTH = 1e-3
+#: Groups x curves x levels that are fitted at once.
+_FIT_SIZE = 24_000
+#: Candidates x levels that are tried at once: pairs of rates are tried together where there are few
 #: groups.
-_TOGETHER = 20_000
+_GRID_SIZE = 20_000
 #: Share of a rate's bounds by which a start is above the lower one.
-_INSIDE = 0.01
-#: How often each curve of a group is looked at alone, and all of them climb on together.
-_TIMES = 3
-#: Overdispersions tried, and how the search between them goes on.
-_TRIED = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
-_LARGEST = 0.99
+_START_SHARE = 0.01
+#: How often each curve of a group is fitted alone before all of them climb on together.
+_ALTERNATIONS = 3
+#: Overdispersions of the coarse grid, and constants of the golden-section search between them.
+_OVERDISPERSIONS = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
+_LARGEST_OVERDISPERSION = 0.99
 _GOLDEN_ROUNDS = 22
 _GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
 
+class Candidates(NamedTuple):
+    """Thresholds and slopes of the functions tried for each curve, shape (P, M, K)."""
+
+    threshold: FloatArray
+    slope: FloatArray
+
+
 def search(
-    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2
-) -> tuple[Point, FloatArray, _Mask]:
-    """The largest objective found from several starts: point, value (P,), and whether the climb
-    converged (P,).
+    problem: SearchProblem,
+    *,
+    eta: FloatArray | None = None,
+    starts: Sequence[Point] = (),
+    grid_starts: int = 2,
+) -> Maxima:
+    """Search for the largest objective of each group from several starts.
 
     Parameters
     ----------
-    task : Task
-        Of P groups.
+    problem : SearchProblem
+        Has P groups.
     eta : ndarray, shape (P,), optional
-        Overdispersion; 0 where not given.
-    first : sequence of Point, optional
-        Further starts, as a solution nearby.
-    keep : int, optional
-        How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is
-        looked at alone.
+        Overdispersion; 0 by default.
+    starts : sequence of Point, optional
+        Further starts, such as a solution nearby.
+    grid_starts : int, optional
+        Number of pairs of rates that start for each kind of candidate; 0: only `starts`, and no
+        curve is fitted alone.
     """
-    size = task.counts.catch_yes.size
-    eta = np.zeros(size) if eta is None else eta
-    best = replace(task.lower, eta=eta).copy()
-    value = np.full(size, -np.inf)
-    converged = np.zeros(size, dtype=bool)
-    step = max(1, _AT_ONCE // max(1, task.counts.x[0].size)) if size else 1
-    for begin in range(0, size, step):
-        index = np.arange(begin, min(begin + step, size))
-        part = task.take(index)
-        tried = _starts(part, eta[index], keep) if keep else []
-        tried += [replace(_inside(part, point.take(index)), eta=eta[index]) for point in first]
-        again = np.tile(np.arange(index.size), len(tried))
-        points, reached, settled = maximise(part.take(again), joined(tried))
-        # Less than a rounding error better is no better: the earlier start keeps its place.
-        reached = reached.reshape(len(tried), index.size)
-        won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(
-            index.size
-        )
-        best.put(index, points.take(won))
-        value[index] = reached.ravel()[won]
-        converged[index] = settled[won]
-    together = task.counts.centre.shape[1] > 1
-    for _ in range(_TIMES if keep and together else 0):
-        moved, left = _one_by_one(task, best)
-        if left.size == 0:
+    groups, curves = problem.counts.centre.shape
+    eta = np.zeros(groups) if eta is None else eta
+    best = Maxima(
+        point=replace(problem.lower, eta=eta).copy(),
+        value=np.full(groups, -np.inf),
+        converged=np.zeros(groups, dtype=bool),
+    )
+    group_size = problem.counts.x[0].size if groups else 1
+    block_size = max(1, _FIT_SIZE // max(1, group_size))
+    for begin in range(0, groups, block_size):
+        block = np.arange(begin, min(begin + block_size, groups))
+        block_problem = problem.take(block)
+        block_starts = _grid_starts(block_problem, eta[block], grid_starts) if grid_starts else []
+        for start in starts:
+            inside = _move_inside(block_problem, start.take(block))
+            block_starts.append(replace(inside, eta=eta[block]))
+        maxima = _best_of_starts(block_problem, block_starts)
+        _put(best, block, maxima)
+    if not grid_starts or curves == 1:
+        return best
+    for _ in range(_ALTERNATIONS):
+        point, improved = _fit_curves_alone(problem, best.point)
+        if improved.size == 0:
             break
-        best.put(left, moved.take(left))
-        point, value[left], converged[left] = maximise(task.take(left), best.take(left))
-        best.put(left, point)
-    return best, value, converged
+        _put(best, improved, maximise(problem.take(improved), point.take(improved)))
+    return best
 
 
-def _inside(task: Task, point: Point) -> Point:
-    """The nearest point within the bounds, its rates a little above their lower ones.
+def _put(maxima: Maxima, groups: Index, replacement: Maxima) -> None:
+    """Overwrite the maxima of some groups."""
+    maxima.point.put(groups, replacement.point)
+    maxima.value[groups] = replacement.value
+    maxima.converged[groups] = replacement.converged
+
+
+def _best_of_starts(problem: SearchProblem, starts: Sequence[Point]) -> Maxima:
+    """Climb from each start of each group, and select the best maximum of each group."""
+    size = problem.counts.catch_yes.size
+    groups = np.arange(size)
+    maxima = maximise(
+        problem.take(np.tile(groups, len(starts))),
+        concatenate_points(starts),
+    )
+    values = maxima.value.reshape(len(starts), size)
+    # A gain below the rounding error is none: then the earlier start wins.
+    best_start = (values >= values.max(axis=0) - _ROUNDING).argmax(axis=0)
+    winner = best_start * size + groups
+    return Maxima(maxima.point.take(winner), maxima.value[winner], maxima.converged[winner])
+
+
+def _move_inside(problem: SearchProblem, point: Point) -> Point:
+    """Find the nearest point within the bounds, its rates a little above their lower ones.
 
     From a rate near 0, each step can only double it.
     """
-    lower = task.lower
-    upper = task.upper
-    guess = lower.guess
-    lapse = lower.lapse
-    lower = replace(
+    lower = problem.lower
+    upper = problem.upper
+    start_bound = replace(
         lower,
-        guess=guess + _INSIDE * (upper.guess - guess),
-        lapse=lapse + _INSIDE * (upper.lapse - lapse),
+        guess=lower.guess + _START_SHARE * (upper.guess - lower.guess),
+        lapse=lower.lapse + _START_SHARE * (upper.lapse - lower.lapse),
     )
-    return point.within(lower, upper)
+    return point.within(start_bound, upper)
 
 
-def alone(task: Task, at: Point, member: Index) -> tuple[Task, Point]:
-    """One curve of each group as a group of its own, its rates held at those of a point, and that
-    point.
+def separate_curve(
+    problem: SearchProblem,
+    point: Point,
+    member: Index,
+) -> tuple[SearchProblem, Point]:
+    """Make one curve of each group a group of its own, its rates fixed at those of a point.
 
     Parameters
     ----------
-    task : Task
-        Of P groups.
-    at : Point
-        Of these.
+    problem : SearchProblem
+        Has P groups.
+    point : Point
+        Parameters of these groups.
     member : ndarray of int, shape (P,)
-        Which curve of each.
+        Index of the curve in each group.
+
+    Returns
+    -------
+    problem : SearchProblem
+        Has P groups of one curve.
+    point : Point
+        Parameters of these curves.
     """
-    place = np.arange(member.size)
+    groups = np.arange(member.size)
 
-    def of_curve(groups: _T, **rates: FloatArray) -> _T:
-        own = {
-            name: values[place, member][:, None]
-            for name, values in vars(groups).items()
-            if values.ndim > 1
-        }
-        return replace(groups, **own, **rates)
+    def select(arrays: _GroupsType, **rates: FloatArray) -> _GroupsType:
+        by_curve = {name: values for name, values in vars(arrays).items() if values.ndim > 1}
+        selected = {name: values[groups, member][:, None] for name, values in by_curve.items()}
+        return replace(arrays, **selected, **rates)
 
-    rates = {"guess": at.guess, "lapse": at.lapse}
-    lower, upper = (of_curve(end, **rates) for end in (task.lower, task.upper))
-    return Task(task.model, of_curve(task.counts), lower, upper), of_curve(at)
+    curve_problem = SearchProblem(
+        model=problem.model,
+        counts=select(problem.counts),
+        lower=select(problem.lower, guess=point.guess, lapse=point.lapse),
+        upper=select(problem.upper, guess=point.guess, lapse=point.lapse),
+    )
+    return curve_problem, select(point)
 
 
-def _one_by_one(task: Task, point: Point) -> tuple[Point, Index]:
-    """A point with each curve where it is best while the rates are held, and which groups that
-    makes better.
+def _fit_curves_alone(problem: SearchProblem, point: Point) -> tuple[Point, Index]:
+    """Fit each curve with the rates fixed: the new point, and the groups that improve.
 
     Starts have all curves of a group from one kind of candidates, and what suits one curve need not
     suit another.
     """
-    groups, curves = task.counts.centre.shape
-    again = np.repeat(np.arange(groups), curves)
+    groups, curves = problem.counts.centre.shape
+    group = np.repeat(np.arange(groups), curves)
     member = np.tile(np.arange(curves), groups)
-    lone, here = alone(task.take(again), point.take(again), member)
-    found, value, _ = search(lone, eta=here.eta, first=[here], keep=1)
-    least = value - _ENOUGH * np.maximum(1.0, np.abs(value))
-    levels = likelihood.levels_at(task.model.family, lone.counts, here)
-    better = least > likelihood.objective(task.model, lone.counts, here, levels)
+    curve_problem, curve_point = separate_curve(problem.take(group), point.take(group), member)
+    maxima = search(curve_problem, eta=curve_point.eta, starts=[curve_point], grid_starts=1)
+    old_value = curve_problem.objective(curve_point, curve_problem.levels_at(curve_point))
+    smallest_gain = _SMALLEST_GAIN * np.maximum(1.0, np.abs(maxima.value))
+    better = maxima.value - smallest_gain > old_value
     moved = point.copy()
-    moved.threshold[again[better], member[better]] = found.threshold[better, 0]
-    moved.slope[again[better], member[better]] = found.slope[better, 0]
-    return moved, np.unique(again[better])
+    moved.threshold[group[better], member[better]] = maxima.point.threshold[better, 0]
+    moved.slope[group[better], member[better]] = maxima.point.slope[better, 0]
+    return moved, np.unique(group[better])
 
 
-def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Point, FloatArray]:
-    """The best point with overdispersion, one eta for each group, and the objective there.
+def add_overdispersion(
+    problem: SearchProblem,
+    point: Point,
+    value: FloatArray,
+) -> tuple[Point, FloatArray]:
+    """Search for the best point with overdispersion, one eta for each group.
 
-    `best` is without, and where the search begins; overdispersion stays 0 where none does as well.
+    The search begins at the best point without overdispersion and the objective there; eta stays 0
+    where no other does as well. Returned are the best point and the objective there.
     """
-    best = best.copy()
-    value = value.copy()
+    best_point = point.copy()
+    best_value = value.copy()
 
     def attempt(eta: FloatArray) -> FloatArray:
-        point, reached, _ = search(task, eta=eta, first=[best], keep=0)
-        better: Index = np.flatnonzero(reached > value + 1e-9)
-        best.put(better, point.take(better))
-        value[better] = reached[better]
-        return reached
+        maxima = search(problem, eta=eta, starts=[best_point], grid_starts=0)
+        better: Index = np.flatnonzero(maxima.value > best_value + _ROUNDING)
+        best_point.put(better, maxima.point.take(better))
+        best_value[better] = maxima.value[better]
+        return maxima.value
 
-    tried = np.stack([attempt(np.full(value.size, eta)) for eta in _TRIED])
-    near = tried.argmax(axis=0)
-    low = _TRIED[np.maximum(near - 1, 0)]
-    high = np.append(_TRIED, _LARGEST)[near + 1]
+    grid_values = [attempt(np.full(value.size, eta)) for eta in _OVERDISPERSIONS]
+    nearest = np.stack(grid_values).argmax(axis=0)
+    low = _OVERDISPERSIONS[np.maximum(nearest - 1, 0)]
+    high = np.append(_OVERDISPERSIONS, _LARGEST_OVERDISPERSION)[nearest + 1]
     inner = high - _GOLDEN * (high - low)
     outer = low + _GOLDEN * (high - low)
-    at_inner = attempt(inner)
-    at_outer = attempt(outer)
+    inner_value = attempt(inner)
+    outer_value = attempt(outer)
     for _ in range(_GOLDEN_ROUNDS):
-        left = at_inner >= at_outer
-        low = np.where(left, low, inner)
-        high = np.where(left, outer, high)
-        fresh = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-        reached = attempt(fresh)
-        inner, outer = np.where(left, fresh, outer), np.where(left, inner, fresh)
-        at_inner, at_outer = np.where(left, reached, at_outer), np.where(left, at_inner, reached)
-    return best, value
+        is_left = inner_value >= outer_value
+        low = np.where(is_left, low, inner)
+        high = np.where(is_left, outer, high)
+        new_inner = high - _GOLDEN * (high - low)
+        new_outer = low + _GOLDEN * (high - low)
+        new = np.where(is_left, new_inner, new_outer)
+        new_value = attempt(new)
+        inner, outer = np.where(is_left, [new, inner], [outer, new])
+        inner_value, outer_value = np.where(
+            is_left,
+            [new_value, inner_value],
+            [outer_value, new_value],
+        )
+    return best_point, best_value
 
 
 def _rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Values to try between bounds, shape (3, P); one where the bounds meet."""
+    """List values to try between bounds, shape (3, P); one where the bounds meet."""
     if np.all(lower == upper):
-        return np.asarray(lower[None])
-    return np.asarray(lower + _SHARES[:, None] * (upper - lower))
+        return lower[None]
+    return lower + _SHARES[:, None] * (upper - lower)
 
 
 def _cuts(counts: Counts) -> FloatArray:
-    """Between neighbouring levels and at each level, shape (P, M, 2L - 1)."""
-    _, last = tested_range(counts)
-    x = np.where(counts.trials > 0, counts.x, np.where(np.isfinite(last), last, 0.0)[..., None])
-    return np.concatenate([x, 0.5 * (x[..., 1:] + x[..., :-1])], axis=-1)
+    """List the levels and the midpoints of neighbouring levels, shape (P, M, 2L - 1)."""
+    last = tested_range(counts).high
+    last = np.where(np.isfinite(last), last, 0.0)
+    x = np.where(counts.trials > 0, counts.x, last[..., None])
+    midpoints = 0.5 * (x[..., 1:] + x[..., :-1])
+    return np.concatenate([x, midpoints], axis=-1)
 
 
-def _kinds(task: Task) -> list[Candidates]:
-    """Candidates of three kinds: steps, narrow functions, wide functions, all within the bounds.
+def _candidate_kinds(problem: SearchProblem) -> list[Candidates]:
+    """List candidates of three kinds within the bounds: steps, narrow functions, wide functions.
 
-    Where all curves have a parameter held, one value of it is enough.
+    Where a parameter is fixed for all curves, one value of it is enough.
     """
-    lower = task.lower
-    upper = task.upper
-    groups, curves = task.counts.x.shape[:2]
-    held_threshold = bool(np.all(lower.threshold == upper.threshold))
-    held_slope = bool(np.all(lower.slope == upper.slope))
-    thresholds = np.zeros(1) if held_threshold else _THRESHOLDS
-    cuts = np.zeros((groups, curves, 1)) if held_threshold else _cuts(task.counts)
-    found = [] if held_slope else [(cuts, np.full(cuts.shape, -np.log(_STEP)))]
-    for widths in (np.ones(1),) if held_slope else _WIDTHS:
-        t, s = (v.ravel() for v in np.meshgrid(thresholds, -np.log(widths)))
-        found.append(
-            (
-                np.broadcast_to(t, (groups, curves, t.size)),
-                np.broadcast_to(s, (groups, curves, s.size)),
+    lower = problem.lower
+    upper = problem.upper
+    groups, curves = problem.counts.x.shape[:2]
+    fixed_threshold = bool(np.all(lower.threshold == upper.threshold))
+    fixed_slope = bool(np.all(lower.slope == upper.slope))
+    thresholds = np.zeros(1) if fixed_threshold else _THRESHOLDS
+    width_sets = (np.ones(1),) if fixed_slope else _WIDTHS
+    kinds = []
+    if not fixed_slope:
+        cuts = np.zeros((groups, curves, 1)) if fixed_threshold else _cuts(problem.counts)
+        kinds.append(Candidates(cuts, np.full(cuts.shape, -np.log(_STEP_WIDTH))))
+    for widths in width_sets:
+        mesh = np.meshgrid(thresholds, -np.log(widths))
+        shape = (groups, curves, mesh[0].size)
+        kinds.append(Candidates(*(np.broadcast_to(axis.ravel(), shape) for axis in mesh)))
+    return [
+        Candidates(
+            np.clip(kind.threshold, lower.threshold[..., None], upper.threshold[..., None]),
+            np.clip(kind.slope, lower.slope[..., None], upper.slope[..., None]),
+        )
+        for kind in kinds
+    ]
+
+
+class _RatePairs(NamedTuple):
+    """Pairs of rates of the coarse grid, shape (R, P)."""
+
+    guess: FloatArray
+    lapse: FloatArray
+
+
+def _rate_pairs(problem: SearchProblem) -> _RatePairs:
+    lower = problem.lower
+    upper = problem.upper
+    guesses = _rate_grid(lower.guess, upper.guess)
+    if problem.model.equal_rates:
+        return _RatePairs(guesses, guesses)
+    lapses = _rate_grid(lower.lapse, upper.lapse)
+    return _RatePairs(
+        np.repeat(guesses, len(lapses), axis=0),
+        np.tile(lapses, (len(guesses), 1)),
+    )
+
+
+def _grid_starts(problem: SearchProblem, eta: FloatArray, count: int) -> list[Point]:
+    """Find the best starting points of each kind of candidate, with `count` pairs of rates."""
+    rates = _rate_pairs(problem)
+    groups = np.arange(eta.size)
+    starts: list[Point] = []
+    for candidates in _candidate_kinds(problem):
+        scores, choices = _score_candidates(problem, candidates, rates, eta)
+        for pair in np.argsort(-scores, axis=0, kind="stable")[:count]:
+            choice = choices[pair, groups]
+            start = Point(
+                threshold=pick(candidates.threshold, choice),
+                slope=pick(candidates.slope, choice),
+                guess=rates.guess[pair, groups],
+                lapse=rates.lapse[pair, groups],
+                eta=eta,
             )
-        )
-
-    def clipped(values: FloatArray, name: str) -> FloatArray:
-        return np.asarray(
-            np.clip(values, getattr(lower, name)[..., None], getattr(upper, name)[..., None])
-        )
-
-    return [(clipped(t, "threshold"), clipped(s, "slope")) for t, s in found]
+            starts.append(start)
+    return starts
 
 
-def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
-    """Best starting points of each kind, with as many pairs of rates as are kept."""
-    counts = task.counts
-    priors = task.model.priors
-    guesses, lapses = (
-        _rate_grid(getattr(task.lower, rate), getattr(task.upper, rate))
-        for rate in ("guess", "lapse")
-    )
-    pairs = (
-        [(g, g) for g in guesses]
-        if task.model.equal_rates
-        else [(g, lam) for g in guesses for lam in lapses]
-    )
-    guess, lapse = np.array(pairs).swapaxes(0, 1)
+def _score_candidates(
+    problem: SearchProblem,
+    candidates: Candidates,
+    rates: _RatePairs,
+    eta: FloatArray,
+) -> tuple[FloatArray, Index]:
+    """Score each pair of rates by its best candidates: scores (R, P), choices (R, P, M)."""
+    counts = problem.counts
+    priors = problem.model.priors
     yes = counts.yes[:, :, None]
     trials = counts.trials[:, :, None]
     spread = eta[:, None, None, None]
-    points: list[Point] = []
-    for kind in _kinds(task):
-        scores = []
-        choices = []
-        _, *log_shares = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
-        lower, upper = (np.exp(share) for share in log_shares)
-        together = max(1, _TOGETHER // max(1, lower.size))
-        for begin in range(0, len(pairs), together):
-            tried = guess[begin : begin + together], lapse[begin : begin + together]
-            g, lam = (rate[..., None, None, None] for rate in tried)
-            # To choose among candidates needs no logarithm of what lies far out in a tail.
-            log_p = np.log(np.maximum(g + (1 - g - lam) * lower, _LEAST))
-            log_q = np.log(np.maximum(lam + (1 - g - lam) * upper, _LEAST))
-            per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(
-                axis=-1
-            )
-            if priors.by_name:
-                of_threshold, of_width = priors.of_curves(*kind, counts)
-                per_curve = per_curve + of_threshold + of_width
-            per_curve = np.broadcast_to(per_curve, (len(tried[0]), *kind[0].shape))
-            best = per_curve.argmax(axis=-1)
-            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(
-                counts, tried[0], eta
-            )
-            for name, value in zip(("guess", "lapse"), tried, strict=True):
-                total = total + priors.log_density(name, value, counts)
-            scores.append(total)
-            choices.append(best)
-        each = np.arange(eta.size)
-        choice = np.concatenate(choices)
-        for order in np.argsort(-np.concatenate(scores), axis=0, kind="stable")[:keep]:
-            t, s = (pick(values, choice[order, each]) for values in kind)
-            points.append(Point(t, s, guess[order, each], lapse[order, each], eta))
-    return points
+    shape = likelihood.log_shape(problem.model.family, counts.x[:, :, None], *candidates)
+    lower = np.exp(shape.log_lower)
+    upper = np.exp(shape.log_upper)
+    block_size = max(1, _GRID_SIZE // max(1, lower.size))
+    scores = []
+    choices = []
+    for begin in range(0, len(rates.guess), block_size):
+        guess = rates.guess[begin : begin + block_size]
+        lapse = rates.lapse[begin : begin + block_size]
+        guess_by_level = guess[..., None, None, None]
+        lapse_by_level = lapse[..., None, None, None]
+        share = 1 - guess_by_level - lapse_by_level
+        # To choose among candidates needs no logarithm of what lies far out in a tail.
+        log_p = np.log(np.maximum(guess_by_level + share * lower, _LEAST_PROBABILITY))
+        log_q = np.log(np.maximum(lapse_by_level + share * upper, _LEAST_PROBABILITY))
+        by_level = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread)
+        by_candidate = by_level.sum(axis=-1)
+        if priors.by_name:
+            densities = priors.curve_log_densities(*candidates, counts)
+            by_candidate = by_candidate + densities.threshold + densities.width
+        by_candidate = np.broadcast_to(by_candidate, (len(guess), *candidates.threshold.shape))
+        choice = by_candidate.argmax(axis=-1)
+        score = pick(by_candidate, choice).sum(axis=-1)
+        score = score + likelihood.catch_log_likelihood(counts, guess, eta)
+        score = score + priors.log_density("guess", guess, counts)
+        score = score + priors.log_density("lapse", lapse, counts)
+        scores.append(score)
+        choices.append(choice)
+    return np.concatenate(scores), np.concatenate(choices)

@@ -1,4 +1,4 @@
-"""Sigmoids, each told by where it crosses one half and how far it takes from 5 % to 95 %.
+"""Define sigmoids by where they cross one half and by the distance from 5 % to 95 %.
 
 A psychometric function is ``psi(x) = guess + (1 - guess - lapse) F(x; t, w)`` on ``x = log10
 contrast``: F(t) = 0.5, and w is the distance on x from F = 0.05 to F = 0.95, whatever the family.
@@ -44,9 +44,10 @@ class Sigmoid:
 
 
 def log_sum(a: FloatArray | float, b: FloatArray | float) -> FloatArray:
-    """log(exp(a) + exp(b)), of which at most one is minus infinity."""
-    # As `numpy.logaddexp`, which has no vector instructions and takes six times as long.
-    return np.asarray(np.maximum(a, b) + np.log1p(np.exp(-np.abs(np.subtract(a, b)))))
+    """Compute log(exp(a) + exp(b)); at most one of a and b is minus infinity."""
+    # `numpy.logaddexp` does the same without vector instructions and takes six times as long.
+    distance = np.abs(np.subtract(a, b))
+    return np.asarray(np.maximum(a, b) + np.log1p(np.exp(-distance)))
 
 
 def _power(z: FloatArray) -> FloatArray:
@@ -60,9 +61,10 @@ def _log_gumbel(z: FloatArray) -> FloatArray:
 
 
 def _log_secant(z: FloatArray) -> FloatArray:
-    a = 0.5 * math.pi * z
-    near = np.log(np.arctan(np.exp(np.clip(a, -30.0, 700.0))))
-    return np.asarray(math.log(2 / math.pi) + np.where(a < -30.0, a, near))
+    exponent = 0.5 * math.pi * z
+    log_angle = np.log(np.arctan(np.exp(np.clip(exponent, -30.0, 700.0))))
+    # Far below, the arctangent is its argument.
+    return np.asarray(math.log(2 / math.pi) + np.where(exponent < -30.0, exponent, log_angle))
 
 
 #: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function
@@ -111,8 +113,14 @@ SIGMOIDS: dict[str, Sigmoid] = {
 }
 
 
+def broadcast_floats(*arrays: npt.ArrayLike) -> tuple[FloatArray, ...]:
+    """Broadcast arrays against one another, as float64."""
+    floats = [np.asarray(array, dtype=np.float64) for array in arrays]
+    return np.broadcast_arrays(*floats)
+
+
 def sigmoid(name: str) -> Sigmoid:
-    """A family by its name."""
+    """Look up a family by its name."""
     if name not in SIGMOIDS:
         raise unknown_name("psychometric function", name, SIGMOIDS)
     return SIGMOIDS[name]
@@ -127,7 +135,7 @@ def psychometric_function(
     *,
     function: str = "logistic",
 ) -> FloatArray:
-    """Probability of "yes" (or of a correct answer) at each log contrast.
+    """Compute the probability of "yes" (or of a correct answer) at each log contrast.
 
     Parameters
     ----------
@@ -136,7 +144,7 @@ def psychometric_function(
     threshold : array_like of float
         x at which the sigmoid is 0.5, log10 contrast.
     width : array_like of float
-        From 5 % to 95 % of the sigmoid, log10 units, above 0.
+        Distance from 5 % to 95 % of the sigmoid, log10 units, above 0.
     guess, lapse : array_like of float, optional
         Distance of the lower asymptote from 0 and of the upper one from 1; together below 1.
     function : str, optional
@@ -160,33 +168,33 @@ def psychometric_function(
     0.74
     """
     family = sigmoid(function)
-    x, t, w, g, lam = (
-        np.asarray(v, dtype=np.float64) for v in (log_contrast, threshold, width, guess, lapse)
+    x, t, w, g, l = (
+        np.asarray(argument, dtype=np.float64)
+        for argument in (log_contrast, threshold, width, guess, lapse)
     )
     if not np.all(w > 0):
         raise InputError(
             f"width {np.min(w):g} log10 units is not above 0; give the distance from F = 0.05 "
             "to F = 0.95"
         )
-    if not (np.all(g >= 0) and np.all(lam >= 0) and np.all(g + lam < 1)):
+    if not (np.all(g >= 0) and np.all(l >= 0) and np.all(g + l < 1)):
         raise InputError(
-            f"guess {np.min(g):g} to {np.max(g):g} and lapse {np.min(lam):g} to {np.max(lam):g} "
-            "must not be "
-            "negative, and their sum must stay below 1"
+            f"guess {np.min(g):g} to {np.max(g):g} and lapse {np.min(l):g} to {np.max(l):g} "
+            "must not be negative, and their sum must stay below 1"
         )
     z = np.clip(family.span * (x - t) / w + family.median, -700.0, 700.0)
-    return np.asarray(g + (1 - g - lam) * np.exp(family.log_lower(z)))
+    return np.asarray(g + (1 - g - l) * np.exp(family.log_lower(z)))
 
 
 def weibull_parameters(
     threshold: npt.ArrayLike, width: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Scale and exponent of the Weibull function of contrast, 1 - exp(-(C / alpha)^beta).
+    """Convert to scale and exponent of the Weibull function of contrast, 1 - exp(-(C / alpha)^beta).
 
     Parameters
     ----------
     threshold, width : array_like of float
-        Of function "weibull", log10 contrast and log10 units.
+        Parameters of function "weibull", log10 contrast and log10 units.
 
     Returns
     -------
@@ -214,17 +222,18 @@ def threshold_at(
     *,
     function: str = "logistic",
 ) -> FloatArray:
-    """log10 contrast at which the proportion of yes has a given value: the inverse of
-    `psychometric_function`.
+    """Find the log10 contrast at which the proportion of yes has a given value.
+
+    This is the inverse of `psychometric_function`.
 
     Parameters
     ----------
     proportion : array_like of float
-        Of yes, with guesses and lapses counted in.
+        Proportion of yes, guesses and lapses included.
     threshold, width, guess, lapse : array_like of float
         As for `psychometric_function`; nan gives nan, and a width of 0 the threshold.
     function : str, optional
-        Family.
+        As for `psychometric_function`.
 
     Returns
     -------
@@ -237,11 +246,9 @@ def threshold_at(
     [nan -2.]
     """
     family = sigmoid(function)
-    p, t, w, g, lam = np.broadcast_arrays(
-        *(np.asarray(v, dtype=np.float64) for v in (proportion, threshold, width, guess, lapse))
-    )
+    p, t, w, g, l = broadcast_floats(proportion, threshold, width, guess, lapse)
     with np.errstate(invalid="ignore"):
-        share = (p - g) / (1 - g - lam)
+        share = (p - g) / (1 - g - l)
         inside = (share > 0) & (share < 1)
     low = np.full(p.shape, -700.0)
     high = np.full(p.shape, 700.0)

@@ -1,4 +1,4 @@
-"""What may be said of each curve: a status in place of a number that data do not hold."""
+"""Say what data allow about each curve: a status in place of a number that they do not support."""
 
 from __future__ import annotations
 
@@ -8,21 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.psychometric import isotonic
-from psyprobe.analysis.psychometric.counts import Curves, Point, pick, tested_range
+from psyprobe.analysis.psychometric.counts import Counts, Curves, Point, pick, tested_range
 from psyprobe.analysis.psychometric.intervals import Ends, Profile
-from psyprobe.analysis.psychometric.likelihood import (
-    Model,
-    curve_log_likelihood,
-    differentiate,
-    levels_at,
-)
-from psyprobe.analysis.psychometric.search import Task, search
+from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood
+from psyprobe.analysis.psychometric.search import SearchProblem, search
+from psyprobe.analysis.psychometric.sigmoids import broadcast_floats
 
 StatusArray = npt.NDArray[np.str_]
 
-#: Every status, with what it says.
+#: Every status and its meaning.
 STATUSES: dict[str, str] = {
     "ok": "the threshold lies within the tested contrasts",
     "separable": "a step: no below, yes above; the threshold is anywhere between two levels, "
@@ -42,23 +38,24 @@ STATUSES: dict[str, str] = {
     "flat": "answers do not depend on contrast, and too few or too mixed to say more: no threshold",
     "empty": "no trials",
 }
-#: Those whose threshold is a number.
+#: Statuses with a number for a threshold.
 WITH_THRESHOLD = ("ok", "separable", "quasi_separable", "extrapolated", "biased")
 
 #: Significance at which data are no longer called rising.
 SIGNIFICANCE = 0.01
+#: Relative difference of log-likelihoods that the climb does not resolve.
 _SAME = 1e-6
-#: In units of the tested range; a function this wide is a constant.
+#: A function this wide is a constant, in units of the tested range.
 _ENDLESS_WIDTH = 1e3
 
 
 def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
-    """How answers of rising contrast separate, with no model in mind.
+    """Classify how answers of rising contrast separate, without any model.
 
     Parameters
     ----------
     yes, trials : array_like of float, shape (..., L)
-        By level, in order of contrast.
+        Counts at each level, in order of contrast.
 
     Returns
     -------
@@ -71,53 +68,50 @@ def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
     >>> print(separation([[0, 0, 4], [0, 2, 4], [1, 2, 4]], 4))
     ['complete' 'quasi' 'none']
     """
-    k, n = np.broadcast_arrays(
-        np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    )
-    present = n > 0
-    no = present & (k == 0)
-    all_ = present & (k == n)
-    mixed = (present & ~no & ~all_).sum(axis=-1)
-    index = np.arange(k.shape[-1])
-    last_not_yes = np.where(present & ~all_, index, -1).max(axis=-1, initial=-1)
-    first_not_no = np.where(present & ~no, index, k.shape[-1]).min(axis=-1, initial=k.shape[-1])
-    found = np.full(k.shape[:-1], "none", dtype="<U8")
-    ordered = last_not_yes < first_not_no
-    found[ordered & (mixed == 0)] = "complete"
-    found[(last_not_yes == first_not_no) & (mixed == 1)] = "quasi"
-    some = present.any(axis=-1)
-    found[some & (no == present).all(axis=-1)] = "all-no"
-    found[some & (all_ == present).all(axis=-1)] = "all-yes"
-    found[~some] = "empty"
-    return found
+    yes_counts, trial_counts = broadcast_floats(yes, trials)
+    levels = yes_counts.shape[-1]
+    tested = trial_counts > 0
+    all_no = tested & (yes_counts == 0)
+    all_yes = tested & (yes_counts == trial_counts)
+    mixed_levels = (tested & ~all_no & ~all_yes).sum(axis=-1)
+    index = np.arange(levels)
+    last_no = np.where(tested & ~all_yes, index, -1).max(axis=-1, initial=-1)
+    first_yes = np.where(tested & ~all_no, index, levels).min(axis=-1, initial=levels)
+    kind = np.full(yes_counts.shape[:-1], "none", dtype="<U8")
+    kind[(last_no < first_yes) & (mixed_levels == 0)] = "complete"
+    kind[(last_no == first_yes) & (mixed_levels == 1)] = "quasi"
+    not_empty = tested.any(axis=-1)
+    kind[not_empty & (all_no == tested).all(axis=-1)] = "all-no"
+    kind[not_empty & (all_yes == tested).all(axis=-1)] = "all-yes"
+    kind[~not_empty] = "empty"
+    return kind
 
 
 def _data_status(
-    curves: Curves, catch_share: FloatArray, seed: int
-) -> tuple[StatusArray, FloatArray]:
-    """Statuses that need no fit, "" where one has to say, and the p-value of rising, 1 where no
-    test was needed.
-    """
-    yes = curves.yes
-    trials = curves.trials
-    kind = separation(yes, trials)
-    p_rising = isotonic.monotone_p_value(yes, trials, seed=seed, test_all=False)
+    curves: Curves,
+    p_rising: FloatArray,
+    catch_share: FloatArray,
+    seed: int,
+) -> StatusArray:
+    """Assign the statuses that need no fit, and "" where a fit decides."""
+    kind = separation(curves.yes, curves.trials)
     status = np.full(kind.shape, "", dtype="<U16")
-    wrong = p_rising < SIGNIFICANCE
-    if wrong.any():
-        k = yes[wrong]
-        n = trials[wrong]
-        better = isotonic.falling_deviance(k, n) < isotonic.rising_deviance(k, n)
-        falls = better & (
-            isotonic.monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE
-        )
-        status[wrong] = np.where(falls, "reversed", "non_monotone")
+    not_rising = p_rising < SIGNIFICANCE
+    if not_rising.any():
+        falls = _falls(curves.yes[not_rising], curves.trials[not_rising], seed)
+        status[not_rising] = np.where(falls, "reversed", "non_monotone")
     status[kind == "all-no"] = "censored_above"
-    status[kind == "all-yes"] = np.where(catch_share > 0.5, "always_yes", "censored_below")[
-        kind == "all-yes"
-    ]
+    status[kind == "all-yes"] = "censored_below"
+    status[(kind == "all-yes") & (catch_share > 0.5)] = "always_yes"
     status[kind == "empty"] = "empty"
-    return status, p_rising
+    return status
+
+
+def _falls(yes: FloatArray, trials: FloatArray, seed: int) -> BoolArray:
+    """Test whether answers fall with contrast."""
+    p_falling = isotonic.monotone_p_value(trials - yes, trials, seed=seed, test_all=False)
+    better = isotonic.falling_deviance(yes, trials) < isotonic.rising_deviance(yes, trials)
+    return better & (p_falling >= SIGNIFICANCE)
 
 
 #: Bounds of threshold and width in units of the tested range.
@@ -127,30 +121,46 @@ _WIDEST = 1e4
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is to be fitted; arrays of G groups of M curves."""
+class RateBounds:
+    """Bounds within which a rate is fitted; equal if it is fixed."""
+
+    low: float
+    high: float
+
+    @property
+    def free(self) -> bool:
+        """Whether the rate is fitted."""
+        return self.low < self.high
+
+
+@dataclass(frozen=True)
+class FitProblem:
+    """Answers to fit, and what they say before any fit; arrays of G groups of M curves."""
 
     curves: Curves
-    task: Task
+    search_problem: SearchProblem
+    #: Name of the family of sigmoids.
     function: str
-    guess: tuple[float, float]
-    lapse: tuple[float, float]
+    guess: RateBounds
+    lapse: RateBounds
+    #: Probability that an interval holds the truth.
     level: float
+    #: Statuses that need no fit, "" where a fit decides.
     status: StatusArray
-    rising: FloatArray
+    #: p-value of the test whether answers rise; 1 where no test was needed.
+    p_rising: FloatArray
+    #: Proportion of yes to blanks.
     catch_share: FloatArray
 
     @property
     def quantile(self) -> float:
-        """Of chi-square with one degree of freedom, at the level."""
+        """Quantile of chi-square with one degree of freedom, at the level."""
         return float(chdtri(1, 1 - self.level))
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Statuses, and thresholds and widths as they are to be told, in the coordinates of the
-    counts.
-    """
+class Estimates:
+    """Statuses, and thresholds and widths to report, in the coordinates of the counts."""
 
     status: StatusArray
     threshold: FloatArray
@@ -161,197 +171,256 @@ def state_problem(
     curves: Curves,
     function: str,
     model: Model,
-    bounds: tuple[tuple[float, float], tuple[float, float]],
+    guess: RateBounds,
+    lapse: RateBounds,
     level: float,
     seed: int,
-) -> Problem:
-    """Bounds, and what data say before any fit."""
-    guess, lapse = bounds
+) -> FitProblem:
+    """Set the bounds of a fit, and find what data say before it."""
     groups, size = curves.yes.shape[:2]
     with np.errstate(invalid="ignore"):
-        share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
-    share = np.broadcast_to(share[:, None], (groups, size))
-    status, rising = _data_status(curves, share, seed)
-    counts = curves.scaled(blanks=guess[1] > guess[0])
+        group_share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
+    catch_share = np.broadcast_to(group_share[:, None], (groups, size))
+    p_rising = isotonic.monotone_p_value(curves.yes, curves.trials, seed=seed, test_all=False)
+    status = _data_status(curves, p_rising, catch_share, seed)
+    counts = curves.scaled(blanks=guess.free)
     if size > 1:
-        fitted = np.where(np.isin(status, ("reversed", "non_monotone")), 0.0, 1.0)[..., None]
+        fitted = ~np.isin(status, ("reversed", "non_monotone"))[..., None]
         counts = replace(counts, yes=counts.yes * fitted, trials=counts.trials * fitted)
-    full = np.ones((groups, size))
-    ones = np.ones(groups)
-    eta = np.zeros(groups)
-    lower = Point(-_FARTHEST * full, -np.log(_WIDEST) * full, guess[0] * ones, lapse[0] * ones, eta)
-    upper = Point(
-        _FARTHEST * full, -np.log(_NARROWEST) * full, guess[1] * ones, lapse[1] * ones, eta
+    lower = _bound(-_FARTHEST, _WIDEST, guess.low, lapse.low, (groups, size))
+    upper = _bound(_FARTHEST, _NARROWEST, guess.high, lapse.high, (groups, size))
+    return FitProblem(
+        curves=curves,
+        search_problem=SearchProblem(model, counts, lower, upper),
+        function=function,
+        guess=guess,
+        lapse=lapse,
+        level=level,
+        status=status,
+        p_rising=p_rising,
+        catch_share=catch_share,
     )
-    task = Task(model, counts, lower, upper)
-    return Problem(curves, task, function, guess, lapse, level, status, rising, share)
 
 
-def judge(problem: Problem, best: Point, value: FloatArray) -> Judged:
-    """What may be said of each curve, from the largest likelihood and from what is lost
-    elsewhere.
-    """
-    steps = _best_steps(problem, best)
-    status = np.where(
-        problem.status == "", _fitted_status(problem, best, value, steps), problem.status
+def _bound(
+    threshold: float,
+    width: float,
+    guess: float,
+    lapse: float,
+    shape: tuple[int, int],
+) -> Point:
+    groups, _ = shape
+    return Point(
+        threshold=np.full(shape, threshold),
+        slope=np.full(shape, -np.log(width)),
+        guess=np.full(groups, guess),
+        lapse=np.full(groups, lapse),
+        eta=np.zeros(groups),
     )
-    step = steps.between | steps.at
-    return Judged(
-        status,
-        np.where(step, steps.threshold, best.threshold),
-        np.where(step, 0.0, np.exp(-best.slope)),
+
+
+def judge(problem: FitProblem, best: Point, value: FloatArray) -> Estimates:
+    """Decide what each curve allows, from the largest likelihood and from losses elsewhere."""
+    steps = _fit_steps(problem, best)
+    fitted_status = _fitted_status(problem, best, value, steps)
+    is_step = steps.between_levels | steps.at_level
+    return Estimates(
+        status=np.where(problem.status == "", fitted_status, problem.status),
+        threshold=np.where(is_step, steps.threshold, best.threshold),
+        width=np.where(is_step, 0.0, np.exp(-best.slope)),
     )
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Of curves that a step fits as well as the best function does, all of shape (G, M)."""
+    """Steps that fit curves as well as the best function does, all of shape (G, M)."""
 
-    #: Whether a step between two levels does, or else one at a level that may be mixed.
-    between: npt.NDArray[np.bool_]
-    at: npt.NDArray[np.bool_]
-    #: Where the step is, in the coordinates of the counts: midway between the levels, or at the
-    #: mixed one.
+    #: Whether a step between two levels fits as well.
+    between_levels: BoolArray
+    #: Whether, instead, a step at a level that may be mixed does.
+    at_level: BoolArray
+    #: Midpoint of the two levels, or the mixed level, in the coordinates of the counts.
     threshold: FloatArray
     #: Whether a mixed level is the lowest or the highest, and one half lies beyond it.
-    outside: npt.NDArray[np.bool_]
+    outside: BoolArray
 
 
-def _best_steps(problem: Problem, best: Point) -> Steps:
-    """The best steps from guess to 1 - lapse of the best functions."""
-    counts = problem.task.counts
-    guess = best.guess
-    lapse = best.lapse
-    k = counts.yes
-    n = counts.trials
-    present = n > 0
-    g = guess[:, None, None]
-    top = 1 - lapse[:, None, None]
-    own = np.clip(k / np.where(present, n, 1.0), g, top)
-    below, above, mixed = (
-        isotonic.log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own)
-    )
-    zero = np.zeros((*k.shape[:-1], 1))
-    before = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
-    after = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
-    beyond = np.concatenate([after[..., 1:], zero], axis=-1)
-    cut = np.where(present & (np.arange(k.shape[-1]) > 0), before + after, -np.inf)
-    level = np.where(present, before + mixed + beyond, -np.inf)
-    best_cut = cut.argmax(axis=-1)
-    best_level = level.argmax(axis=-1)
-    share = (pick(own, best_level) - guess[:, None]) / np.maximum(1 - guess - lapse, 1e-12)[:, None]
-    last = best_level == present.sum(axis=-1) - 1
-    smooth = curve_log_likelihood(counts, best, levels_at(problem.task.model.family, counts, best))
-    # As well, within what the climb resolves.
-    as_well = smooth - _SAME * np.maximum(1.0, np.abs(smooth))
-    between = pick(cut, best_cut) >= as_well
-    middle = 0.5 * (pick(counts.x, np.maximum(best_cut - 1, 0)) + pick(counts.x, best_cut))
+def _fit_steps(problem: FitProblem, best: Point) -> Steps:
+    """Fit steps from guess to 1 - lapse of the best functions."""
+    search_problem = problem.search_problem
+    counts = search_problem.counts
+    levels = counts.x.shape[-1]
+    tested = counts.trials > 0
+    guess = best.guess[:, None, None]
+    ceiling = 1 - best.lapse[:, None, None]
+    proportion = np.clip(counts.yes / np.where(tested, counts.trials, 1.0), guess, ceiling)
+
+    zero = np.zeros((*counts.x.shape[:-1], 1))
+    below = _level_log_likelihood(counts, guess)
+    below_sum = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
+    above = _level_log_likelihood(counts, ceiling)
+    above_sum = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
+    above_next_sum = np.concatenate([above_sum[..., 1:], zero], axis=-1)
+    mixed = _level_log_likelihood(counts, proportion)
+    has_level_below = np.arange(levels) > 0
+    cut_value = np.where(tested & has_level_below, below_sum + above_sum, -np.inf)
+    level_value = np.where(tested, below_sum + mixed + above_next_sum, -np.inf)
+    best_cut = cut_value.argmax(axis=-1)
+    best_level = level_value.argmax(axis=-1)
+
+    best_value = curve_log_likelihood(counts, best, search_problem.levels_at(best))
+    smallest_value = best_value - _SAME * np.maximum(1.0, np.abs(best_value))
+    between_levels = pick(cut_value, best_cut) >= smallest_value
+    at_level = ~between_levels & (pick(level_value, best_level) >= smallest_value)
+    level_below = pick(counts.x, np.maximum(best_cut - 1, 0))
+    midpoint = 0.5 * (level_below + pick(counts.x, best_cut))
+    sigmoid_share = np.maximum(1 - best.guess - best.lapse, 1e-12)
+    seen_share = (pick(proportion, best_level) - best.guess[:, None]) / sigmoid_share[:, None]
+    is_first = best_level == 0
+    is_last = best_level == tested.sum(axis=-1) - 1
+    half_below = is_first & ~is_last & (seen_share > 0.5)
+    half_above = ~is_first & is_last & (seen_share < 0.5)
     return Steps(
-        between,
-        ~between & (pick(level, best_level) >= as_well),
-        np.where(between, middle, pick(counts.x, best_level)),
-        ((best_level == 0) & ~last & (share > 0.5)) | ((best_level != 0) & last & (share < 0.5)),
+        between_levels=between_levels,
+        at_level=at_level,
+        threshold=np.where(between_levels, midpoint, pick(counts.x, best_level)),
+        outside=half_below | half_above,
     )
 
 
-def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Steps) -> StatusArray:
-    """Statuses of curves about which the data alone do not decide; losses are twice the
-    log-likelihood.
+def _level_log_likelihood(counts: Counts, rate: FloatArray) -> FloatArray:
+    rates = np.broadcast_to(rate, counts.yes.shape)
+    return isotonic.log_likelihood(counts.yes, counts.trials, rates)
+
+
+def _fitted_status(
+    problem: FitProblem,
+    best: Point,
+    value: FloatArray,
+    steps: Steps,
+) -> StatusArray:
+    """Assign statuses of curves about which the data alone do not decide.
+
+    Losses are twice the log-likelihood lost.
     """
-    curves = problem.curves
     quantile = problem.quantile
-    low, high = tested_range(problem.task.counts)
-    # Lost if the sigmoid is 0, or 1, at every level, and if the threshold is infinitely high, or
-    # low.
-    every = np.arange(low.size)
-    far = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], every.size)
-    steep = np.repeat([True, True, False, False], every.size)
-    ends = Ends(np.tile(every, 4), np.zeros(far.shape, bool))
-    lost, _ = Profile(problem.task, best, value).drop(ends, far, steep)
-    unseen, seen, far_above, far_below = lost.reshape(4, *low.shape)
-    no_guess, no_lapse = _lost_without(problem, best, value)
-    # Answers never cross one half, and only a rate that they do not establish puts the threshold
-    # among the contrasts.
-    below_half, above_half = isotonic.isotonic_bracket(
-        curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5)
-    )
-    free_guess, free_lapse = (bounds[1] > bounds[0] for bounds in (problem.guess, problem.lapse))
-    unanchored = free_guess & np.isneginf(below_half) & (no_guess <= quantile)
-    unanchored |= free_lapse & np.isposinf(above_half) & (no_lapse <= quantile)
+    low, high = tested_range(problem.search_problem.counts)
+    limits = _limit_losses(problem, best, value)
+    no_guess, no_lapse = _losses_without_rates(problem, best, value)
+    unanchored = _unanchored(problem, no_guess, no_lapse)
     outside = (best.threshold < low) | (best.threshold > high) | unanchored
     status = np.where(outside, "extrapolated", "ok").astype("<U16")
-    status[steps.between & ~unanchored] = "separable"
-    status[steps.at & ~unanchored] = "quasi_separable"
-    status[steps.at & ~unanchored & steps.outside] = "extrapolated"
+    status[steps.between_levels & ~unanchored] = "separable"
+    status[steps.at_level & ~unanchored] = "quasi_separable"
+    status[steps.at_level & ~unanchored & steps.outside] = "extrapolated"
     status[_biased(problem, best, no_guess)] = "biased"
-    above = unseen <= quantile
-    below = seen <= quantile
     # No maximum but a limit: an infinitely far threshold or an infinitely wide function does as
     # well as any.
-    endless = (
-        (np.minimum(far_above, far_below) <= 1e-4)
-        | (np.exp(-best.slope) > _ENDLESS_WIDTH)
-        | (low == high)
-    )
-    above |= endless & (far_above <= far_below) & (far_below > quantile)
-    below |= endless & (far_below <= far_above) & (far_above > quantile)
+    endless = np.minimum(limits.far_above, limits.far_below) <= 1e-4
+    endless |= np.exp(-best.slope) > _ENDLESS_WIDTH
+    endless |= low == high
+    only_above = (limits.far_above <= limits.far_below) & (limits.far_below > quantile)
+    only_below = (limits.far_below <= limits.far_above) & (limits.far_above > quantile)
+    above = (limits.never_seen <= quantile) | (endless & only_above)
+    below = (limits.always_seen <= quantile) | (endless & only_below)
     status[above] = "censored_above"
-    status[below] = np.where(problem.catch_share > 0.5, "always_yes", "censored_below")[below]
-    # A guess rate that is known tells what not seeing looks like, so that answers in accord with it
-    # are not seeing.
-    chance_known = problem.guess[0] == problem.guess[1] > 0
-    status[above & below] = "censored_above" if chance_known else "flat"
+    status[below] = "censored_below"
+    status[below & (problem.catch_share > 0.5)] = "always_yes"
+    # A fixed guess rate above 0 tells how answers look when nothing is seen, so that answers in
+    # accord with it mean that nothing was seen.
+    fixed_guess = not problem.guess.free and problem.guess.low > 0
+    status[above & below] = "censored_above" if fixed_guess else "flat"
     status[endless & ~above & ~below] = "flat"
     return status
 
 
-def _biased(problem: Problem, best: Point, no_guess: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether the guess rate is above one half, and not just because nothing tells that it is
-    lower.
+@dataclass(frozen=True)
+class _LimitLosses:
+    """Losses of limits of the function, shape (G, M)."""
+
+    #: Losses if the sigmoid is 0, or 1, at every level.
+    never_seen: FloatArray
+    always_seen: FloatArray
+    #: Losses if the threshold is infinitely high, or low, and the width is free.
+    far_above: FloatArray
+    far_below: FloatArray
+
+
+def _limit_losses(problem: FitProblem, best: Point, value: FloatArray) -> _LimitLosses:
+    shape = best.threshold.shape
+    size = best.threshold.size
+    threshold = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], size)
+    steep = np.repeat([True, True, False, False], size)
+    ends = Ends(np.tile(np.arange(size), 4), np.zeros(4 * size, bool))
+    profile = Profile(problem.search_problem, best, value)
+    losses = profile.evaluate(ends, threshold, steep=steep).loss
+    return _LimitLosses(*losses.reshape(4, *shape))
+
+
+def _unanchored(problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray) -> BoolArray:
+    """Find curves whose threshold lies among the contrasts only by a rate that data do not establish.
+
+    Their answers never cross one half.
     """
-    low, high = problem.guess
-    if low == high:
-        return np.full(no_guess.shape, low > 0.5)
-    model = problem.task.model
-    counts = problem.task.counts
-    upward = (
-        differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[0] > 1e-6
-    )
+    curves = problem.curves
+    half = np.full(no_guess.shape, 0.5)
+    bracket = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, half)
+    never_below = np.isneginf(bracket.low) & (no_guess <= problem.quantile)
+    never_above = np.isposinf(bracket.high) & (no_lapse <= problem.quantile)
+    return (problem.guess.free & never_below) | (problem.lapse.free & never_above)
+
+
+def _biased(problem: FitProblem, best: Point, no_guess: FloatArray) -> BoolArray:
+    """Find groups whose guess rate is above one half, and not just because nothing says otherwise."""
+    if not problem.guess.free:
+        return np.full(no_guess.shape, problem.guess.low > 0.5)
+    search_problem = problem.search_problem
+    derivatives = search_problem.differentiate(best, search_problem.levels_at(best))
     # A rate that its bound stops at one half or above would rather be higher still.
-    stopped = (high >= 0.5) & (best.guess >= high - 1e-9) & upward
-    return np.asarray(((best.guess > 0.5) | stopped)[:, None] & (no_guess > problem.quantile))
+    at_bound = best.guess >= problem.guess.high - 1e-9
+    stopped = (problem.guess.high >= 0.5) & at_bound & (derivatives.rates[0] > 1e-6)
+    above_half = (best.guess > 0.5) | stopped
+    return np.asarray(above_half[:, None] & (no_guess > problem.quantile))
 
 
-def retold(problem: Problem, judged: Judged, best: Point, *, steps_stay: bool) -> Judged:
-    """Thresholds and widths of another point; statuses stay, but for thresholds now outside of the
-    tested range.
+def update_estimates(
+    problem: FitProblem,
+    estimates: Estimates,
+    best: Point,
+    *,
+    keep_steps: bool,
+) -> Estimates:
+    """Replace thresholds and widths by those of another point.
+
+    Statuses stay, but for thresholds that leave the tested range.
     """
-    step = np.isin(judged.status, ("separable", "quasi_separable")) & steps_stay
-    threshold = np.where(step, judged.threshold, best.threshold)
-    width = np.where(step, judged.width, np.exp(-best.slope))
-    low, high = tested_range(problem.task.counts)
+    is_step = np.isin(estimates.status, ("separable", "quasi_separable")) & keep_steps
+    threshold = np.where(is_step, estimates.threshold, best.threshold)
+    width = np.where(is_step, estimates.width, np.exp(-best.slope))
+    low, high = tested_range(problem.search_problem.counts)
     outside = (threshold < low) | (threshold > high)
-    return Judged(
-        np.where((judged.status == "ok") & outside, "extrapolated", judged.status), threshold, width
-    )
+    leaves = (estimates.status == "ok") & outside
+    return Estimates(np.where(leaves, "extrapolated", estimates.status), threshold, width)
 
 
-def _lost_without(
-    problem: Problem, best: Point, value: FloatArray
+def _losses_without_rates(
+    problem: FitProblem,
+    best: Point,
+    value: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Twice the likelihood lost with guess or lapse rate at its lower bound, the same for all
-    curves of a group.
+    """Compute losses with the guess or the lapse rate at its lower bound, shape (G, M) each.
+
+    They are the same for all curves of a group; 0 where a rate is fixed.
     """
-    groups, curves = problem.task.counts.centre.shape
-    lost = np.zeros((2, groups))
-    rates = [i for i, (low, high) in enumerate((problem.guess, problem.lapse)) if low < high]
-    if rates:
-        again = np.tile(np.arange(groups), len(rates))
-        task = problem.task.take(again)
-        for row, i in enumerate(rates):
-            name, (low, _) = (("guess", problem.guess), ("lapse", problem.lapse))[i]
-            getattr(task.upper, name)[row * groups : (row + 1) * groups] = low
-        _, reached, _ = search(task, first=[best.take(again)], keep=1)
-        lost[rates] = 2 * (value - reached.reshape(len(rates), groups))
-    no_guess, no_lapse = (np.broadcast_to(each[:, None], (groups, curves)) for each in lost)
-    return no_guess, no_lapse
+    search_problem = problem.search_problem
+    shape = search_problem.counts.centre.shape
+    losses = []
+    for name, bounds in (("guess", problem.guess), ("lapse", problem.lapse)):
+        if bounds.free:
+            rate = np.full(value.shape, bounds.low)
+            fixed = replace(search_problem, upper=replace(search_problem.upper, **{name: rate}))
+            loss = 2 * (value - search(fixed, starts=[best], grid_starts=1).value)
+        else:
+            loss = np.zeros(value.shape)
+        losses.append(np.broadcast_to(loss[:, None], shape))
+    return losses[0], losses[1]

@@ -1,0 +1,225 @@
+"""Hold the psychometric functions fitted to a batch of curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function, threshold_at
+from psyprobe.analysis.psychometric.statuses import StatusArray
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Properties of a fit that are contrasts.
+_IN_CONTRAST = ("threshold", "threshold_low", "threshold_high", "raw_threshold", "sensitivity")
+
+
+@dataclass(frozen=True)
+class PsychometricFit:
+    """Fitted psychometric functions of a batch of curves; every array has the batch's shape.
+
+    Thresholds are contrasts, in the unit that was fitted; numbers in log10 say so in their names.
+    """
+
+    #: What data allow about the curve; `STATUSES` explains each. Numbers that they do not allow
+    #: are nan.
+    status: StatusArray
+    #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would
+    #: end further beyond the tested levels than the function is wide (or they are apart). A censored
+    #: curve has an interval, no threshold.
+    log10_threshold: FloatArray
+    log10_threshold_low: FloatArray
+    log10_threshold_high: FloatArray
+    #: Distance from F = 0.05 to F = 0.95, log10 units, and its interval; 0 for a step.
+    log10_width: FloatArray
+    log10_width_low: FloatArray
+    log10_width_high: FloatArray
+    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not
+    #: rise.
+    guess: FloatArray
+    lapse: FloatArray
+    #: Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
+    eta: FloatArray
+    #: Natural logarithm, without the binomial coefficients.
+    log_likelihood: FloatArray
+    #: Twice the difference in log-likelihood to the saturated model.
+    deviance: FloatArray
+    #: Levels less free parameters; a rate shared by m curves counts 1/m.
+    degrees_of_freedom: FloatArray
+    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan
+    #: without `goodness`.
+    p_value: FloatArray
+    #: Whether the best climb ended at a maximum.
+    converged: BoolArray
+    #: p-value of the test whether the curve rises at all; 1 where none was needed.
+    p_rising: FloatArray
+    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their
+    #: form.
+    log10_bracket_low: FloatArray
+    log10_bracket_high: FloatArray
+    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go
+    #: from 0 to 1.
+    log10_spearman_karber: FloatArray
+    #: Number of contrasts above 0 with trials, and of contrasts without any.
+    levels: npt.NDArray[np.int64]
+    dropped_levels: npt.NDArray[np.int64]
+    #: Family of the sigmoid.
+    function: str
+    #: Probability that an interval holds the truth.
+    level: float
+    #: Bounds within which the rates were fitted; equal if fixed.
+    guess_bounds: tuple[float, float]
+    lapse_bounds: tuple[float, float]
+
+    @property
+    def threshold(self) -> FloatArray:
+        """Contrast where F = 0.5; nan where there is no threshold."""
+        return np.asarray(10.0**self.log10_threshold)
+
+    @property
+    def threshold_low(self) -> FloatArray:
+        """Contrast at the lower end of the threshold's interval; 0 where it is open."""
+        return np.asarray(10.0**self.log10_threshold_low)
+
+    @property
+    def threshold_high(self) -> FloatArray:
+        """Contrast at the upper end of the threshold's interval; infinite where it is open."""
+        return np.asarray(10.0**self.log10_threshold_high)
+
+    @property
+    def width(self) -> FloatArray:
+        """Contrast at F = 0.95 less that at F = 0.05; 0 of a step, nan without a threshold."""
+        low = self._log10_contrast_at(0.05)
+        high = self._log10_contrast_at(0.95)
+        return np.asarray(10.0**high - 10.0**low)
+
+    def _log10_contrast_at(self, share: float) -> FloatArray:
+        """Find the log10 contrast where F is a share."""
+        return threshold_at(share, self.log10_threshold, self.log10_width, function=self.function)
+
+    @property
+    def bracket_low(self) -> FloatArray:
+        """Lower contrast of the bracket without a form; see `log10_bracket_low`."""
+        return np.asarray(10.0**self.log10_bracket_low)
+
+    @property
+    def bracket_high(self) -> FloatArray:
+        """Upper contrast of the bracket without a form; see `log10_bracket_low`."""
+        return np.asarray(10.0**self.log10_bracket_high)
+
+    @property
+    def spearman_karber(self) -> FloatArray:
+        """Contrast at the Spearman-Karber mean; see `log10_spearman_karber`."""
+        return np.asarray(10.0**self.log10_spearman_karber)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """1 / contrast at threshold; nan where there is none."""
+        return np.asarray(10.0**-self.log10_threshold)
+
+    @property
+    def guess_at_bound(self) -> BoolArray:
+        """Whether a fitted guess rate ended at its upper bound: a larger one may be true."""
+        return _at_upper_bound(self.guess, self.guess_bounds)
+
+    @property
+    def lapse_at_bound(self) -> BoolArray:
+        """Whether a fitted lapse rate ended at its upper bound: a larger one may be true."""
+        return _at_upper_bound(self.lapse, self.lapse_bounds)
+
+    @property
+    def log10_raw_threshold(self) -> FloatArray:
+        """log10 contrast at which half of all answers are yes, guesses too; nan where they never are."""
+        return threshold_at(
+            0.5,
+            self.log10_threshold,
+            self.log10_width,
+            self.guess,
+            self.lapse,
+            function=self.function,
+        )
+
+    @property
+    def raw_threshold(self) -> FloatArray:
+        """Contrast at which half the answers are yes; see `log10_raw_threshold`."""
+        return np.asarray(10.0**self.log10_raw_threshold)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Tabulate all numbers of the fit, one row a curve, indexed by its place in the batch."""
+        import pandas as pd
+
+        names = [field.name for field in fields(self)]
+        values = {name: getattr(self, name) for name in [*names, *_IN_CONTRAST]}
+        arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        shape = np.shape(self.status)
+        axes = [f"axis_{i}" for i in range(len(shape))]
+        index = pd.MultiIndex.from_product(map(range, shape), names=axes) if shape else None
+        return pd.DataFrame({name: np.ravel(array) for name, array in arrays.items()}, index)
+
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        names = (
+            "status",
+            "threshold",
+            "threshold_low",
+            "threshold_high",
+            "log10_width",
+            "guess",
+            "lapse",
+            "sensitivity",
+        )
+        columns = [np.ravel(getattr(self, name)) for name in names]
+        rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
+        return html.table([list(names), *rows], f"Psychometric function ({self.function})")
+
+    def predict(self, contrast: npt.ArrayLike) -> FloatArray:
+        """Predict the probability of yes by the fitted functions.
+
+        Parameters
+        ----------
+        contrast : array_like of float
+            Linear contrast, at least 0; one-dimensional, or of shape (..., L) with the batch's
+            leading axes.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., L)
+            nan for curves without a threshold.
+        """
+        linear = np.asarray(contrast, dtype=np.float64)
+        if not np.all(linear >= 0):
+            raise InputError(
+                f"contrast {np.min(linear):g} is not usable; contrast is linear, at least 0"
+            )
+        with np.errstate(divide="ignore"):
+            log10_contrast = np.log10(linear)
+        fitted = np.isfinite(self.log10_threshold)
+        # A step is drawn as the narrowest function that numbers can represent.
+        positive = fitted & (self.log10_width > 1e-9)
+        log10_width = np.where(positive, self.log10_width, 1e-9)
+        probability = psychometric_function(
+            log10_contrast,
+            np.where(fitted, self.log10_threshold, 0.0)[..., None],
+            log10_width[..., None],
+            np.where(fitted, self.guess, 0.0)[..., None],
+            np.where(fitted, self.lapse, 0.0)[..., None],
+            function=self.function,
+        )
+        return np.where(fitted[..., None], probability, np.nan)
+
+
+def _rounded(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
+
+
+def _at_upper_bound(rate: FloatArray, bounds: tuple[float, float]) -> BoolArray:
+    if bounds[0] == bounds[1]:
+        return np.zeros(rate.shape, dtype=bool)
+    return np.asarray(rate >= bounds[1] - 1e-6)
