@@ -4,10 +4,14 @@ keeps anything.
 
 from __future__ import annotations
 
+import configparser
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +20,41 @@ from psyprobe.files import cache
 
 #: Modules that only inspect-ai loads, and that cannot be imported without it.
 collect_ignore = [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/inspect_tasks.py"]
+
+
+ROOT = Path(__file__).resolve().parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Write the entry points of this checkout where those that are installed are older."""
+    if hasattr(config, "workerinput") or _installed() == _stated():
+        return
+    command = [sys.executable, "-c", "from setuptools import setup; setup()", "-q", "egg_info"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    # Processes that tests start find them too.
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+
+
+def _installed() -> set[tuple[str, str, str]]:
+    try:
+        points = distribution("psyprobe").entry_points
+    except PackageNotFoundError:
+        return set()
+    return {(point.group, point.name, point.value) for point in points}
+
+
+def _stated() -> set[tuple[str, str, str]]:
+    """The entry points that setup.cfg states: group, name and value of each."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    points = configparser.ConfigParser(delimiters="=")
+    points.optionxform = str  # type: ignore[method-assign, assignment]
+    text = "".join(
+        f"[{group}]\n{lines.strip()}\n" for group, lines in setup["options.entry_points"].items()
+    )
+    points.read_string(text)
+    return {(group, *point) for group in points.sections() for point in points[group].items()}
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -68,7 +68,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
     ),
     "psyprobe.running.protocol": (
         "What a probe offers, and what a run keeps",
-        "Question Batch Answered Origin RunRecord Plan Session Probe",
+        "Question Batch Answered Origin RunRecord Plan Schedule Probe",
     ),
     "psyprobe.analysis": ("From responses to numbers", None),
     "psyprobe.analysis.psychometric": ("Psychometric functions", None),

@@ -20,7 +20,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Display": "light.display",
     **dict.fromkeys(("gabor", "grating", "noise", "disc", "uniform"), "stimulus"),
-    "load_stimulus": "stimulus.catalogue",
+    **dict.fromkeys(("list_stimuli", "load_stimulus"), "stimulus.catalogue"),
+    "list_experiments": "experiment",
     "castle_csf": "human",
     **dict.fromkeys(("list_observers", "load_observer", "observer"), "observers"),
     **dict.fromkeys(("run", "plan", "load_results"), "probes.experiments"),
@@ -28,6 +29,7 @@ _PUBLIC = {
     "report": "reporting.report",
     "angular_distance": "analysis.distance",
     "fit_psychometric": "analysis.psychometric",
+    "read_reply": "analysis.words.reply",
     "corrupt": "corruption",
 }
 _ROOMS = (
@@ -79,7 +81,9 @@ if TYPE_CHECKING:
     )
     from psyprobe.analysis.distance import angular_distance
     from psyprobe.analysis.psychometric import fit_psychometric
+    from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
+    from psyprobe.experiment import list_experiments
     from psyprobe.human import castle_csf
     from psyprobe.light.display import Display
     from psyprobe.observers import list_observers, load_observer, observer
@@ -87,4 +91,4 @@ if TYPE_CHECKING:
     from psyprobe.probes.results import plot, score
     from psyprobe.reporting.report import report
     from psyprobe.stimulus import disc, gabor, grating, noise, uniform
-    from psyprobe.stimulus.catalogue import load_stimulus
+    from psyprobe.stimulus.catalogue import list_stimuli, load_stimulus

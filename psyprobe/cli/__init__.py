@@ -12,15 +12,13 @@ import logging
 import os
 import shlex
 import sys
-import tomllib
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
+from psyprobe.cli.commands import Commands, all_commands, extensions_of, load_function
 from psyprobe.errors import (
     ConditionWarning,
     PsyprobeError,
@@ -31,8 +29,6 @@ from psyprobe.errors import (
 )
 from psyprobe.files.terminal import printable, tell
 
-_PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-_COMMANDS = _PAGE["commands"]
 _TYPES = {"int": int, "float": float}
 #: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of
 #: any length.
@@ -75,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # its source.
             warnings.simplefilter("always", ConditionWarning)
             warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
-            code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
+            code = _run(parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -92,11 +88,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(parsed.command, _told(error))
     except KeyboardInterrupt:
         again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
-        tell(
-            f"psyprobe {parsed.command}: "
-            f"stopped{again if parsed.command in ('run', 'mvp-build') else ''}"
-        )
+        resumes = all_commands().commands[parsed.command].get("resumes", False)
+        tell(f"psyprobe {parsed.command}: stopped{again if resumes else ''}")
         return 130
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    """Run the command that was given, or what a package does in its place."""
+    for before in extensions_of(parsed.command, "before"):
+        code: int | None = before(parsed)
+        if code is not None:
+            return code
+    function = load_function(all_commands().commands[parsed.command]["function"])
+    code = function(parsed)
+    assert code is not None
+    return code
 
 
 def _told(error: BaseException) -> str:
@@ -134,10 +140,12 @@ def _cut(text: str, most: int = _QUOTED) -> str:
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the command that is given and of no other."""
+    page = all_commands()
+    broken = [f"\ncommands of {name} cannot be used: {why}" for name, why in page.broken.items()]
     parser = _Parser(
         prog="psyprobe",
-        description=_PAGE["description"],
-        epilog=_PAGE["examples"],
+        description=page.description,
+        epilog=page.examples + "\n" * bool(broken) + "".join(broken),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -150,7 +158,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
     asked = next((word for word in given if not word.startswith("-")), None)
-    for name, command in _COMMANDS.items():
+    for name, command in page.commands.items():
         summary = command["summary"]
         added = commands.add_parser(
             name,
@@ -164,22 +172,18 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             "--debug", action="store_true", help="show the trace of an error, besides its line"
         )
         if name == asked:
-            _add_options(added, command)
+            for table in (command, *page.extensions.get(name, ())):
+                _add_options(added, table, page)
     return parser
 
 
-def _add_options(parser: argparse.ArgumentParser, command: Mapping[str, Any]) -> None:
+def _add_options(
+    parser: argparse.ArgumentParser, command: Mapping[str, Any], page: Commands
+) -> None:
     if "adds" in command:
-        _loaded(command["adds"])(parser)
-    for options in (
-        command.get("options", {}),
-        *(_PAGE["shared"][name] for name in command.get("shares", ())),
-    ):
+        load_function(command["adds"])(parser)
+    shared = (page.shared[name] for name in command.get("shares", ()))
+    for options in (command.get("options", {}), *shared):
         for names, option in options.items():
             kind = {"type": _TYPES[option["type"]]} if "type" in option else {}
             parser.add_argument(*names.split(), **(option | kind))
-
-
-def _loaded(function: str) -> Any:
-    module, _, name = function.partition(":")
-    return getattr(import_module(f"psyprobe.{module}"), name)

@@ -21,7 +21,7 @@ from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import settings, show, tell
 from psyprobe.light.codes import unpack
 from psyprobe.light.display import Display
-from psyprobe.light.screen import display_of
+from psyprobe.light.screen import display_from
 from psyprobe.stimulus import Specification, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate
@@ -95,19 +95,6 @@ def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
     _, rest = roots_first(found.failures, causes)
     lines = [f"Likely cause: {cause}" for cause in causes]
     return lines + ([f"What follows from it: {'; '.join(map(told, rest))}."] if rest else [])
-
-
-def display_from(words: Sequence[str]) -> Display:
-    """A display from the words after ``--display``: a preset, readings of a meter, or fields; none
-    for the default.
-
-    >>> display_from(["peak=200", "black=0.2"]).peak
-    200.0
-    """
-    if len(words) == 1 and "=" not in words[0]:
-        is_file = words[0].lower().endswith((".csv", ".json"))
-        return display_of({"table": words[0]}, Path()) if is_file else Display.preset(words[0])
-    return display_of(settings(words, "--display"), Path())
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
-from psyprobe.cli.checking import beside, display_from, held_in, measure_file, specification_from
+from psyprobe.cli.checking import beside, held_in, measure_file, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png, file_digest, images_in
@@ -26,6 +26,7 @@ from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.terminal import harmless, say, say_json, settings, show, tell
 from psyprobe.light.codes import Codes, pack, spread, to_codes
 from psyprobe.light.display import Display
+from psyprobe.light.screen import display_from
 from psyprobe.observers.images import is_grey_view
 from psyprobe.stimulus import Specification, Stimulus
 

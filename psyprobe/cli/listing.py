@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
 from psyprobe.errors import InputError
+from psyprobe.experiment import list_experiments
 from psyprobe.files.terminal import say, say_json
 from psyprobe.human import list_human
 from psyprobe.light.display import display_presets
 from psyprobe.light.screen import read_screen
 from psyprobe.observers import DEFAULT_OBSERVER, list_observers
 from psyprobe.probes import probe_names, probe_summary
-from psyprobe.stimulus import broken_kinds
-from psyprobe.stimulus.catalogue import broken_packages, catalogue_names, read_page
+from psyprobe.stimulus.catalogue import list_stimuli
 
 _KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
 
@@ -82,20 +83,10 @@ def _items(kind: str) -> list[dict[str, Any]]:
             }
             for r in list_human()
         ]
-    items = [_page(kind, name) for name in catalogue_names(kind)]
-    broken = {"pages of an installed package": broken_packages(kind)}
-    if kind == "stimuli":
-        broken["a stimulus kind of an installed package"] = broken_kinds()
-    for title, reasons in broken.items():
-        items += [{"name": name, "title": title, "obstacle": why} for name, why in reasons.items()]
-    return items
-
-
-def _page(kind: str, name: str) -> dict[str, Any]:
-    try:
-        page = read_page(kind, name)[1]
-    except InputError as error:
-        return {"name": name, "title": "broken", "obstacle": str(error)}
-    return {"name": name, "title": ""} | {
-        key: page[key] for key in ("title", "source", "differences") if key in page
-    }
+    rows = list_stimuli() if kind == "stimuli" else list_experiments()
+    # An empty field says nothing.
+    return [
+        {"name": row.name, "title": row.title}
+        | {key: value for key, value in asdict(row).items() if value}
+        for row in rows
+    ]

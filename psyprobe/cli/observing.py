@@ -15,11 +15,12 @@ from dataclasses import fields
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.cli.checking import display_from, specification_from
+from psyprobe.cli.checking import specification_from
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, tell, told_to_end
+from psyprobe.light.screen import display_from
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.cost_summary import told as spending_told
 from psyprobe.observers.chat.prices import charge, money, read_prices

@@ -16,14 +16,13 @@ import numpy as np
 import xarray
 
 from psyprobe.analysis.score import Score, score_table
-from psyprobe.errors import InputError, UnfinishedError, unknown_name
+from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers.chat.cost_summary import spent_on
 from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.registry import Card, read_observers
-from psyprobe.probes import load_probe
 from psyprobe.probes.cost import duration, priced_plan
 from psyprobe.probes.experiments import (
     checked,
@@ -31,8 +30,9 @@ from psyprobe.probes.experiments import (
     observer_for,
     opened_executor,
     plan,
-    run,
+    run_experiment,
     run_shard,
+    vary,
 )
 from psyprobe.probes.results import plot, score_layers
 
@@ -52,7 +52,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         [checked(experiment.with_settings(changed)) for experiment in asked] if changed else asked
     )
     if arguments.variants:
-        asked = _varied(asked, dict(map(_variant, arguments.variants)))
+        asked = vary(asked, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named; files of one name in two folders are two
     # experiments.
     experiments = list(
@@ -97,32 +97,11 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.shard is not None:
             if purse is not None:
                 raise InputError(
-                    "--budget stops a run, and --shard asks a share of one elsewhere; leave one "
+                    "--budget stops a run_experiment, and --shard asks a share of one elsewhere; leave one "
                     "of them out"
                 )
             return _run_shard(arguments, experiments, options)
         return _run(arguments, experiments, folder, options | {"budget": purse})
-
-
-def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
-    """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the
-    other way round.
-    """
-    for experiment in experiments:
-        if "variants" not in load_probe(experiment.probe).SECTIONS:
-            raise InputError(
-                f"probe {experiment.probe!r} of {experiment.name} takes no --variants; leave it out"
-            )
-    known = {experiment.name: experiment.free_parameters() for experiment in experiments}
-    for name in variants:
-        if not any(name in free for free in known.values()):
-            raise unknown_name("parameter to vary", name, sorted(set().union(*known.values())))
-    return [
-        experiment.with_variants(
-            {name: values for name, values in variants.items() if name in known[experiment.name]}
-        )
-        for experiment in experiments
-    ]
 
 
 def _variant(text: str) -> tuple[str, list[float]]:
@@ -209,7 +188,7 @@ def _run(
     for experiment, observer in _asked(arguments, experiments):
         began = monotonic()
         try:
-            result = run(experiment, observer, **options)
+            result = run_experiment(experiment, observer, **options)
         except UnfinishedError as stop:
             # Batches of others can be written meanwhile; a budget is everyone's.
             unfinished += 1

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from psyprobe.experiment.experiment import Experiment, read_experiment, read_suite
+from psyprobe.experiment.experiment import (
+    Experiment,
+    is_suite,
+    list_experiments,
+    read_experiment,
+    read_suite,
+)
 
-__all__ = ["Experiment", "read_experiment", "read_suite"]
+__all__ = ["Experiment", "is_suite", "list_experiments", "read_experiment", "read_suite"]

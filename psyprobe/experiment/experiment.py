@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -38,7 +39,9 @@ from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
 from psyprobe.stimulus.catalogue import (
+    PageRow,
     StimulusSet,
+    list_pages,
     load_stimulus,
     read_levels,
     read_page,
@@ -161,8 +164,8 @@ class Repeats(Section):
         return self
 
 
-class Shown(Section):
-    """An example that goes before a question: what is shown, and what is said to it."""
+class ExampleTrial(Section):
+    """An example that goes before a question: a pattern and the answer to it."""
 
     #: 0 shows nothing.
     contrast: Annotated[float, Field(ge=0, le=1)]
@@ -202,7 +205,7 @@ class Asking(Section):
     #: What a server is sent besides.
     extra_body: dict[str, Any] | None = None
     #: Questions with answers that go before each question.
-    examples: tuple[Shown, ...] = ()
+    examples: tuple[ExampleTrial, ...] = ()
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: What the design takes besides; see `psyprobe.probes.designs`.
@@ -331,6 +334,14 @@ def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
     return load_stimulus(folder / value if value.endswith(".toml") else value)
 
 
+def _probe(value: str, info: ValidationInfo) -> str:
+    """The name of a probe; a Python file of the user's is looked for beside the page."""
+    file, colon, attribute = value.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return value
+    return f"{(folder_of(info) / file).resolve()}:{attribute}"
+
+
 def _items(value: Any, info: ValidationInfo) -> Path:
     if not isinstance(value, str):
         raise InputError(f"items is {value!r}; give the folder that holds them, as text")
@@ -398,7 +409,7 @@ class Page(Section):
     #: The folder of a benchmark's items, in place of a stimulus.
     items: Annotated[Path | None, BeforeValidator(_items)] = None
     #: How the observer is asked; see `psyprobe list probes`.
-    probe: str
+    probe: Annotated[str, AfterValidator(_probe)]
     #: Any numeric parameters of the stimulus, each with its values.
     levels: Annotated[dict[str, tuple[float, ...]], BeforeValidator(_levels)] = Field(
         default_factory=dict
@@ -703,6 +714,28 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     return tuple(
         read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names
     )
+
+
+def is_suite(name_or_path: str | Path) -> bool:
+    """Tell a suite of experiments from the page of one.
+
+    Examples
+    --------
+    >>> is_suite("cai2025"), is_suite("gabor_achromatic")
+    (True, False)
+    """
+    return "experiments" in read_page("experiments", name_or_path)[1]
+
+
+def list_experiments() -> list[PageRow]:
+    """List the experiments and suites of the catalogue, those of installed packages included.
+
+    Examples
+    --------
+    >>> [row.title for row in list_experiments() if row.name == "area"]
+    ['Contrast sensitivity over area']
+    """
+    return list_pages("experiments")
 
 
 #: What is wanted, by the kind of error that pydantic tells.

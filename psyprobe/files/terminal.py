@@ -7,6 +7,7 @@ Tables are laid out for the terminal, a page or a paper. None of it can steer a 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import textwrap
@@ -95,8 +96,12 @@ def say_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False, default=plain_value))
 
 
+#: A decimal number as people write one.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
 def settings(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Values by name: JSON where it is JSON (numbers, lists, true), text otherwise.
+    """Values by name: numbers, JSON where it is JSON (lists, true), text otherwise.
 
     A word without a value is an `InputError` that names the option.
 
@@ -104,12 +109,18 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
     --------
     >>> settings(["concurrency=16", "base_url=http://localhost:8000/v1"], "--observer-option")
     {'concurrency': 16, 'base_url': 'http://localhost:8000/v1'}
+    >>> settings(["contrast=.5"], "--set")
+    {'contrast': 0.5}
     """
     found: dict[str, Any] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
+        # JSON knows neither .5 nor 5. nor +1.
+        if _NUMBER.fullmatch(value):
+            found[name] = float(value) if set(value) & set(".eE") else int(value)
+            continue
         try:
             found[name] = parse_json(value, option)
         except InputError:

@@ -124,8 +124,8 @@ def _folded(
     return light, drive, folds
 
 
-class Shown(Protocol):
-    """What a display must know of an image that describes itself, as a `psyprobe.Stimulus` does."""
+class DescribedImage(Protocol):
+    """An image that says what its pixels are, as a `psyprobe.Stimulus` does."""
 
     @property
     def pixels(self) -> Array:
@@ -328,7 +328,7 @@ class Display:
         return self.xyz_to_rgb @ cone_observer(observer).to_xyz
 
     def light(
-        self, image: Shown | Array, space: str | None = None, observer: str | None = None
+        self, image: DescribedImage | Array, space: str | None = None, observer: str | None = None
     ) -> Array:
         """Linear RGB light of an image, cd/m² a channel; one plane ``(..., H, W)`` stands for grey.
 
@@ -366,7 +366,7 @@ class Display:
         return xp.moveaxis(light.reshape(planes.shape), colour, -1)
 
     def gamut(
-        self, image: Shown | Array, space: str | None = None, observer: str | None = None
+        self, image: DescribedImage | Array, space: str | None = None, observer: str | None = None
     ) -> Gamut:
         """How far an image stays inside what this display can show.
 
@@ -436,7 +436,7 @@ class Display:
 
     def encode(
         self,
-        image: Shown | Array,
+        image: DescribedImage | Array,
         *,
         space: str | None = None,
         observer: str | None = None,
@@ -583,7 +583,7 @@ class Display:
         limits = room[change != 0] / np.abs(change[change != 0])
         return max(0.0, float(limits.min()))
 
-    def _refusal(self, gamut: Gamut, image: Shown | Array) -> str:
+    def _refusal(self, gamut: Gamut, image: DescribedImage | Array) -> str:
         above = gamut.above and gamut.brightest - self.ceiling >= self.floor - gamut.darkest
         worst, side = (gamut.brightest, "above") if above else (gamut.darkest, "below")
         scale = self._fitting_scale(image)
@@ -596,7 +596,7 @@ class Display:
             "or pass clip=True to show the nearest light"
         )
 
-    def _fitting_scale(self, image: Shown | Array) -> float:
+    def _fitting_scale(self, image: DescribedImage | Array) -> float:
         """The factor on the modulation that would just fit; 0 if even the background does not."""
         background = getattr(image, "background", None)
         if background is None:
@@ -735,7 +735,7 @@ def _are_three(eotf: Any) -> bool:
     )
 
 
-def _planes(light: Array, image: Shown | Array, space: str | None) -> tuple[Array, ...]:
+def _planes(light: Array, image: DescribedImage | Array, space: str | None) -> tuple[Array, ...]:
     """Red, green and blue of linear light; one plane stands for all of a grey."""
     if (getattr(image, "space", None) or space or "luminance") == "luminance":
         return (light,) * 3
@@ -823,7 +823,7 @@ def _primaries(name: Primaries) -> tuple[tuple[tuple[float, ...], ...], tuple[fl
 
 
 def _pixels(
-    image: Shown | Array, space: str | None, observer: str | None
+    image: DescribedImage | Array, space: str | None, observer: str | None
 ) -> tuple[Array, str, str]:
     """Pixels, their space and observer, of a stimulus (which knows) or a bare array (which is
     told).

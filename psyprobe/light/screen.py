@@ -5,7 +5,7 @@ themselves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
+from psyprobe.files.terminal import settings
 from psyprobe.light.display import Display
 from psyprobe.light.readings import GUNS, Readings, read_readings
 
@@ -229,6 +230,20 @@ def display_of(values: Mapping[str, Any], folder: Path) -> Display:
     if "spectra" in rest:
         rest["spectra"] = folder / rest["spectra"]
     return read_screen(folder / values["table"], **rest).display
+
+
+def display_from(words: Sequence[str]) -> Display:
+    """Make the display that the words after ``--display`` describe; without words the default.
+
+    It is a preset, readings of a meter, or fields.
+
+    >>> display_from(["peak=200", "black=0.2"]).peak
+    200.0
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        is_file = words[0].lower().endswith((".csv", ".json"))
+        return display_of({"table": words[0]}, Path()) if is_file else Display.preset(words[0])
+    return display_of(settings(words, "--display"), Path())
 
 
 def _warn(text: str) -> None:

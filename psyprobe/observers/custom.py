@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_args
 
 import numpy as np
@@ -470,6 +471,41 @@ def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
     )
 
 
+def load_file(place: str, **options: Any) -> Any:
+    """Load an observer from a Python file: FILE.py:NAME.
+
+    NAME is an observer, or a torch module or function as `observer` takes it, with the options of
+    `observer`. The file is run: load none that you do not trust.
+
+    Parameters
+    ----------
+    place : str
+        "FILE.py:NAME".
+    **options
+        Those of `observer`, for a module or a function.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be run, or what it names is no observer and none can be made of it.
+    UnknownNameError
+        If the file defines no such name.
+    """
+    file, _, attribute = place.rpartition(":")
+    path = weights_file(file, place)
+    thing = _attribute(_run(place, path), path, attribute, "observer")
+    if isinstance(getattr(thing, "card", None), Card) and not isinstance(thing, type):
+        if options:
+            raise InputError(
+                f"{place} is an observer already and takes no options; leave "
+                f"{', '.join(sorted(options))} out"
+            )
+        return thing
+    # A function cannot be seen through, so what tells its answers from others' is its file.
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return observer(thing, **{"name": place, "version": digest[:16], **options})
+
+
 def _module_observer(
     name: str, module: Any, options: TorchOptions, /, **known: Any
 ) -> NetworkObserver:
@@ -505,23 +541,29 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
     return module, hashlib.sha256(path.read_bytes()).hexdigest(), ()
 
 
+def _run(name: str, path: Path) -> ModuleType:
+    """Run the Python file of an observer as a module."""
+    try:
+        return run_file(path, f"psyprobe_observer_{path.stem}")
+    except (Exception, SystemExit) as problem:
+        # It is the user's program: any failure of it is theirs to read.
+        raise InputError(f"{name} cannot be loaded: {own_failure(problem, str(path))}") from problem
+
+
+def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any:
+    """Return what a file defines under a name, or say which names it has."""
+    if not hasattr(module, attribute):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise unknown_name(f"{kind} in {path}", attribute, names)
+    return getattr(module, attribute)
+
+
 def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[str, ...]]:
     import torch
 
-    try:
-        source = run_file(path, f"psyprobe_observer_{path.stem}")
-    except (
-        Exception,
-        SystemExit,
-    ) as problem:  # it is the user's program: any failure of it is theirs to read
-        raise InputError(f"{full} cannot be loaded: {own_failure(problem, str(path))}") from problem
-    build = getattr(source, function, None)
+    build = _attribute(_run(full, path), path, function, "function")
     if not callable(build):
-        raise unknown_name(
-            f"function in {path}",
-            function,
-            [key for key in vars(source) if not key.startswith("_")],
-        )
+        raise InputError(f"{full}: {function} is {build!r:.80}, not a function")
     module = build()
     if not isinstance(module, torch.nn.Module):
         raise InputError(

@@ -45,6 +45,8 @@ _PAGES = tomllib.loads(
     files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8")
 )
 _KINDS: dict[str, ObserverKind] = {}
+#: The kind of observers that stand in a Python file of the user's.
+_FILE = "FILE.py"
 #: How the observers that are alive were loaded, by their identities.
 _LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
 
@@ -422,6 +424,9 @@ def load_observer(
     name, sign, told = name.partition("?")
     options = {**_options(name, told), **options} if sign else options
     prefix, _, rest = name.partition(":")
+    if prefix.endswith(".py"):
+        prefix = _FILE
+        rest = name
     kinds = {prefix: _own(prefix)} if prefix in _PAGES else _kinds()
     if prefix not in kinds:
         known = [row.name for row in list_observers()]

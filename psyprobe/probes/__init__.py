@@ -1,86 +1,110 @@
 """How an observer is asked: probes by name.
 
 A probe is a module, or any object, with what `psyprobe.running.protocol.Probe` lists. Packages add
-their own under the entry point ``psyprobe.probes``.
+theirs under the entry point ``psyprobe.probes``, and so do the benchmarks that come with psyprobe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.files.programs import run_file
 
 if TYPE_CHECKING:
     from psyprobe.running.protocol import Probe
 
-__all__ = ["load_probe", "probe_names", "probe_summary"]
+Loaded = TypeVar("Loaded")
 
-#: Name to where the probe is, "module" or "module:object", and to what it asks, in words.
-_PROBES = {
-    "detection": (
+__all__ = ["ProbeKind", "load_probe", "probe_bibtex", "probe_names", "probe_summary"]
+
+
+@dataclass(frozen=True)
+class ProbeKind:
+    """A probe that is named and listed before it is imported.
+
+    Parameters
+    ----------
+    probe : str
+        Where it is: "module", or "module:object".
+    summary : str
+        What it asks, half a line for ``psyprobe list probes``.
+    bibtex : str
+        The BibTeX entry of the paper that it comes from; empty where there is none.
+
+    Examples
+    --------
+    >>> ProbeKind("psyprobe.probes.detection", "how far a stimulus is from its background").load()
+    <module 'psyprobe.probes.detection' from ...>
+    """
+
+    probe: str
+    summary: str
+    bibtex: str = ""
+
+    def load(self) -> Probe:
+        """Import the probe."""
+        module_name, _, attribute = self.probe.partition(":")
+        module = import_module(module_name)
+        return cast("Probe", getattr(module, attribute) if attribute else module)
+
+
+_BUILT_IN = {
+    "detection": ProbeKind(
         "psyprobe.probes.detection",
         "how far a stimulus is from its background for an encoder or a metric",
     ),
-    "discrimination": (
+    "discrimination": ProbeKind(
         "psyprobe.probes.discrimination",
         "how far two stimuli are apart that differ in one parameter",
     ),
-    "acuity": (
+    "acuity": ProbeKind(
         "psyprobe.probes.acuity",
         "which frequency is the highest that is told from uniform",
     ),
-    "matching": (
+    "matching": ProbeKind(
         "psyprobe.probes.matching",
         "which contrast of one grating draws the response of a reference grating",
     ),
-    "yes_no": (
+    "yes_no": ProbeKind(
         "psyprobe.probes.words.schedule:yes_no",
         "in words, whether a pattern is seen in an image",
     ),
-    "two_interval": (
+    "two_interval": ProbeKind(
         "psyprobe.probes.words.schedule:two_interval",
         "in words, which of two images shows a pattern, in both orders",
     ),
-    "orientation": (
+    "orientation": ProbeKind(
         "psyprobe.probes.words.schedule:orientation",
         "in words, whether the stripes of a pattern are vertical or horizontal",
     ),
-    "orientation_4": (
+    "orientation_4": ProbeKind(
         "psyprobe.probes.words.schedule:orientation_4",
         "in words, in which of four directions the stripes of a pattern run",
     ),
-    "mvp_bench": (
-        "psyprobe.tasks.mvp_bench.probe",
-        "MVP-Bench: natural and manipulated images, at two levels, for models and people",
-    ),
-    "r_bench": (
-        "psyprobe.tasks.r_bench.probe",
-        "R-Bench: reference images and their corrupted twins, for models and people",
-    ),
-    "corruption_profile": (
-        "psyprobe.tasks.r_bench.corruption_profile",
-        "how far photographs are from their corrupted versions for an encoder",
-    ),
 }
+#: Probes of the user's Python files, by their full names.
+_FROM_FILES: dict[str, Probe] = {}
 
 
 def probe_names() -> list[str]:
-    """Names of all probes in alphabetical order, those of installed packages included.
+    """List the names of all probes in alphabetical order, those of installed packages included.
 
     Examples
     --------
     >>> "detection" in probe_names()
     True
     """
-    return sorted({*_PROBES, *_added()})
+    return sorted({*_BUILT_IN, *_entry_points()})
 
 
 def probe_summary(name: str) -> str:
-    """What a probe asks, half a line; of a probe of another package where it comes from, or why it
-    cannot be used.
+    """Say in half a line what a probe asks, or why it cannot be used.
 
     Parameters
     ----------
@@ -92,17 +116,35 @@ def probe_summary(name: str) -> str:
     >>> probe_summary("yes_no")
     'in words, whether a pattern is seen in an image'
     """
-    if name in _PROBES:
-        return _PROBES[name][1]
     try:
-        load_probe(name)
+        probe = _find(name)
     except InputError as error:
         return str(error)
-    return f"from {_added()[name].value}"
+    return probe.summary if isinstance(probe, ProbeKind) else f"from {_entry_points()[name].value}"
 
 
-def load_probe(name: str) -> Probe:
-    """The probe of a name, one of `probe_names`.
+def probe_bibtex(name: str) -> str:
+    """Give the BibTeX entry of the paper that a probe comes from; empty where it names none.
+
+    Parameters
+    ----------
+    name : str
+        One of `probe_names`.
+    """
+    probe = _find(name)
+    return probe.bibtex if isinstance(probe, ProbeKind) else ""
+
+
+def load_probe(name: str, *, own_files: bool = False) -> Probe:
+    """Load a probe by name, one of `probe_names`, or one's own: FILE.py:NAME.
+
+    Parameters
+    ----------
+    name : str
+        Which.
+    own_files : bool
+        Whether a file that `name` names may be run: for a page of the user's, not for a name that
+        a store or a file from elsewhere holds. A probe whose file was run is known from then on.
 
     Raises
     ------
@@ -116,21 +158,59 @@ def load_probe(name: str) -> Probe:
     >>> load_probe("detection").ABILITIES
     ('features', 'difference', 'answer')
     """
-    if name in _PROBES:
-        module, _, attribute = _PROBES[name][0].partition(":")
-        found = import_module(module)
-        return cast("Probe", getattr(found, attribute) if attribute else found)
-    added = _added()
-    if name not in added:
+    if ".py:" in name:
+        return _probe_in_file(name, own_files)
+    probe = _find(name)
+    if not isinstance(probe, ProbeKind):
+        return probe
+    return probe.load() if name in _BUILT_IN else _import(name, probe.load)
+
+
+def _find(name: str) -> ProbeKind | Probe:
+    """The kind of a probe, or the probe itself where its package registers it without a kind."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    points = _entry_points()
+    if name not in points:
         raise unknown_name("probe", name, probe_names())
+    return cast("ProbeKind | Probe", _import(name, points[name].load))
+
+
+def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
+    """Import what another package adds; whatever it raises becomes one line."""
     try:
-        return cast("Probe", added[name].load())
+        return load()
     except (Exception, SystemExit) as error:
-        # Whatever another package raises on import is its own; here it is one line.
         raise InputError(
-            f"probe {name!r} of {added[name].value} cannot be loaded: {own_failure(error)}"
+            f"probe {name!r} of {_entry_points()[name].value} cannot be loaded: "
+            f"{own_failure(error)}"
         ) from error
 
 
-def _added() -> Mapping[str, EntryPoint]:
+def _probe_in_file(name: str, own_files: bool) -> Probe:
+    if name in _FROM_FILES and not own_files:
+        return _FROM_FILES[name]
+    if not own_files:
+        raise InputError(
+            f"the probe {name} stands in a Python file, which is run for a page of yours alone: run "
+            "the experiment again (what is answered is not asked again)"
+        )
+    file, _, attribute = name.rpartition(":")
+    path = Path(file).resolve()
+    try:
+        module = run_file(path, f"psyprobe_probe_{path.stem}")
+    except OSError as error:
+        raise InputError(f"the probe {name} cannot be read: {error.strerror}") from None
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the probe {name} cannot be loaded: {own_failure(error, str(path))}"
+        ) from error
+    if not hasattr(module, attribute):
+        names = [name for name in vars(module) if not name.startswith("_")]
+        raise unknown_name(f"probe in {path}", attribute, names)
+    _FROM_FILES[name] = getattr(module, attribute)
+    return _FROM_FILES[name]
+
+
+def _entry_points() -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="psyprobe.probes")}

@@ -50,7 +50,7 @@ def clip_layout(shown: Specification, experiment: Experiment, card: Card) -> dic
 
 
 @dataclass(frozen=True)
-class ShownClips:
+class DisplayedClips:
     """Clips of one length as an observer gets them; see `psyprobe.observers.registry.Clips`."""
 
     specs: tuple[Specification, ...]
@@ -98,15 +98,17 @@ class ShownClips:
             drive = one_step_away(flat, self.card).reshape(drive.shape)
         return presented(drive, self.display, self.card.ability)
 
-    def of(self, rows: Sequence[int]) -> ShownClips:
+    def of(self, rows: Sequence[int]) -> DisplayedClips:
         """Those at some places."""
-        return ShownClips(tuple(self.specs[i] for i in rows), self.display, self.card, self.moved)
+        return DisplayedClips(
+            tuple(self.specs[i] for i in rows), self.display, self.card, self.moved
+        )
 
 
 def clip_answers(
     who: Any,
-    tests: ShownClips,
-    references: ShownClips,
+    tests: DisplayedClips,
+    references: DisplayedClips,
     rows: Sequence[int],
     measures: Sequence[str],
     at_once: int,
@@ -118,7 +120,7 @@ def clip_answers(
     ----------
     who : Observer
         With features or differences, of clips or of images.
-    tests, references : ShownClips
+    tests, references : DisplayedClips
         As it is shown them.
     rows : sequence of int
         Which reference belongs to each test.
@@ -137,7 +139,7 @@ def clip_answers(
         ]
     ask = _whole_features if who.card.clips else _frame_features
     found = ask(who, tests, references, rows, at_once)
-    moved = ShownClips(references.specs, references.display, references.card, moved=True)
+    moved = DisplayedClips(references.specs, references.display, references.card, moved=True)
     rounding = ask(who, moved, references, range(len(references.specs)), at_once)
     itself = ask(who, references, references, range(len(references.specs)), at_once)
     # Beside a metric the pixels are asked for its one measure: their angle.
@@ -169,7 +171,7 @@ def clip_answers(
 
 def seconds_a_clip(who: Any, spec: Specification, display: Display) -> float:
     """Time that an observer of clips takes for one."""
-    clip = ShownClips((spec,), display, who.card)
+    clip = DisplayedClips((spec,), display, who.card)
     start = perf_counter()
     if who.card.ability == "difference":
         who.clip_difference(clip, clip, ppd=spec.ppd)
@@ -178,14 +180,14 @@ def seconds_a_clip(who: Any, spec: Specification, display: Display) -> float:
     return perf_counter() - start
 
 
-def _together(clips: ShownClips, at_once: int) -> Iterator[slice]:
+def _together(clips: DisplayedClips, at_once: int) -> Iterator[slice]:
     """Clips that an observer which takes them whole looks at together."""
     count = len(clips.specs)
     each = max(1, at_once // clips.shape[1])
     return (slice(start, min(start + each, count)) for start in range(0, count, each))
 
 
-def _chunks(clips: ShownClips, at_once: int) -> Iterator[tuple[int, int]]:
+def _chunks(clips: DisplayedClips, at_once: int) -> Iterator[tuple[int, int]]:
     """First and last frames that an observer of images looks at together."""
     frames = clips.shape[1]
     each = max(1, at_once // len(clips.specs))
@@ -193,7 +195,7 @@ def _chunks(clips: ShownClips, at_once: int) -> Iterator[tuple[int, int]]:
 
 
 def _whole_difference(
-    who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float
+    who: Any, tests: DisplayedClips, references: DisplayedClips, at_once: int, ppd: float
 ) -> FloatArray:
     places = range(len(tests.specs))
     found = [
@@ -204,7 +206,7 @@ def _whole_difference(
 
 
 def _mean_difference(
-    who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float
+    who: Any, tests: DisplayedClips, references: DisplayedClips, at_once: int, ppd: float
 ) -> FloatArray:
     """Of a metric of images: the mean over frames."""
     total: FloatArray = np.zeros(len(tests.specs))
@@ -227,9 +229,9 @@ def _checked(who: Any, found: FloatArray, count: int) -> FloatArray:
 
 
 def _whole_features(
-    who: Any, tests: ShownClips, references: ShownClips, rows: Sequence[int], at_once: int
+    who: Any, tests: DisplayedClips, references: DisplayedClips, rows: Sequence[int], at_once: int
 ) -> Mapping[str, Mapping[str, FloatArray]]:
-    def seen(clips: ShownClips) -> dict[str, FloatArray]:
+    def seen(clips: DisplayedClips) -> dict[str, FloatArray]:
         places = range(len(clips.specs))
         parts = [who.clip_features(clips.of(places[some])) for some in _together(clips, at_once)]
         return {name: np.concatenate([part[name] for part in parts]) for name in who.card.features}
@@ -240,7 +242,7 @@ def _whole_features(
 
 
 def _frame_features(
-    who: Any, tests: ShownClips, references: ShownClips, rows: Sequence[int], at_once: int
+    who: Any, tests: DisplayedClips, references: DisplayedClips, rows: Sequence[int], at_once: int
 ) -> Mapping[str, Mapping[str, FloatArray]]:
     """Distances of each layer of an observer of images, of all frames after each other and of their
     mean.
@@ -270,7 +272,9 @@ def _frame_features(
     }
 
 
-def _seen(who: Any, clips: ShownClips, start: int, stop: int) -> dict[str, tuple[FloatArray, int]]:
+def _seen(
+    who: Any, clips: DisplayedClips, start: int, stop: int
+) -> dict[str, tuple[FloatArray, int]]:
     """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes
     they stand.
     """

@@ -27,7 +27,7 @@ from psyprobe.stimulus.certificate import observer_of
 
 
 @dataclass(frozen=True)
-class ShownImages:
+class DisplayedImages:
     """Images of one size as drive values."""
 
     #: Of neighbours, shape (n, H, W, 3), or (n, H/2, W/2, 3) of the upper left quarters of images
@@ -51,30 +51,32 @@ class ShownImages:
         return np.concatenate(whole)
 
     @property
-    def quarters(self) -> ShownImages:
+    def quarters(self) -> DisplayedImages:
         """Those that are held by a quarter, as images of that size."""
         height, width = self.shape
-        return ShownImages(tuple(filter(self.by_quarter, self.pieces)), (height // 2, width // 2))
+        return DisplayedImages(
+            tuple(filter(self.by_quarter, self.pieces)), (height // 2, width // 2)
+        )
 
     def by_quarter(self, piece: FloatArray) -> bool:
         """Whether a piece holds quarters."""
         return piece.shape[1:3] != self.shape
 
-    def part(self, start: int, stop: int) -> ShownImages:
+    def part(self, start: int, stop: int) -> DisplayedImages:
         """Some of the images."""
         if "drive" in vars(self):
-            return ShownImages((self.drive[start:stop],), self.shape)
+            return DisplayedImages((self.drive[start:stop],), self.shape)
         pieces = []
         first = 0
         for piece in self.pieces:
             pieces.append(piece[max(start - first, 0) : max(stop - first, 0)])
             first += len(piece)
-        return ShownImages(tuple(piece for piece in pieces if len(piece)), self.shape)
+        return DisplayedImages(tuple(piece for piece in pieces if len(piece)), self.shape)
 
 
 def show(
     specs: Sequence[Specification], display: Display, quarters: npt.NDArray[np.bool_] | None = None
-) -> ShownImages:
+) -> DisplayedImages:
     """Draw stimuli and encode them for a display.
 
     Parameters
@@ -105,7 +107,7 @@ def show(
     for (_, by_quarter), neighbours in groupby(runs, key=lambda each: (each[0].family(), each[1])):
         same = [spec for spec, _ in neighbours]
         pieces.append(_drive(same[0].joined(same), display, by_quarter))
-    return ShownImages(tuple(pieces), specs[0].shape)
+    return DisplayedImages(tuple(pieces), specs[0].shape)
 
 
 def mirroring(specs: Sequence[Specification]) -> npt.NDArray[np.bool_]:
@@ -157,8 +159,12 @@ T = TypeVar("T")
 
 
 def drawn_in_turn(
-    work: Iterable[T], draw: Callable[[T], ShownImages], more: Callable[[], bool], *, ahead: bool
-) -> Iterator[tuple[T, ShownImages]]:
+    work: Iterable[T],
+    draw: Callable[[T], DisplayedImages],
+    more: Callable[[], bool],
+    *,
+    ahead: bool,
+) -> Iterator[tuple[T, DisplayedImages]]:
     """Pieces of work, each with what is drawn for it.
 
     Parameters
@@ -177,14 +183,14 @@ def drawn_in_turn(
         yield from ((each, draw(each)) for each in work)
         return
 
-    def whole(each: T) -> ShownImages:
+    def whole(each: T) -> DisplayedImages:
         shown = draw(each)
         if shown.pieces:
             _ = shown.drive  # what it keeps
         return shown
 
     with ThreadPoolExecutor(1) as beside:
-        waiting: deque[tuple[T, Future[ShownImages]]] = deque()
+        waiting: deque[tuple[T, Future[DisplayedImages]]] = deque()
         for each in work:
             waiting.append((each, beside.submit(whole, each)))
             while waiting and (len(waiting) > 1 or not more()):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
-from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment import Experiment, is_suite, read_experiment, read_suite
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
@@ -60,13 +60,14 @@ def run(
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
     budget: float | Budget | None = None,
-) -> xarray.Dataset:
-    """Run an experiment, or what is left of it.
+) -> xarray.Dataset | list[xarray.Dataset]:
+    """Run an experiment, or all experiments of a suite, or what is left of them.
 
     Parameters
     ----------
     experiment : str, Path or Experiment
-        A catalogue name, the path of an experiment file, or an experiment that was read before.
+        A catalogue name, the path of a page, or an experiment that was read before. The page may be
+        that of a suite, as "cai2025".
     observer : str or observer, optional
         A name as `load_observer` takes it, or an object; without it the default observer. One that
         answers in words must be named.
@@ -94,8 +95,8 @@ def run(
 
     Returns
     -------
-    xarray.Dataset
-        Responses with units, the human curve, baselines, and where they come from; dimensions are
+    xarray.Dataset or list of xarray.Dataset
+        Of a suite one for each experiment. Responses with units, the human curve, baselines, and where they come from; dimensions are
         named after the levels. With variants their mean, and those of each variant as
         ``response_by_variant`` and the like. Of an experiment that asks in words, one row a
         question.
@@ -111,27 +112,100 @@ def run(
     UnfinishedError
         The budget is spent; what is answered is in the store, and the same call goes on.
     """
-    read, who = _prepared(experiment, observer, score_only, variants)
-    purse = (
-        budget
-        if isinstance(budget, Budget) or budget is None
-        else Budget(budget, _known(prices).currency)
-    )
-    if purse is not None and executor is not None:
+    pages = (experiment,) if isinstance(experiment, Experiment) else read_suite(experiment)
+    total = _total_budget(budget, prices)
+    with opened_executor(executor) as workers:
+        results = [
+            run_experiment(
+                page,
+                observer,
+                store=store,
+                batch_size=batch_size,
+                score_only=score_only,
+                executor=workers,
+                progress=progress,
+                prices=prices,
+                budget=total,
+            )
+            for page in vary(pages, variants or {})
+        ]
+    suite = not isinstance(experiment, Experiment) and is_suite(experiment)
+    return results if suite else results[0]
+
+
+def run_experiment(
+    experiment: Experiment,
+    observer: str | Observer | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    batch_size: int | None = None,
+    score_only: bool = False,
+    executor: Any = None,
+    progress: bool | None = None,
+    prices: str | Path | Prices | None = None,
+    budget: float | Budget | None = None,
+) -> xarray.Dataset:
+    """Run one experiment that was read before; parameters, result and errors as of `run`."""
+    page = _prepared(experiment, score_only, None)
+    participant = observer_for(page, observer)
+    total = _total_budget(budget, prices)
+    if total is not None and executor is not None:
         raise InputError(
             "a budget is kept by one process, which asks a server many questions at once: leave "
             "workers out"
         )
+    variants = page.expanded()
     results = []
-    with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
-        for one in read.expanded():
-            schedule = _schedule(one, who, batch_size)
-            _charge(schedule, prices, purse)
-            record = _ask(opened, schedule, one, workers, progress)
-            results.append(load_probe(one.probe).result(record, opened))
-    if not read.variants or read.variant:
+    with open_store(store) as opened, opened_executor(_putting(participant, executor)) as workers:
+        for variant in variants:
+            schedule = _schedule(variant, participant, batch_size)
+            _charge(schedule, prices, total)
+            record = _ask(opened, schedule, variant, workers, progress)
+            results.append(load_probe(variant.probe).result(record, opened))
+    if not page.variants or page.variant:
         return results[0]
-    return _averaged(results, read.variants, [one.variant for one in read.expanded()])
+    return _averaged(results, page.variants, [variant.variant for variant in variants])
+
+
+def _total_budget(
+    budget: float | Budget | None, prices: str | Path | Prices | None
+) -> Budget | None:
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    return Budget(budget, _known(prices).currency)
+
+
+def vary(
+    experiments: Sequence[Experiment], variants: Mapping[str, Sequence[float]]
+) -> list[Experiment]:
+    """Vary in each experiment the parameters that its stimulus has.
+
+    Noise has a seed and no phase, a grating the other way round.
+
+    Raises
+    ------
+    InputError
+        The probe of an experiment takes no variants.
+    UnknownNameError
+        No stimulus has a parameter of this name.
+    """
+    if not variants:
+        return list(experiments)
+    for experiment in experiments:
+        if "variants" not in load_probe(experiment.probe, own_files=True).SECTIONS:
+            raise InputError(
+                f"probe {experiment.probe!r} of {experiment.name} takes no variants; leave them out"
+            )
+    parameters = [experiment.free_parameters() for experiment in experiments]
+    for name in variants:
+        if not any(name in free for free in parameters):
+            raise unknown_name("parameter to vary", name, sorted(set().union(*parameters)))
+    return [
+        experiment.with_variants(
+            {name: values for name, values in variants.items() if name in free}
+        )
+        for experiment, free in zip(experiments, parameters, strict=True)
+    ]
 
 
 def run_shard(
@@ -167,7 +241,8 @@ def run_shard(
         The store has begun the run in other batches.
     """
     holds = _share(shard)
-    read, who = _prepared(experiment, observer, score_only, variants)
+    read = _prepared(experiment, score_only, variants)
+    who = observer_for(read, observer)
     with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
         for one in read.expanded():
             schedule = _schedule(one, who, batch_size)
@@ -243,7 +318,8 @@ def plan(
     >>> told.images, told.answered
     (601, 0)
     """
-    read, who = _prepared(experiment, observer, score_only, variants)
+    read = _prepared(experiment, score_only, variants)
+    who = observer_for(read, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     plans = []
@@ -386,7 +462,7 @@ def checked(experiment: Experiment) -> Experiment:
         There is no such probe, or a table or key that it does not know.
     """
     with in_file(experiment.name):
-        known = (*_OF_EVERY_PAGE, *load_probe(experiment.probe).SECTIONS)
+        known = (*_OF_EVERY_PAGE, *load_probe(experiment.probe, own_files=True).SECTIONS)
         for name in Page.model_fields:
             if name in experiment.model_fields_set and name not in known:
                 raise unknown_name(f"key for probe {experiment.probe!r}", name, known)
@@ -406,10 +482,9 @@ def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
 
 def _prepared(
     experiment: str | Path | Experiment,
-    observer: str | Observer | None,
     score_only: bool,
     variants: Mapping[str, Sequence[float]] | None,
-) -> tuple[Experiment, Any]:
+) -> Experiment:
     read = checked(
         experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
     )
@@ -424,7 +499,7 @@ def _prepared(
         read = read.model_copy(update={"score_only": True})
     if variants is not None:
         read = read.with_variants(variants)
-    return read, observer_for(read, observer)
+    return read
 
 
 def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> Schedule:

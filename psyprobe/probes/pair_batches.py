@@ -26,8 +26,14 @@ from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import loaded_as
-from psyprobe.probes.clips import ShownClips, clip_answers
-from psyprobe.probes.displayed_images import ShownImages, drawn_in_turn, mirroring, presented, show
+from psyprobe.probes.clips import DisplayedClips, clip_answers
+from psyprobe.probes.displayed_images import (
+    DisplayedImages,
+    drawn_in_turn,
+    mirroring,
+    presented,
+    show,
+)
 from psyprobe.probes.feature_distances import (
     LENGTH,
     by_pixel,
@@ -45,8 +51,8 @@ from psyprobe.stimulus import Specification
 
 
 @dataclass(frozen=True)
-class Work:
-    """The images of a batch: which tests, against which references."""
+class PairImages:
+    """The images of one batch of pairs: tests, references, and which belong to each other."""
 
     #: In their order, each of one image or of more along one axis; of clips each of one.
     tests: tuple[Specification, ...]
@@ -149,21 +155,21 @@ def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield together
 
 
-def tests_of(batches: Sequence[Batch]) -> ShownImages:
+def tests_of(batches: Sequence[Batch]) -> DisplayedImages:
     """The tests of some batches as they are shown; none of clips, which are drawn as their frames
     are taken.
     """
     specs = [test for batch in batches for test in batch.work.tests]
     if specs[0].is_clip:
-        return ShownImages((), specs[0].shape)
+        return DisplayedImages((), specs[0].shape)
     rows = [row for batch in batches for row in batch.work.rows]
     quarters = mirroring(specs) & mirroring(batches[0].work.references)[rows]
     return show(specs, batches[0].work.display, quarters)
 
 
 def _each(
-    batches: Sequence[Batch], tests: ShownImages
-) -> Iterator[tuple[Sequence[Batch], ShownImages]]:
+    batches: Sequence[Batch], tests: DisplayedImages
+) -> Iterator[tuple[Sequence[Batch], DisplayedImages]]:
     """One batch after the other, each with its own tests."""
     start = 0
     for batch in batches:
@@ -180,10 +186,10 @@ def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
 
 
 def _compared(
-    name: str, who: Any, batches: Sequence[Batch], tests: ShownImages, references: _References
+    name: str, who: Any, batches: Sequence[Batch], tests: DisplayedImages, references: _References
 ) -> list[dict[str, Any]]:
     """What an observer answers about each test of some batches."""
-    work: Work = batches[0].work
+    work: PairImages = batches[0].work
     rows = [row for batch in batches for row in batch.work.rows]
     of_references = references.lengths(name, who)
     measures = work.measures if of_references is None else (*work.measures, LENGTH)
@@ -213,7 +219,7 @@ class _References:
     def __init__(self) -> None:
         self._names: list[str] = []
 
-    def take(self, work: Work) -> None:
+    def take(self, work: PairImages) -> None:
         """Those of this batch from now on; they are shown only if they are others."""
         names = [spec.digest for spec in work.references]
         if names == self._names:
@@ -251,13 +257,13 @@ class _References:
 
 def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
     """As `answer`, of clips."""
-    work: Work = batch.work
+    work: PairImages = batch.work
     for name, who in observers.items():
         asked = [question for question in batch.questions if question.observer == name]
         if not asked:
             continue
         tests, references = (
-            ShownClips(specs, work.display, who.card) for specs in (work.tests, work.references)
+            DisplayedClips(specs, work.display, who.card) for specs in (work.tests, work.references)
         )
         at_once = default_batch_size(work.tests[0].shape, who.card.device)
         told = clip_answers(

@@ -27,7 +27,7 @@ from psyprobe.observers.registry import STIMULUS_PPD
 from psyprobe.probes.clips import clip_layout, seconds_a_clip
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.pair_batches import (
-    Work,
+    PairImages,
     asked_of,
     default_batch_size,
     effect_of_format,
@@ -339,7 +339,7 @@ class PairSchedule(ExperimentSchedule):
                     for observer in self.observers
                     for i in batch["pairs"]
                 ),
-                Work(
+                PairImages(
                     tests=pairs.tests(batch["pairs"]),
                     references=tuple(map(reference, batch["references"])),
                     rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),

@@ -16,7 +16,7 @@ from psyprobe.experiment.experiment import experiment_of
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import load_results, observer_for, run
+from psyprobe.probes.experiments import load_results, observer_for, run_experiment
 
 if TYPE_CHECKING:
     import xarray
@@ -125,7 +125,7 @@ def reproduce(
     page = _page(before, path.parent, experiment)
     who = _observer(before, page, observer, options)
     size = before.attrs.get("batch_size")
-    now = run(
+    now = run_experiment(
         page,
         who,
         batch_size=None if size is None else int(size),

@@ -14,16 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from psyprobe import __version__
+from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.human import list_human
+from psyprobe.probes import probe_bibtex
 from psyprobe.stimulus.catalogue import read_page
 
-#: Probes that are somebody's benchmark.
-_BENCHMARKS = {
-    "mvp_bench": "li2024mvp",
-    "r_bench": "li2024rbench",
-    "corruption_profile": "li2024rbench",
-}
 #: Characters between an author's name and the year, at most.
 _REACH = 80
 
@@ -63,12 +59,11 @@ def references() -> dict[str, Reference]:
     text = files("psyprobe.reporting").joinpath("references.bib").read_text(encoding="utf-8")
     found = {}
     for entry in re.split(r"\n\n(?=@)", text.strip()):
-        key = re.match(r"@\w+\{(\w+),", entry)
         author = re.search(r"author\s*= \{(.*?),", entry)
         year = re.search(r"year\s*= \{(\d{4})\}", entry)
-        assert key and author and year, entry
+        assert author and year, entry
         name = re.sub(r"[{}]|\\.", "", author[1])
-        found[key[1]] = Reference(key[1], entry, name, year[1])
+        found[_key(entry)] = Reference(_key(entry), entry, name, year[1])
     return found
 
 
@@ -133,12 +128,19 @@ def cite(experiment: str | Path) -> list[Cited]:
                 found.setdefault(
                     key, Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason)
                 )
-        if one.probe in _BENCHMARKS:
-            key = _BENCHMARKS[one.probe]
-            found.setdefault(
-                key, Cited(key, references()[key].bibtex, f"the benchmark {one.probe}")
-            )
+        entry = probe_bibtex(one.probe)
+        if entry:
+            key = _key(entry)
+            found.setdefault(key, Cited(key, entry, f"the benchmark {one.probe}"))
     return list(found.values())
+
+
+def _key(entry: str) -> str:
+    """The key of an entry of BibTeX."""
+    key = re.match(r"@\w+\{([^,\s]+),", entry)
+    if key is None:
+        raise InputError(f"{entry!r:.80} is no entry of BibTeX; write @article{{KEY, ...}}")
+    return key[1]
 
 
 def software() -> str:

@@ -41,8 +41,8 @@ def _told(result: xr.Dataset, name: str) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A stimulus as people read about it."""
+class StimulusSummary:
+    """One stimulus in a report: its pictures and its certificate."""
 
     pictures: Sequence[tuple[Picture, str]]
     #: Requested against delivered, a row a quantity.
@@ -53,7 +53,7 @@ class Shown:
     passed: bool
 
 
-def stimulus_of(result: xr.Dataset) -> Shown | None:
+def stimulus_of(result: xr.Dataset) -> StimulusSummary | None:
     """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none
     of ours.
     """
@@ -95,7 +95,7 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
         for row in certificate
     ]
     heading = ["quantity", "requested", "delivered", "error", "tolerance", "passed"]
-    return Shown(pictures, heading, rows, _words(found, at), certificate.passed)
+    return StimulusSummary(pictures, heading, rows, _words(found, at), certificate.passed)
 
 
 def places_of(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:

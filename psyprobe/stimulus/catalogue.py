@@ -18,6 +18,7 @@ from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.parameters import log_spaced
 from psyprobe.stimulus.specification import (
     Specification,
+    broken_kinds,
     find_kind,
     level_of,
     specification_from_dict,
@@ -110,6 +111,66 @@ def catalogue_names(name: str) -> list[str]:
     True
     """
     return sorted({**_added(name)[0], **_ours(name)})
+
+
+@dataclass(frozen=True)
+class PageRow:
+    """One line of a listing: a page of a catalogue, and what is wrong with it."""
+
+    #: What `load_stimulus` or `read_experiment` takes.
+    name: str
+    #: What it is, in a few words.
+    title: str
+    #: The paper or data that it follows.
+    source: str = ""
+    #: How it differs from its source, a sentence each.
+    differences: tuple[str, ...] = ()
+    #: Why it cannot be used here; empty where it can.
+    obstacle: str = ""
+
+
+def list_pages(catalogue: str) -> list[PageRow]:
+    """List the pages of a catalogue, broken ones of installed packages last.
+
+    Parameters
+    ----------
+    catalogue : {"stimuli", "experiments"}
+        Which.
+    """
+    rows = [_page_row(catalogue, name) for name in catalogue_names(catalogue)]
+    obstacles = broken_packages(catalogue)
+    return rows + [
+        PageRow(name, "pages of an installed package", obstacle=obstacle)
+        for name, obstacle in obstacles.items()
+    ]
+
+
+def _page_row(catalogue: str, name: str) -> PageRow:
+    try:
+        page = read_page(catalogue, name)[1]
+    except InputError as error:
+        return PageRow(name, "broken", obstacle=str(error))
+    return PageRow(
+        name,
+        str(page.get("title", "")),
+        str(page.get("source", "")),
+        tuple(map(str, page.get("differences", ()))),
+    )
+
+
+def list_stimuli() -> list[PageRow]:
+    """List the stimuli of the catalogue, those of installed packages included.
+
+    Examples
+    --------
+    >>> "gabor_achromatic" in [row.name for row in list_stimuli()]
+    True
+    """
+    rows = list_pages("stimuli")
+    return rows + [
+        PageRow(name, "a stimulus kind of an installed package", obstacle=obstacle)
+        for name, obstacle in broken_kinds().items()
+    ]
 
 
 def broken_packages(name: str) -> dict[str, str]:

@@ -90,8 +90,8 @@ class ItemQuestion:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The images of a batch, and what is asked about them by the digest that its questions
+class ImageQuestions:
+    """The images of one batch, and what is asked about them, by the digest that its questions
     carry.
     """
 
@@ -196,7 +196,7 @@ def batches_of(
     return [
         Batch(
             tuple(_question(question, observer, version) for question in members),
-            Work(images, {question.digests[1]: question.asked for question in members}),
+            ImageQuestions(images, {question.digests[1]: question.asked for question in members}),
             # A person's attempts are all of one session.
             session=observer.card.digest if members[0].attempt else "",
         )
@@ -216,11 +216,11 @@ def _question(question: ItemQuestion, observer: AnswerObserver, version: str) ->
 
 
 def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
-    under_way: dict[str, tuple[Question, Work]] = {}
+    under_way: dict[str, tuple[Question, ImageQuestions]] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
-            work: Work = batch.work
+            work: ImageQuestions = batch.work
             images = tuple(
                 read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images
             )

@@ -12,7 +12,7 @@ import pytest
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.probes.clips import ShownClips
+from psyprobe.probes.clips import DisplayedClips
 from psyprobe.stimulus import Flicker
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
@@ -31,7 +31,9 @@ def trained() -> Any:
 def test_the_architecture_is_there_without_the_package() -> None:
     who = load_observer("packaged:transnetv2", random_weights=True, device="cpu")
     assert who.card.clips and who.card.random_weights and who.card.input_size == (27, 48)
-    shown = ShownClips((Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), who.card)
+    shown = DisplayedClips(
+        (Flicker(contrast=0.2, temporal_frequency=6, **CLIP),), Display(), who.card
+    )
     assert who.clip_features(shown)["embedding"].shape == (1, 256 * 20 * 3 * 6)
     assert (
         who.card.digest
@@ -70,11 +72,11 @@ def test_it_is_the_packages_own_network(trained: Any) -> None:
 
 def test_contrast_below_a_code_is_seen(trained: Any) -> None:
     shown = [
-        ShownClips((each,), Display(), trained.card)
+        DisplayedClips((each,), Display(), trained.card)
         for contrast in (1e-4, 2e-4)
         for each in (Flicker(contrast=contrast, temporal_frequency=6, **CLIP),)
     ]
-    reference = ShownClips((shown[0].specs[0].reference(),), Display(), trained.card)
+    reference = DisplayedClips((shown[0].specs[0].reference(),), Display(), trained.card)
     rest = trained.clip_features(reference)["embedding"]
     one, two = (np.linalg.norm(trained.clip_features(each)["embedding"] - rest) for each in shown)
     assert 0 < one < two

@@ -24,7 +24,7 @@ from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import Card
-from psyprobe.probes.clips import ShownClips, clip_answers
+from psyprobe.probes.clips import DisplayedClips, clip_answers
 from psyprobe.stimulus import Counterphase, Drift, Flicker
 from psyprobe.stimulus.catalogue import catalogue_names
 
@@ -174,7 +174,7 @@ def test_whole_clips_and_frames_give_the_same_angles(direction: str) -> None:
         (pp.observer(flat, clips=True), 1),
         (pp.observer(flat, clips=True), 500),
     ):
-        shown = (ShownClips(tuple(each), display, who.card) for each in (tests, references))
+        shown = (DisplayedClips(tuple(each), display, who.card) for each in (tests, references))
         answers = clip_answers(who, *shown, rows, MEASURES, at_once, 60.0)
         found.append(np.array([each["values"][0] for each in answers]))
         assert all(each["lengths"][0][2] > 0 for each in answers)
@@ -204,7 +204,9 @@ def test_an_encoder_of_images_sees_every_frame_and_their_mean() -> None:
         )
     ]
     display = Display()
-    shown = (ShownClips((each,), display, who.card) for each in (tests[0], tests[0].reference()))
+    shown = (
+        DisplayedClips((each,), display, who.card) for each in (tests[0], tests[0].reference())
+    )
     (answer,) = clip_answers(who, *shown, [0], MEASURES, 5, 60.0)
     one, other = (
         np.asarray(corner(np.asarray(display.encode(each.draw()))), dtype=np.float64)
@@ -237,7 +239,7 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
     who = pp.observer(Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
     again = pp.observer(Video(), clips=True, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
     assert who.card.clips and who.card.weights_digest and who.card.digest == again.card.digest
-    found = who.clip_features(ShownClips((spec,), Display(), who.card))["output"]
+    found = who.clip_features(DisplayedClips((spec,), Display(), who.card))["output"]
     drive = np.asarray(Display().encode(spec.draw())).mean(axis=(1, 2)).T.ravel()
     assert seen == [(1, 3, 6, 16, 16)]
     np.testing.assert_allclose(found[0], 2 * (drive - 0.5) / 0.25, rtol=1e-4)
@@ -247,9 +249,9 @@ def test_a_module_gets_clips_as_tensors_and_a_function_its_frame_rate() -> None:
 
     timed = pp.observer(length, clips=True)
     assert timed.card.ability == "features"
-    assert timed.clip_features(ShownClips((spec,), Display(), timed.card))["output"].tolist() == [
-        [0.1]
-    ]
+    assert timed.clip_features(DisplayedClips((spec,), Display(), timed.card))[
+        "output"
+    ].tolist() == [[0.1]]
     with pytest.raises(InputError, match=r"takes clips .* and was given still images"):
         timed.features(np.zeros((1, 8, 8, 3)))
     with pytest.raises(InputError, match="takes no option 'layers'; it takes mean, std, device"):
@@ -340,7 +342,7 @@ def test_cvvdp_reads_clips_as_video(fps: int, frequency: float, response: float)
         frames=fps // 2,
     )
     display = Display()
-    clips = [ShownClips((each, each), display, who.card) for each in (spec, spec.reference())]
+    clips = [DisplayedClips((each, each), display, who.card) for each in (spec, spec.reference())]
     found = who.clip_difference(*clips, ppd=60.0)
     assert found.shape == (2,) and found[0] == found[1]
     assert found[0] == pytest.approx(response, abs=6e-4)
@@ -357,7 +359,7 @@ def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
     spec = Counterphase(
         frequency=4, contrast=0.1, radius=0.2, size=32, temporal_frequency=4, frames=15
     )
-    shown = (ShownClips((each,), Display(), who.card) for each in (spec, spec.reference()))
+    shown = (DisplayedClips((each,), Display(), who.card) for each in (spec, spec.reference()))
     (answer,) = clip_answers(who, *shown, [0], ("difference",), 4, 60.0)
     light = [
         np.repeat(each.draw().pixels[..., None], 3, axis=-1) for each in (spec, spec.reference())
@@ -423,11 +425,11 @@ import sys
 import numpy as np
 import psyprobe as pp
 from psyprobe.light.display import Display
-from psyprobe.probes.clips import ShownClips, clip_answers
+from psyprobe.probes.clips import DisplayedClips, clip_answers
 from psyprobe.stimulus import Drift
 spec = Drift(frequency=4, contrast=0.2, temporal_frequency=5, frames=int(sys.argv[1]), size=224)
 for who in (pp.load_observer("pixels"), pp.observer(lambda images: images.mean(axis=(1, 3)), name="rows")):
-    shown = (ShownClips((each,), Display(), who.card) for each in (spec, spec.reference()))
+    shown = (DisplayedClips((each,), Display(), who.card) for each in (spec, spec.reference()))
     (answer,) = clip_answers(who, *shown, [0], ("angular", "l2"), 8, 60.0)
     assert answer["values"][0][1] > 0
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])

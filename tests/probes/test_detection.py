@@ -26,7 +26,7 @@ from psyprobe.observers import Card, load_observer
 from psyprobe.probes.detection import grid_conditions as conditions
 from psyprobe.probes.displayed_images import show
 from psyprobe.probes.feature_distances import features, respond
-from psyprobe.probes.pair_batches import Work, answer
+from psyprobe.probes.pair_batches import PairImages, answer
 from psyprobe.probes.pairs import Pair
 from psyprobe.running.protocol import Batch, Question
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
@@ -386,7 +386,7 @@ def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterat
     batches = []
     for start in range(0, len(pairs), size):
         tests, own = zip(*pairs[start : start + size], strict=True)
-        work = Work(tests, references, tuple(map(references.index, own)), display, MEASURES)
+        work = PairImages(tests, references, tuple(map(references.index, own)), display, MEASURES)
         questions = [Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests]
         batches.append(Batch(tuple(questions), work, whole=True, shares="same"))
     return (each.answer for each in answer({PIXELS.card.digest: PIXELS}, batches))

@@ -15,7 +15,7 @@ from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
 from psyprobe.probes import pair_batches
-from psyprobe.probes.displayed_images import ShownImages
+from psyprobe.probes.displayed_images import DisplayedImages
 from psyprobe.running.protocol import Batch
 
 pytest.importorskip("timm")
@@ -51,7 +51,7 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     page, drawn_by = write_experiment(tmp_path), []
     draw = pair_batches.tests_of
 
-    def noted(batches: Sequence[Batch]) -> ShownImages:
+    def noted(batches: Sequence[Batch]) -> DisplayedImages:
         drawn_by.append(threading.current_thread().name)
         return draw(batches)
 

@@ -445,8 +445,8 @@ def derived_seed(*parts: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The images of one trial, as they are asked for."""
+class TrialImages:
+    """The images of one trial as specifications, before they are drawn and delivered."""
 
     #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, what
     #: it is told from.
@@ -493,7 +493,7 @@ class Scene:
         """Images in a question: one a stimulus, or all frames of a clip."""
         return self.intervals * self.spec.frames
 
-    def shown(self, value: float, contrast: float, repeat: int, order: int) -> Shown:
+    def shown(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
         """What a trial shows.
 
         Parameters
@@ -514,7 +514,7 @@ class Scene:
         image_seed = derived_seed(self.seed, "noise", *place[:1], repeat)
         beyond = "" if catch else self._beyond(self._highest(value, contrast))
         if beyond:
-            return Shown((), place_of_pattern, (), image_seed, refused=beyond)
+            return TrialImages((), place_of_pattern, (), image_seed, refused=beyond)
         spec = self.spec
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
@@ -539,9 +539,11 @@ class Scene:
         if self.intervals == 2:
             specs.insert(1 - order, blank)
             seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *place))
-        return Shown(tuple(specs), place_of_pattern, tuple(seeds), image_seed, value, contrast)
+        return TrialImages(
+            tuple(specs), place_of_pattern, tuple(seeds), image_seed, value, contrast
+        )
 
-    def identity(self, shown: Shown) -> dict[str, Any]:
+    def identity(self, shown: TrialImages) -> dict[str, Any]:
         """Everything that decides what an observer gets to see, as JSON can hold it: digests of
         specs and display.
         """
@@ -558,13 +560,13 @@ class Scene:
         }
 
     def draw(
-        self, shown: Shown, through: Callable[[FloatArray], FloatArray]
+        self, shown: TrialImages, through: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], dict[str, Any]]:
         """The images of a trial as an observer is sent them, and what of their contrast reaches it.
 
         Parameters
         ----------
-        shown : Shown
+        shown : TrialImages
             Of this scene.
         through : callable
             The observer's ``delivered``: what becomes of a sent image before the network.
@@ -650,7 +652,7 @@ class Scene:
         }
 
     def _sent(
-        self, shown: Shown, through: Callable[[FloatArray], FloatArray]
+        self, shown: TrialImages, through: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
         """The images of a trial, and what arrives of the contrast of the pattern."""
         stimuli = [
@@ -686,7 +688,7 @@ class Scene:
         return frequency
 
     def _refused(
-        self, shown: Shown, found: Delivered, through: Callable[[FloatArray], FloatArray]
+        self, shown: TrialImages, found: Delivered, through: Callable[[FloatArray], FloatArray]
     ) -> str:
         """Why a pattern is not to be shown; "" where it is."""
         frequency = _frequency(shown.specs[shown.pattern])

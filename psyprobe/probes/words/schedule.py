@@ -63,8 +63,8 @@ _EXAMPLES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Work:
-    """The image of a batch, and what is asked about it by the digest that its questions carry."""
+class TrialQuestions:
+    """One trial of a batch, and what is asked about it, by the digest that its questions carry."""
 
     scene: Scene
     #: Arguments of `Scene.shown`.
@@ -432,7 +432,7 @@ class WordsSchedule(ExperimentSchedule):
                         "text_asked": each["decoding"]["max_tokens"] > 1,
                     }
                 )
-            work = Work(
+            work = TrialQuestions(
                 self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True))
             )
             session = self.observer.card.digest if self._one_at_a_time else ""
@@ -519,7 +519,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
-            work: Work = batch.work
+            work: TrialQuestions = batch.work
             shown = work.scene.shown(*work.trial)
             images, measured = work.scene.draw(shown, observer.delivered)
             stimuli = {

@@ -15,7 +15,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Session, Showing
-from psyprobe.probes.experiments import run
+from psyprobe.probes.experiments import run_experiment
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store, open_store
 
@@ -156,7 +156,9 @@ class PersonVisit(ABC):
 
     def _ask(self, observer: PersonObserver, session: Session) -> None:
         try:
-            found = self._told(run(self.experiment, observer, store=self.store, progress=False))
+            found = self._told(
+                run_experiment(self.experiment, observer, store=self.store, progress=False)
+            )
         except Exception as error:  # a thread's error is told on the page, or by nobody
             session.end("failed", error=str(error))
             # Of a pause the command tells at its end.

@@ -76,8 +76,8 @@ _WIDE = 8.0
 
 
 @dataclass(frozen=True)
-class Work:
-    """A photograph, and the corruptions of it that a batch holds."""
+class CorruptedPhotograph:
+    """One photograph, and the corruptions of it that a batch holds."""
 
     path: str
     sha256: str
@@ -121,7 +121,9 @@ class ProfileSchedule(ExperimentSchedule):
             for i in range(0, len(cells), _BATCH):
                 part = slice(i, i + _BATCH)
                 self._left.append(
-                    Work(str(path), sha256, cells[part], tuple(shown[part]), seed, self._size)
+                    CorruptedPhotograph(
+                        str(path), sha256, cells[part], tuple(shown[part]), seed, self._size
+                    )
                 )
         self._shown = [each for work in self._left for each in work.shown]
 
@@ -183,7 +185,7 @@ def answer(
     value a measure.
     """
     for batch in batches:
-        work: Work = batch.work
+        work: CorruptedPhotograph = batch.work
         photograph = read_planned(work.path, work.sha256)
         original = _fed([photograph], work.size)
         corrupted = partial(corrupt, photograph, seed=work.seed, image_id=Path(work.path).name)

@@ -35,7 +35,7 @@ from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import PersonObserver, checked_person
 from psyprobe.observers.people.screen import LEAST_PIXELS, Screen, pixel_pitch
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import checked, run
+from psyprobe.probes.experiments import checked, run_experiment
 
 #: Of the files that come back.
 FORMAT = "psyprobe people 1"
@@ -183,7 +183,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
         observer = PersonObserver(
             checked_person(str(told.get("person"))), session, _screen_of(told), given.put
         )
-        return run(experiment, observer, store=store, progress=False)
+        return run_experiment(experiment, observer, store=store, progress=False)
 
 
 def _experiment_of(told: Mapping[str, Any]) -> Experiment:

@@ -7,11 +7,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from psyprobe.cli.checking import display_from
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, settings, show, told_to_end
+from psyprobe.light.screen import display_from
 from psyprobe.observers.people.observer import checked_person
 from psyprobe.probes.experiments import checked
 from psyprobe.tasks.people.patterns import PATTERN_PROBES, PatternVisit
