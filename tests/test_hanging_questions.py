@@ -21,7 +21,7 @@ from PIL import Image
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import serve
 
 #: What is asked of whom, from a process of its own.

@@ -16,7 +16,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.protocol import Answer, Decoding
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.tasks import items
 from psyprobe.tasks.items import ItemQuestion, ask_items, batches_of
 

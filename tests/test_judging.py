@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.tasks.items import (
     Case,
     Judge,

@@ -25,6 +25,7 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.cost_summary import told as spending_told
 from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
+from psyprobe.observers.protocol import PaidObserver
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.words.answer_table import read_answer
@@ -52,7 +53,7 @@ def ask_command(arguments: argparse.Namespace) -> int:
             "as simulated:watson-malo "
             "or openai:MODEL"
         )
-    if hasattr(observer, "purse"):
+    if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     images = _images(arguments, observer)
@@ -102,7 +103,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             as_json=arguments.json,
         )
         return 0
-    if hasattr(observer, "purse"):
+    if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(
         temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False

@@ -22,7 +22,8 @@ from psyprobe.files.output import digest, json_text, make_folder, write_text, wr
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers.chat.cost_summary import spent_on
 from psyprobe.observers.chat.prices import Budget, read_prices
-from psyprobe.observers.registry import Card, read_observers
+from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
+from psyprobe.observers.registry import read_observers
 from psyprobe.probes.cost import duration, priced_plan
 from psyprobe.probes.experiments import (
     checked,
@@ -67,7 +68,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     }
     known = arguments.prices is not None or arguments.budget is not None
     options["prices"] = prices = read_prices(arguments.prices) if known else None
-    purse = (
+    budget = (
         None
         if arguments.budget is None or prices is None
         else Budget(arguments.budget, prices.currency)
@@ -76,7 +77,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")
     if arguments.submit and arguments.batch is None:
         raise InputError("--submit sends the files of a batch; add --batch FOLDER")
-    if arguments.batch is not None and purse is not None and not arguments.plan:
+    if arguments.batch is not None and budget is not None and not arguments.plan:
         raise InputError(
             "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells "
             "what it costs, so leave "
@@ -95,13 +96,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     with opened_executor(executor) as workers:
         options["executor"] = workers
         if arguments.shard is not None:
-            if purse is not None:
+            if budget is not None:
                 raise InputError(
-                    "--budget stops a run_experiment, and --shard asks a share of one elsewhere; leave one "
+                    "--budget stops a run, and --shard asks a share of one elsewhere; leave one "
                     "of them out"
                 )
             return _run_shard(arguments, experiments, options)
-        return _run(arguments, experiments, folder, options | {"budget": purse})
+        return _run(arguments, experiments, folder, options | {"budget": budget})
 
 
 def _variant(text: str) -> tuple[str, list[float]]:
@@ -127,8 +128,8 @@ def _plan(
     for experiment, observer in _asked(arguments, experiments):
         # A network that is not loaded yet would take longer to load than all else that a plan
         # tells.
-        loaded = getattr(observer, "loaded", True)
-        served = hasattr(observer, "served")
+        loaded = not isinstance(observer, DeferredObserver) or observer.loaded
+        served = isinstance(observer, ServedObserver)
         plans.append(
             plan(experiment, observer, timed=arguments.probe if served else loaded, **options)
         )

@@ -18,13 +18,14 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.encoders.network import checked_device, exact_arithmetic, state_digest
 from psyprobe.observers.images import (
     RAW_RANGE,
+    as_numpy,
     check_finite,
     check_images,
     check_light,
     checked_size,
     is_grey_view,
 )
-from psyprobe.observers.registry import Card, Clips
+from psyprobe.observers.protocol import Card, Clips
 
 Function = Callable[..., Any]
 
@@ -77,7 +78,7 @@ class FeaturesOfClips:
             )
         rows = {}
         for name in card.features:
-            values = _array(named[name])
+            values = as_numpy(named[name])
             if values.ndim < 2 or len(values) != len(shown) or values.dtype.kind != "f":
                 raise InputError(
                     f"{card.name}: {name!r} has shape {values.shape} and format {values.dtype} "
@@ -122,7 +123,7 @@ class DifferenceOfClips:
         one, other = (clip.reshape(-1, *clip.shape[2:]) for clip in clips)
         check_light(one, other, name)
         besides = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
-        found = _array(self._function(*clips, **besides))
+        found = as_numpy(self._function(*clips, **besides))
         if found.shape != (len(clips[0]),) or found.dtype.kind != "f":
             raise InputError(
                 f"{name} returned shape {found.shape} and format {found.dtype} for "
@@ -185,7 +186,3 @@ def clip_network(
         card, input_size=size, device=str(chosen), weights_digest=digest, input="normalised"
     )
     return FeaturesOfClips(look, told)
-
-
-def _array(values: Any) -> FloatArray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)

@@ -33,6 +33,7 @@ from psyprobe.observers.encoders.network import (
     weights_file,
 )
 from psyprobe.observers.images import (
+    as_numpy,
     check_finite,
     check_images,
     check_light,
@@ -40,7 +41,7 @@ from psyprobe.observers.images import (
     drive_range,
     three_channels,
 )
-from psyprobe.observers.registry import Ability, Card
+from psyprobe.observers.protocol import Ability, Card
 
 Function = Callable[..., Any]
 Size = int | tuple[int, int] | None
@@ -286,7 +287,7 @@ class FeaturesOfFunction:
                 f"{sorted(card.features)}: name what it returns "
                 "with features=(...)"
             )
-        return {name: self._rows(name, _array(named[name]), len(shown)) for name in card.features}
+        return {name: self._rows(name, as_numpy(named[name]), len(shown)) for name in card.features}
 
     def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
         if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
@@ -324,7 +325,7 @@ class DifferenceOfFunction:
         """
         name = self.card.name
         test, reference = check_light(test, reference, name)
-        found = _array(self._function(test, reference, **dict.fromkeys(self._takes, ppd)))
+        found = as_numpy(self._function(test, reference, **dict.fromkeys(self._takes, ppd)))
         if found.shape != (len(test),) or found.dtype.kind != "f":
             raise InputError(
                 f"{name} returned shape {found.shape} and format {found.dtype} for {len(test)} "
@@ -397,10 +398,6 @@ def _taken(function: Function, *optional: str) -> tuple[str, ...]:
     """Which of the optional arguments the function has parameters for."""
     has = {each.name for each in parameters_of(function)}
     return tuple(name for name in optional if name in has)
-
-
-def _array(values: Any) -> FloatArray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def _answer(name: str, returned: Any, complete: bool) -> Answer:

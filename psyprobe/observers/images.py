@@ -14,7 +14,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: What rounding may add to a drive of 1: a fortieth of an 8-bit code.
 _SLACK = 1e-4
@@ -152,6 +152,11 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
     return images["test"], images["reference"]
 
 
+def as_numpy(values: Any) -> FloatArray:
+    """Copy a tensor to the memory of this process as an array; leave an array as it is."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
 def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> None:
     """Refuse a feature of the observer `name` that holds NaN or infinity."""
     if not np.isfinite(rows).all():
@@ -274,9 +279,6 @@ class Pixels:
     (2, 64)
     """
 
-    #: Its features are the pixels, one for one: of planes or parts that are equal one tells of all,
-    #: and an image is looked at the same way whichever others it comes with.
-    by_pixel = True
     card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:

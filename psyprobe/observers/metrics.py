@@ -34,7 +34,7 @@ from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.observers.encoders.network import checked_device
 from psyprobe.observers.images import check_light, is_grey_view
-from psyprobe.observers.registry import STIMULUS_PPD, Card, Clips
+from psyprobe.observers.protocol import STIMULUS_PPD, Card, Clips
 
 #: LMS to achromatic, red-green and yellow-violet responses, as castleCSF's mechanisms have them.
 _MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])

@@ -1,6 +1,4 @@
-"""What an observer is, and which there are by name: "pixels", "timm:NAME" and whatever users and
-other packages add.
-"""
+"""Load observers by name: "pixels", "timm:NAME" and whatever users and other packages add."""
 
 from __future__ import annotations
 
@@ -8,7 +6,6 @@ import contextlib
 import dataclasses
 import fnmatch
 import functools
-import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -18,28 +15,22 @@ import tomllib
 import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
-from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.files.terminal import settings
+from psyprobe.observers.protocol import Ability, Card, Observer
 
-Ability: TypeAlias = Literal["features", "difference", "answer"]
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
 ENTRY_POINTS = "psyprobe.observers"
 #: The observer that runs when none is named: a real encoder whose ImageNet weights come with a
 #: dependency, and whose feature of a uniform field never all but vanishes (docs/observers.md).
 DEFAULT_OBSERVER = "packaged:efficientnet_lite2"
-#: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
-STIMULUS_PPD = "of the stimulus"
-#: Where an observer ran, where its weights were found, what else it can be asked: no part of what
-#: it computes.
-_CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
 #: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
 _PAGES = tomllib.loads(
     files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8")
@@ -49,220 +40,6 @@ _KINDS: dict[str, ObserverKind] = {}
 _FILE = "FILE.py"
 #: How the observers that are alive were loaded, by their identities.
 _LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
-
-
-@dataclass(frozen=True)
-class Card:
-    """Everything one must know of an observer to repeat what it said.
-
-    Parameters
-    ----------
-    name : str
-        The name that loads it ("timm:resnet18"), without regard to options.
-    ability : {"features", "difference", "answer"}
-        What a probe may ask of it.
-    features : tuple of str
-        The names of what ``features`` returns: layers, tokens, or the embedding.
-    input_size : tuple of int, optional
-        (height, width) in px of the images it looks at; None for any size.
-    input : {"normalised", "raw"}
-        Whether `mean` and `std` are applied, or the display drive goes in as it is.
-    mean, std : tuple of float
-        The observer's own normalisation, one value a channel, in units of `pixel_range`.
-    pixel_range : tuple of float
-        The drive values that stand for black and peak white.
-    encoding : str
-        The transfer function that the observer expects its pixels to carry.
-    dtype : str
-        The floating-point format that the network computes in.
-    device : str
-        Where it ran.
-    weights : str
-        Where its weights come from.
-    weights_digest : str, optional
-        SHA-256 of the weights, hexadecimal; None where there are none or they cannot be seen.
-    random_weights : bool
-        True where the weights are random numbers: then no response means anything.
-    licence, paper : str, optional
-        As stated by whoever published the weights.
-    options : mapping
-        Choices that change what is computed, such as ``{"quick_gelu": True}``.
-    software : mapping
-        Versions of the packages that computed.
-    clips : bool
-        Whether it takes clips whole: then it has `clip_features` or `clip_difference`, as
-        `ClipFeatureObserver` and `ClipDifferenceObserver`. Others are shown clips frame by frame.
-
-    Examples
-    --------
-    >>> card = Card("mine", "features", ("output",), random_weights=True)
-    >>> print(card.label)
-    mine [RANDOM WEIGHTS]
-    >>> Card.from_dict(card.to_dict()) == card
-    True
-    """
-
-    name: str
-    ability: Ability
-    features: tuple[str, ...] = ()
-    input_size: tuple[int, int] | None = None
-    input: Literal["normalised", "raw"] = "raw"
-    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
-    std: tuple[float, ...] = (1.0, 1.0, 1.0)
-    pixel_range: tuple[float, float] = (0.0, 1.0)
-    encoding: str = "sRGB"
-    dtype: str = "float32"
-    device: str = "cpu"
-    weights: str = "none"
-    weights_digest: str | None = None
-    random_weights: bool = False
-    licence: str | None = None
-    paper: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    software: Mapping[str, str] = field(default_factory=dict, hash=False)
-    clips: bool = False
-
-    @property
-    def label(self) -> str:
-        """The name for titles and tables; it shouts where the weights are random."""
-        return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is
-        made.
-
-        Device, software versions and the place of the weights are left out: they change a response
-        by rounding at most, and the weights themselves are told by their own digest.
-        """
-        told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
-        return hashlib.sha256(
-            json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
-
-    def _repr_html_(self) -> str:
-        from psyprobe.files import html
-
-        values = {
-            name: value for name, value in self.to_dict().items() if value not in (None, {}, [])
-        }
-        return html.fields(values, self.label)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as plain values that JSON can hold."""
-        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        tuples = {name: list(value) for name, value in plain.items() if isinstance(value, tuple)}
-        return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Card:
-        """The card that `to_dict` was called on.
-
-        Raises
-        ------
-        InputError
-            If a key is not a field of the card.
-        """
-        unknown = set(values) - {each.name for each in dataclasses.fields(cls)}
-        if unknown:
-            raise InputError(f"an observer card has no field {', '.join(sorted(unknown))}")
-        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **tuples})
-
-
-class Observer(Protocol):
-    """Anything that responds to a shown stimulus; its card says how it may be asked."""
-
-    @property
-    def card(self) -> Card:
-        """What it is."""
-
-
-@runtime_checkable
-class FeatureObserver(Observer, Protocol):
-    """An observer that turns images into feature vectors, such as an image encoder.
-
-    Examples
-    --------
-    >>> isinstance(load_observer("pixels"), FeatureObserver)
-    True
-    """
-
-    def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images.
-
-        Parameters
-        ----------
-        images : ndarray, shape (N, H, W, 3)
-            Display drive, float, 0 = black and 1 = peak white; may exceed 1 on an extended display.
-            May be a read-only view whose channels are one and the same plane (stride 0), as a grey
-            drive is.
-
-        Returns
-        -------
-        mapping of str to ndarray, shape (N, D)
-            One array a name in ``card.features``, in that order; D may differ from name to name.
-        """
-
-
-@runtime_checkable
-class DifferenceObserver(Observer, Protocol):
-    """An observer that says how different two images look, such as a full-reference metric.
-
-    Examples
-    --------
-    >>> isinstance(load_observer("pixels"), DifferenceObserver)
-    False
-    """
-
-    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """How different each test image looks from its reference; shape (N,), 0 = not at all.
-
-        Parameters
-        ----------
-        test, reference : ndarray, shape (N, H, W, 3)
-            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be
-            read-only views whose channels are one and the same plane (stride 0), as grey light is.
-        ppd : float
-            Pixels per degree of visual angle.
-        """
-
-
-class Clips(Protocol):
-    """Shown clips, drawn as their frames are taken."""
-
-    @property
-    def shape(self) -> tuple[int, int, int, int, int]:
-        """(N, T, H, W, 3)."""
-
-    @property
-    def fps(self) -> float:
-        """Frames a second."""
-
-    def frames(self, start: int, stop: int) -> FloatArray:
-        """The frames from `start` on and before `stop`, shape (N, stop - start, H, W, 3).
-
-        Drive for an observer with features, linear light for one that gives differences; both as of
-        images.
-        """
-
-
-@runtime_checkable
-class ClipFeatureObserver(Observer, Protocol):
-    """An observer that turns whole clips into feature vectors, such as a video encoder."""
-
-    def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
-        """Feature vectors of clips, as `FeatureObserver.features` of images."""
-
-
-@runtime_checkable
-class ClipDifferenceObserver(Observer, Protocol):
-    """An observer that says how different two clips look, such as a video quality metric."""
-
-    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
-        """How different each test clip looks from its reference, as `DifferenceObserver.difference`
-        of images.
-        """
 
 
 @dataclass(frozen=True)
@@ -597,7 +374,9 @@ def as_observer(thing: Any, /, **options: Any) -> Any:
     """
     if isinstance(thing, str):
         return load_observer(thing, **options)
-    if isinstance(thing, type) or not isinstance(getattr(thing, "card", None), Card):
+    if isinstance(thing, type) or not (
+        isinstance(thing, Observer) and isinstance(thing.card, Card)
+    ):
         raise _no_observer(thing)
     return thing
 

@@ -51,7 +51,7 @@ def clip_layout(shown: Specification, experiment: Experiment, card: Card) -> dic
 
 @dataclass(frozen=True)
 class DisplayedClips:
-    """Clips of one length as an observer gets them; see `psyprobe.observers.registry.Clips`."""
+    """Clips of one length as an observer gets them; see `psyprobe.observers.protocol.Clips`."""
 
     specs: tuple[Specification, ...]
     display: Display

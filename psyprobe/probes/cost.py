@@ -13,6 +13,7 @@ from typing import Any
 
 from psyprobe.observers.chat.cost_summary import short
 from psyprobe.observers.chat.prices import USD, money
+from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver
 from psyprobe.running.protocol import Answered, Batch
 from psyprobe.running.store import Store
 
@@ -144,9 +145,9 @@ def measured_pace(
                 f"{record.experiment} in the store."
             )
             return pace_of(replies, told)
-    if put is not None and hasattr(observer, "served"):
-        # Who is asked in batches otherwise is asked directly here.
-        who = getattr(observer, "directly", observer)
+    if put is not None and isinstance(observer, ServedObserver):
+        # An observer that is asked in files otherwise is asked directly here.
+        who = observer.directly if isinstance(observer, SubmittingObserver) else observer
         for batch in batches:
             one = replace(batch, questions=batch.questions[:1])
             (answered,) = put({who.card.digest: who}, [one])
@@ -160,9 +161,10 @@ def expense(
     observer: Any, pace: Pace, questions: int, images: Sequence[tuple[int, int]]
 ) -> Expense:
     """What questions to an observer take, each about images of so many pixels (height, width)."""
-    price = getattr(observer, "price", None)
-    concurrency = getattr(observer, "concurrency", None) or 1
-    rate = getattr(observer, "rate", None)
+    is_paid = isinstance(observer, PaidObserver)
+    price = observer.price if is_paid else None
+    concurrency = observer.concurrency if is_paid else 1
+    rate = observer.rate if is_paid else None
     seconds = questions * pace.seconds / concurrency
     counted = pace.tokens_in is not None and pace.tokens_out is not None
     cost = pace.cost
@@ -172,7 +174,7 @@ def expense(
         currency = price.currency
         if pace.tokens_in is not None and pace.tokens_out is not None:
             cost = price.of(pace.tokens_in, pace.tokens_out, images, pace.tokens_cached)
-    elif cost is None and not hasattr(observer, "purse"):
+    elif cost is None and not is_paid:
         cost = 0.0
     return Expense(
         questions,

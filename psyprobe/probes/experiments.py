@@ -21,6 +21,7 @@ from psyprobe.experiment import Experiment, is_suite, read_experiment, read_suit
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
+from psyprobe.observers.protocol import PaidObserver, SubmittingObserver
 from psyprobe.probes import load_probe
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Schedule
@@ -29,7 +30,7 @@ from psyprobe.running.store import Store, open_store
 if TYPE_CHECKING:
     import xarray
 
-    from psyprobe.observers.registry import Observer
+    from psyprobe.observers.protocol import Observer
 
 #: What every page has, whatever its probe reads besides.
 _OF_EVERY_PAGE = (
@@ -91,7 +92,7 @@ def run(
     prices : str, Path or Prices, optional
         What paid models cost, as `psyprobe.observers.chat.prices.read_prices` takes it.
     budget : float or Budget, optional
-        What may be spent, in the currency of the prices; a purse may be shared by several runs.
+        What may be spent, in the currency of the prices; one `Budget` may be shared by several runs.
 
     Returns
     -------
@@ -431,7 +432,7 @@ def observer_for(
         Of `load_observer`; an ``input`` or ``ppd`` given here overrides the experiment's.
     """
     from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
-    from psyprobe.observers.registry import STIMULUS_PPD
+    from psyprobe.observers.protocol import STIMULUS_PPD
 
     if observer is not None and not isinstance(observer, str):
         return as_observer(observer)
@@ -526,7 +527,7 @@ def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> 
 
 def _putting(observer: Any, executor: Any) -> Any:
     """Who puts the questions: an observer that is asked in files does so itself."""
-    if not hasattr(observer, "put"):
+    if not isinstance(observer, SubmittingObserver):
         return executor
     if executor is not None:
         raise InputError(
@@ -535,11 +536,11 @@ def _putting(observer: Any, executor: Any) -> Any:
     return observer
 
 
-def _charge(schedule: Schedule, prices: str | Path | Prices | None, purse: Budget | None) -> None:
+def _charge(schedule: Schedule, prices: str | Path | Prices | None, budget: Budget | None) -> None:
     """Let those who are asked and paid for know their prices and the budget."""
-    paid = [observer for observer in schedule.observers.values() if hasattr(observer, "purse")]
+    paid = [each for each in schedule.observers.values() if isinstance(each, PaidObserver)]
     if paid or prices is not None:
-        charge(paid, _known(prices), purse)
+        charge(paid, _known(prices), budget)
 
 
 def _known(prices: str | Path | Prices | None) -> Prices:

@@ -17,7 +17,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
-from psyprobe.observers.images import is_grey_view
+from psyprobe.observers.images import Pixels, is_grey_view
 from psyprobe.probes.displayed_images import one_step_away
 
 if TYPE_CHECKING:
@@ -210,10 +210,12 @@ GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
 
 
 def by_pixel(observer: Any) -> bool:
-    """Whether an observer's features are pixels, one for one, as those of
-    `psyprobe.observers.images.Pixels`.
+    """Whether an observer's features are the pixels, one for one.
+
+    Then one of equal planes or parts tells of all, and an image gives the same whichever others it
+    comes with.
     """
-    return getattr(observer, "by_pixel", False)
+    return isinstance(observer, Pixels)
 
 
 def tells_by_part(observer: Any, measures: Sequence[str]) -> bool:

@@ -23,7 +23,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
-from psyprobe.observers.registry import STIMULUS_PPD
+from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes.clips import clip_layout, seconds_a_clip
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.pair_batches import (

@@ -14,7 +14,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import experiment_of
 from psyprobe.files.terminal import printable_line
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import load_results, observer_for, run_experiment
 

@@ -37,7 +37,7 @@ def open_executor(executor: Any) -> Iterator[Executor | None]:
     elif isinstance(executor, str) or is_client(executor):
         with Cluster(executor) as cluster:
             yield cluster
-    elif hasattr(executor, "put"):
+    elif isinstance(executor, Executor):
         yield executor
     else:
         raise InputError(

@@ -23,7 +23,7 @@ from functools import cached_property, partial
 from itertools import chain, filterfalse, takewhile
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import software_versions
@@ -54,6 +54,7 @@ _MORE_LEASED = 16
 _GLANCE = 0.2
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Puts batches to observers elsewhere than in this process."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError, UnfinishedError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line
+from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.protocol import Origin
 from psyprobe.running.store import Store
 
@@ -40,7 +41,9 @@ class Origins:
         self._store = store
         self._names = {digest: who.card.name for digest, who in observers.items()}
         self._before = {digest: store.origins_of(digest) for digest in observers}
-        self._serving = {digest for digest, who in observers.items() if hasattr(who, "served")}
+        self._serving = {
+            digest for digest, who in observers.items() if isinstance(who, ServedObserver)
+        }
         self._said: set[tuple[str, str]] = set()
         #: What came with the last answer, and who that was.
         self._last: dict[str, tuple[Origin, Origin]] = {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from psyprobe.observers.registry import Observer
+    from psyprobe.observers.protocol import Observer
     from psyprobe.running.store import Store
 
 

@@ -27,7 +27,8 @@ from typing import Any, Self
 
 from psyprobe.errors import InputError, PsyprobeError, own_failure
 from psyprobe.files.output import software_versions
-from psyprobe.observers.registry import Card, load_observer, loaded_as
+from psyprobe.observers.protocol import Card, ServedObserver
+from psyprobe.observers.registry import load_observer, loaded_as
 from psyprobe.running.loop import Agenda
 from psyprobe.running.protocol import Answered, Batch, Origin
 
@@ -345,7 +346,7 @@ class WorkerPool:
         """Put batches to observers; those behind a server are asked from here, many at once as they
         are.
         """
-        if any(hasattr(observer, "served") for observer in observers.values()):
+        if any(isinstance(observer, ServedObserver) for observer in observers.values()):
             yield from answer(observers, agenda)
             return
         job = packed_job(answer, observers)

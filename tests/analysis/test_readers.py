@@ -17,7 +17,7 @@ from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlm
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies
 

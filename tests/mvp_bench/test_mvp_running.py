@@ -21,7 +21,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.judged_replies import judge_replies

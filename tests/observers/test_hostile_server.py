@@ -22,7 +22,7 @@ from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, read_completion
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated.serving import Faults, serve
 
 MODEL = "simulated:watson-malo"

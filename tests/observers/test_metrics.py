@@ -20,7 +20,7 @@ from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.metrics import CastleCsf
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes.displayed_images import presented, show
 from psyprobe.probes.experiments import observer_for
 from psyprobe.stimulus import Gabor, Noise

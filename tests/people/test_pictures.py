@@ -25,7 +25,7 @@ from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.people import server
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.server import PersonServer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.running.store import open_store
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.mvp_bench import probe as mvp_bench

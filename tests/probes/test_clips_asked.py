@@ -23,7 +23,7 @@ from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes.clips import DisplayedClips, clip_answers
 from psyprobe.stimulus import Counterphase, Drift, Flicker
 from psyprobe.stimulus.catalogue import catalogue_names

@@ -186,22 +186,22 @@ def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> No
     assert sum(server.asked.values()) <= 8
 
 
-def test_a_purse_counts_what_is_under_way() -> None:
-    purse = Budget(1.0)
-    purse.take()
-    purse.settle(0.3)
-    purse.take()
-    purse.take()
+def test_a_budget_counts_what_is_under_way() -> None:
+    budget = Budget(1.0)
+    budget.take()
+    budget.settle(0.3)
+    budget.take()
+    budget.take()
     with pytest.raises(
         UnfinishedError,
         match=r"0.30 USD, and another question may cost 0.30 USD beside 2 under way",
     ):
-        purse.take()
-    purse.settle(None, answered=False)
-    purse.take()
-    purse.settle(0.3, "EUR")
+        budget.take()
+    budget.settle(None, answered=False)
+    budget.take()
+    budget.settle(0.3, "EUR")
     with pytest.raises(UnfinishedError, match="the server tells its price in EUR"):
-        purse.take()
+        budget.take()
     for budget in (0.0, -1.0, float("nan"), float("inf"), True):
         with pytest.raises(InputError, match="give an amount above 0"):
             Budget(budget)

@@ -71,7 +71,7 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
 def test_time_and_price(tmp_path: Path) -> None:
     class Priced(Seeing):
         price: Price | None = None
-        purse: Budget | None = None
+        budget: Budget | None = None
         concurrency = 4
         rate = 100.0
 

@@ -17,7 +17,7 @@ from psyprobe.corruption.apply import write_png
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.tasks.r_bench.bands import link_results, octave_band, write_bands
 from psyprobe.tasks.r_bench.items import write_items
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from psyprobe.observers.chat.prices import money
 from psyprobe.observers.chat.protocol import Spending
+from psyprobe.observers.protocol import PaidObserver
 
 
 def told(spent: Mapping[str, Any]) -> str:
@@ -69,13 +70,11 @@ def shown_on(bar: Any, observers: Mapping[str, Any], answered: Iterator[Any]) ->
     taken from.
     """
     spending = Spending()
-    purse = next(
-        (observer.purse for observer in observers.values() if getattr(observer, "purse", None)),
-        None,
-    )
+    budgets = (each.budget for each in observers.values() if isinstance(each, PaidObserver))
+    budget = next(filter(None, budgets), None)
     for each in answered:
         spending.add(each.answer.get("reply"))
         bar.set_postfix_str(
-            told(spending.to_dict()) + (f" of {purse}" if purse else ""), refresh=False
+            told(spending.to_dict()) + (f" of {budget}" if budget else ""), refresh=False
         )
         yield each

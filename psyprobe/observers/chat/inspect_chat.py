@@ -18,7 +18,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.
 _LISTED = 20

@@ -57,7 +57,9 @@ class BatchObserver(Answering):
 
     bits = 8
     takes_all = True
-    purse: Budget | None = None
+    budget: Budget | None = None
+    concurrency = 1
+    rate: float | None = None
 
     #: Asks the same questions directly.
     directly: OpenAIObserver

@@ -33,7 +33,7 @@ from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
 from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
 _REMEMBERED = 8
@@ -115,7 +115,7 @@ class OpenAIObserver(Answering):
     ----------
     price : Price, optional
         What its questions cost; without it, an answer costs what the server says.
-    purse : Budget, optional
+    budget : Budget, optional
         What may be spent on it.
 
     Examples
@@ -132,7 +132,7 @@ class OpenAIObserver(Answering):
     bits = 8
     takes_all = True
     price: Price | None = None
-    purse: Budget | None = None
+    budget: Budget | None = None
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class OpenAIObserver(Answering):
             A question cannot be answered; what else has been answered by then is yielded before.
             Where others were answered while it was tried, those that are left are asked before.
         UnfinishedError
-            Another question might not fit into the purse; what was under way is yielded before.
+            Another question might not fit into the budget; what was under way is yielded before.
         """
         sender = self.sending()
         source = iter(inquiries)
@@ -350,7 +350,7 @@ class OpenAIObserver(Answering):
                 self._sender = Sender(self.endpoint)
                 self._finalizer = weakref.finalize(self, self._sender.close)
             self._sender.price = self.price
-            self._sender.purse = self.purse
+            self._sender.budget = self.budget
             return self._sender
 
     def _check_image(self, image: FloatArray) -> None:

@@ -134,7 +134,7 @@ class Sender:
         self._heard = False
         #: What questions cost, where that is known; and what may be spent on them.
         self.price: Price | None = None
-        self.purse: Budget | None = None
+        self.budget: Budget | None = None
         #: What the server has been found to refuse, as sentences that were not told yet.
         self.found: deque[str] = deque()
         self._looking, self._known = 0, asyncio.Event()
@@ -274,7 +274,7 @@ class Sender:
                 pause = _FIRST_PAUSE
                 # What is paid for by the piece is not sent twice while the first may still be
                 # answered.
-                if self.purse is None and await self._overdue(1.0, first):
+                if self.budget is None and await self._overdue(1.0, first):
                     while not first.done():
                         second = await self._send_beside(first, factor, question)
                         if isinstance(second, Answer):
@@ -321,8 +321,8 @@ class Sender:
 
     async def _send(self, question: Question) -> Answer | ProblemError:
         """One request; what went wrong is returned."""
-        if self.purse is not None:
-            self.purse.take()
+        if self.budget is not None:
+            self.budget.take()
         question.sent += 1
         dialect = self.dialect
         began = _now()
@@ -332,9 +332,9 @@ class Sender:
             if isinstance(outcome, Answer):
                 outcome = priced(outcome, self.price, question.inquiry)
         finally:
-            if self.purse is not None:
+            if self.budget is not None:
                 paid = (outcome.cost, outcome.currency) if isinstance(outcome, Answer) else (None,)
-                self.purse.settle(*paid, answered=isinstance(outcome, Answer))
+                self.budget.settle(*paid, answered=isinstance(outcome, Answer))
         if isinstance(outcome, Answer):
             self._answered = _now()
             took = self._answered - began

@@ -17,6 +17,7 @@ from typing import Any
 from psyprobe.errors import InputError, UnfinishedError, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.observers.chat.protocol import Answer, Inquiry
+from psyprobe.observers.protocol import PaidObserver
 
 #: Names the file of prices; the file without it.
 VARIABLE = "PSYPROBE_PRICES"
@@ -257,10 +258,10 @@ class Budget:
 
     Examples
     --------
-    >>> purse = Budget(0.05)
-    >>> purse.take(), purse.settle(0.03)
+    >>> budget = Budget(0.05)
+    >>> budget.take(), budget.settle(0.03)
     (None, None)
-    >>> purse.take()
+    >>> budget.take()
     Traceback (most recent call last):
     psyprobe.errors.UnfinishedError: the budget of 0.05 USD is spent: 0.03 USD, and another question may cost ...
     """
@@ -331,13 +332,11 @@ class Budget:
         return money(self.budget, self.currency)
 
 
-def charge(observers: Iterable[Any], prices: Prices, purse: Budget | None) -> None:
-    """Let observers that are paid for, those with a `purse`, know what they cost and what may be
-    spent on them.
-    """
+def charge(observers: Iterable[PaidObserver], prices: Prices, budget: Budget | None) -> None:
+    """Let observers that are paid for know what they cost and what may be spent on them."""
     for observer in observers:
         observer.price = prices.of(observer.card.name)
-        observer.purse = purse
+        observer.budget = budget
 
 
 def money(amount: float, currency: str) -> str:

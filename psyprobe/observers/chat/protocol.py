@@ -14,7 +14,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.images import check_images, is_grey_view
-from psyprobe.observers.registry import Card, Observer
+from psyprobe.observers.protocol import Card, Observer
 
 #: Fields of `Decoding` that only servers take.
 SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
@@ -311,12 +311,8 @@ def _speakable(text: str) -> str:
 class AnswerObserver(Observer, Protocol):
     """An observer that is shown images and asked in words, such as a chat model.
 
-    One that can work on many inquiries at once (a server, a GPU) offers besides
-    ``answers(inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]``: it takes
-    inquiries from the iterator only as it gets to them, and yields each answer as it comes, in any
-    order. `ask_all` uses it where it is there. One behind a server, of which the card cannot tell
-    what it serves, offers ``served(certain: bool) -> dict``; see
-    `psyprobe.observers.chat.openai_chat.OpenAIObserver`.
+    One that can work on many questions at once is a `ManyAnswersObserver` besides; `ask_all` makes
+    use of that.
     """
 
     @property
@@ -346,6 +342,17 @@ class AnswerObserver(Observer, Protocol):
         words: Sequence[str] = _YES_NO,
     ) -> Answer:
         """The answer to one question; see `Inquiry` for the arguments."""
+
+
+@runtime_checkable
+class ManyAnswersObserver(AnswerObserver, Protocol):
+    """An observer that works on many questions at once, such as a server or a GPU."""
+
+    def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        """Answer many questions, each as soon as it can be, in any order.
+
+        Inquiries are taken from the iterator only as the observer gets to them.
+        """
 
 
 class Answering:
@@ -442,9 +449,8 @@ def ask_all(
     Inquiries are drawn upon only as the observer gets to them, so that a generator keeps memory
     constant; answers come in any order.
     """
-    together = getattr(observer, "answers", None)
-    if together is not None:
-        yield from together(inquiries)
+    if isinstance(observer, ManyAnswersObserver):
+        yield from observer.answers(inquiries)
         return
     for inquiry in inquiries:
         answer = observer.answer(

@@ -24,7 +24,7 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import check_finite, check_images, checked_size, size_text
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
 #: What of a repository's generation settings is kept; its temperature, penalties and forced tokens

@@ -15,7 +15,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit, image_digest
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: Image files that are kept: prompts about one image share its file.
 KEPT = 64

@@ -40,7 +40,8 @@ from psyprobe.observers.encoders.network import (
 )
 from psyprobe.observers.encoders.transnet import stages_of, transnet
 from psyprobe.observers.images import checked_size
-from psyprobe.observers.registry import Ability, Card, ObserverRow, kind_obstacle, load_observer
+from psyprobe.observers.protocol import Ability, Card
+from psyprobe.observers.registry import ObserverRow, kind_obstacle, load_observer
 
 #: Endings of files that hold weights.
 _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")

@@ -28,7 +28,7 @@ from psyprobe.errors import (
     unknown_name,
 )
 from psyprobe.observers.images import check_finite, check_images, drive_range, is_grey_view
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 DTYPES = ("float32", "bfloat16", "float16")
 TOKENS = ("cls", "patches")

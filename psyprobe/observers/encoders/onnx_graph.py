@@ -21,6 +21,7 @@ from psyprobe.observers.encoders.network import (
     weights_file,
 )
 from psyprobe.observers.images import (
+    as_numpy,
     check_finite,
     check_images,
     checked_size,
@@ -28,7 +29,7 @@ from psyprobe.observers.images import (
     size_text,
     three_channels,
 )
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: The axes of channels, height and width.
 _LAYOUTS = {"NCHW": (1, 2, 3), "NHWC": (3, 1, 2)}
@@ -148,9 +149,7 @@ class OnnxObserver:
         )
         if images.shape[-1] != 3:
             raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
-        pixels: FloatArray = np.asarray(
-            images.detach().cpu() if hasattr(images, "detach") else images, dtype=np.float32
-        )
+        pixels: FloatArray = np.asarray(as_numpy(images), dtype=np.float32)
         if card.input == "normalised":
             mean, std = (np.asarray(each, dtype=np.float32) for each in (card.mean, card.std))
             pixels = np.divide(pixels - mean, std)

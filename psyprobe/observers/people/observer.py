@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.people.screen import Screen
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file
 #: or address.

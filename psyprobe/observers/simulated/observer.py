@@ -33,7 +33,8 @@ from psyprobe.light.colour import contrast_along, rgb_to_xyz_matrix, xyz_to_lms
 from psyprobe.light.display import SRGB_PRIMARIES
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
-from psyprobe.observers.registry import Card, ObserverRow
+from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import ObserverRow
 from psyprobe.observers.simulated.comparing import (
     asked_to_compare,
     contrast_dprime,

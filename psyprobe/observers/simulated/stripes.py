@@ -12,7 +12,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit
 from psyprobe.observers.images import is_grey_view
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 
 #: It sees no direction where energies differ by less than this share of them, or by less than so
 #: many codes, squared.

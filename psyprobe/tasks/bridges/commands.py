@@ -15,7 +15,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import settings, show
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges import inspect_logs, tables

@@ -16,7 +16,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
 from psyprobe.observers.chat.protocol import Answer
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.words.answer_table import Readout, read_answer, said
 from psyprobe.running.protocol import RunRecord

@@ -23,7 +23,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.observers.chat.protocol import Answer, eight_bit
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.words.answer_table import read_answer, said
 from psyprobe.running.protocol import RunRecord

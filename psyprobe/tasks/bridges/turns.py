@@ -21,7 +21,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, image_digest
-from psyprobe.observers.registry import Card
+from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import checked
 from psyprobe.running.loop import Writer, ask_round

@@ -1,0 +1,306 @@
+"""What an observer is: its card, and the protocols that say what can be asked of it.
+
+Only `Observer.card` and one of `features`, `difference` and `answer` must be there. All else that
+psyprobe asks of an observer is declared here too, a protocol each, and an observer without it is
+one that computes in this process, at no price.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    from psyprobe.observers.chat.prices import Budget, Price
+
+Ability: TypeAlias = Literal["features", "difference", "answer"]
+
+#: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
+STIMULUS_PPD = "of the stimulus"
+#: Where an observer ran, where its weights were found, what else it can be asked: no part of what
+#: it computes.
+_CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything one must know of an observer to repeat what it said.
+
+    Parameters
+    ----------
+    name : str
+        The name that loads it ("timm:resnet18"), without regard to options.
+    ability : {"features", "difference", "answer"}
+        What a probe may ask of it.
+    features : tuple of str
+        The names of what ``features`` returns: layers, tokens, or the embedding.
+    input_size : tuple of int, optional
+        (height, width) in px of the images it looks at; None for any size.
+    input : {"normalised", "raw"}
+        Whether `mean` and `std` are applied, or the display drive goes in as it is.
+    mean, std : tuple of float
+        The observer's own normalisation, one value a channel, in units of `pixel_range`.
+    pixel_range : tuple of float
+        The drive values that stand for black and peak white.
+    encoding : str
+        The transfer function that the observer expects its pixels to carry.
+    dtype : str
+        The floating-point format that the network computes in.
+    device : str
+        Where it ran.
+    weights : str
+        Where its weights come from.
+    weights_digest : str, optional
+        SHA-256 of the weights, hexadecimal; None where there are none or they cannot be seen.
+    random_weights : bool
+        True where the weights are random numbers: then no response means anything.
+    licence, paper : str, optional
+        As stated by whoever published the weights.
+    options : mapping
+        Choices that change what is computed, such as ``{"quick_gelu": True}``.
+    software : mapping
+        Versions of the packages that computed.
+    clips : bool
+        Whether it takes clips whole: then it has `clip_features` or `clip_difference`, as
+        `ClipFeatureObserver` and `ClipDifferenceObserver`. Others are shown clips frame by frame.
+
+    Examples
+    --------
+    >>> card = Card("mine", "features", ("output",), random_weights=True)
+    >>> print(card.label)
+    mine [RANDOM WEIGHTS]
+    >>> Card.from_dict(card.to_dict()) == card
+    True
+    """
+
+    name: str
+    ability: Ability
+    features: tuple[str, ...] = ()
+    input_size: tuple[int, int] | None = None
+    input: Literal["normalised", "raw"] = "raw"
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    pixel_range: tuple[float, float] = (0.0, 1.0)
+    encoding: str = "sRGB"
+    dtype: str = "float32"
+    device: str = "cpu"
+    weights: str = "none"
+    weights_digest: str | None = None
+    random_weights: bool = False
+    licence: str | None = None
+    paper: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    software: Mapping[str, str] = field(default_factory=dict, hash=False)
+    clips: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name for titles and tables; it shouts where the weights are random."""
+        return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is
+        made.
+
+        Device, software versions and the place of the weights are left out: they change a response
+        by rounding at most, and the weights themselves are told by their own digest.
+        """
+        told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
+        return hashlib.sha256(
+            json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        values = {
+            name: value for name, value in self.to_dict().items() if value not in (None, {}, [])
+        }
+        return html.fields(values, self.label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as plain values that JSON can hold."""
+        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        tuples = {name: list(value) for name, value in plain.items() if isinstance(value, tuple)}
+        return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Card:
+        """The card that `to_dict` was called on.
+
+        Raises
+        ------
+        InputError
+            If a key is not a field of the card.
+        """
+        unknown = set(values) - {each.name for each in dataclasses.fields(cls)}
+        if unknown:
+            raise InputError(f"an observer card has no field {', '.join(sorted(unknown))}")
+        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **tuples})
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Anything that responds to a stimulus; its card says how it may be asked, and at which size.
+
+    What else an observer can do is declared by `FeatureObserver`, `DifferenceObserver`,
+    `ClipFeatureObserver`, `ClipDifferenceObserver`, `DeferredObserver`, `ServedObserver`,
+    `PaidObserver` and `SubmittingObserver`, and by `psyprobe.observers.chat.protocol`.
+    """
+
+    @property
+    def card(self) -> Card:
+        """What it is."""
+
+
+@runtime_checkable
+class FeatureObserver(Observer, Protocol):
+    """An observer that turns images into feature vectors, such as an image encoder.
+
+    Examples
+    --------
+    >>> isinstance(load_observer("pixels"), FeatureObserver)
+    True
+    """
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Feature vectors of a batch of images.
+
+        Parameters
+        ----------
+        images : ndarray, shape (N, H, W, 3)
+            Display drive, float, 0 = black and 1 = peak white; may exceed 1 on an extended display.
+            May be a read-only view whose channels are one and the same plane (stride 0), as a grey
+            drive is.
+
+        Returns
+        -------
+        mapping of str to ndarray, shape (N, D)
+            One array a name in ``card.features``, in that order; D may differ from name to name.
+        """
+
+
+@runtime_checkable
+class DifferenceObserver(Observer, Protocol):
+    """An observer that says how different two images look, such as a full-reference metric.
+
+    Examples
+    --------
+    >>> isinstance(load_observer("pixels"), DifferenceObserver)
+    False
+    """
+
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
+        """How different each test image looks from its reference; shape (N,), 0 = not at all.
+
+        Parameters
+        ----------
+        test, reference : ndarray, shape (N, H, W, 3)
+            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be
+            read-only views whose channels are one and the same plane (stride 0), as grey light is.
+        ppd : float
+            Pixels per degree of visual angle.
+        """
+
+
+class Clips(Protocol):
+    """Clips on a display, drawn as their frames are taken."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """(N, T, H, W, 3)."""
+
+    @property
+    def fps(self) -> float:
+        """Frames a second."""
+
+    def frames(self, start: int, stop: int) -> FloatArray:
+        """The frames from `start` on and before `stop`, shape (N, stop - start, H, W, 3).
+
+        Drive for an observer with features, linear light for one that gives differences; both as of
+        images.
+        """
+
+
+@runtime_checkable
+class ClipFeatureObserver(Observer, Protocol):
+    """An observer that turns whole clips into feature vectors, such as a video encoder."""
+
+    def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
+        """Feature vectors of clips, as `FeatureObserver.features` of images."""
+
+
+@runtime_checkable
+class ClipDifferenceObserver(Observer, Protocol):
+    """An observer that says how different two clips look, such as a video quality metric."""
+
+    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+        """How different each test clip looks from its reference, as `DifferenceObserver.difference`
+        of images.
+        """
+
+
+@runtime_checkable
+class DeferredObserver(Observer, Protocol):
+    """An observer that loads its weights when it is first asked."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether its weights are loaded."""
+
+
+@runtime_checkable
+class ServedObserver(Observer, Protocol):
+    """An observer behind a server, of which the card cannot tell what it serves."""
+
+    def served(self, certain: bool) -> Mapping[str, str]:
+        """Say what the server serves now, by "listed", "model" and "fingerprint" as far as it
+        tells.
+
+        Parameters
+        ----------
+        certain : bool
+            Whether a small question is put where the server does not tell by itself.
+        """
+
+
+@runtime_checkable
+class PaidObserver(Observer, Protocol):
+    """An observer whose answers have a price."""
+
+    #: What its questions cost; without it, an answer costs what the server says.
+    price: Price | None
+    #: What may be spent on it; without it, as much as it takes.
+    budget: Budget | None
+
+    @property
+    def concurrency(self) -> int:
+        """Questions under way at once."""
+
+    @property
+    def rate(self) -> float | None:
+        """Questions a second at most; None for any number."""
+
+
+@runtime_checkable
+class SubmittingObserver(Observer, Protocol):
+    """An observer that puts questions itself, in files that are answered later."""
+
+    @property
+    def directly(self) -> Observer:
+        """The observer that answers the same questions at once."""
+
+    def put(
+        self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]
+    ) -> Iterator[Any]:
+        """Put batches of questions, as an executor does, and yield the answers that are there."""
