@@ -1,6 +1,4 @@
-"""What psyprobe raises: each message is one sentence that names the value, what is allowed and the
-remedy.
-"""
+"""Errors of psyprobe: a message is one sentence with the value, what is allowed and the remedy."""
 
 from __future__ import annotations
 
@@ -12,36 +10,34 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: Characters of a message; of what a longer one keeps a third is its end, where the remedy stands.
-_LONGEST = 360
+#: Characters of a message.
+_MAX_LENGTH = 360
 
 
-def clipped(message: str, most: int = _LONGEST) -> str:
-    """A message of which too much is a value, a name or a list, without its middle.
+def clipped(message: str, max_length: int = _MAX_LENGTH) -> str:
+    """Cut the middle out of a message that is too long, and keep the remedy at its end.
 
     Examples
     --------
     >>> clipped("size is " + "9" * 5000 + "; give a whole number")
     'size is 999...9 ... 9...9; give a whole number'
     """
-    return (
-        message
-        if len(message) <= most
-        else f"{message[: most - most // 3 - 5]} ... {message[-(most // 3) :]}"
-    )
+    if len(message) <= max_length:
+        return message
+    end = max_length // 3
+    start = max_length - end - 5
+    return f"{message[:start]} ... {message[-end:]}"
 
 
 class PsyprobeError(Exception):
-    """Any failure that psyprobe foresees; the command line prints it as one line. Long messages are
-    `clipped`.
-    """
+    """A failure that psyprobe foresees; the command line prints it as one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(clipped(message))
 
 
 class InputError(PsyprobeError, ValueError):
-    """A value that was asked for cannot be used."""
+    """A value that cannot be used."""
 
 
 class UnknownNameError(InputError):
@@ -61,26 +57,22 @@ class StoreError(PsyprobeError):
 
 
 class UnfinishedError(PsyprobeError):
-    """A run stopped before its end though nothing is wrong: what is answered is kept, and the same
-    run goes on.
-    """
+    """A run stopped early though nothing is wrong; its answers are stored, and it can go on."""
 
 
 class ConditionWarning(UserWarning):
-    """What is shown is not what people saw with whom it is compared, or what answers is not what
-    answered before.
-    """
+    """Conditions differ from those of the people compared with, or from those of stored answers."""
 
 
 def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError:
-    """An error that lists the valid names, as many as have room, and guesses the meant one.
+    """Build an error that lists the valid names and suggests the nearest one.
 
     Parameters
     ----------
     kind : str
         What the name stands for, as a reader would call it ("observer", "colour direction").
-    name : str
-        The name that was given, or what was given in place of one.
+    name : Any
+        The name that does not exist, or whatever stands in its place.
     valid : iterable of str
         The names that exist.
 
@@ -94,78 +86,76 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
     >>> print(unknown_name("probe", "detektion", ["detection", "matching"]))
     unknown probe 'detektion'; did you mean 'detection'? Known: detection, matching
     """
-    known = sorted(valid)
-    given = f"{name!r:.100}"
-    near = (
-        difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5)
-        if isinstance(name, str)
-        else []
-    )
-    guess = f"did you mean {near[0]!r}? " if near else ""
-    listed = textwrap.shorten(", ".join(known) or "none", 200, placeholder=" ...")
-    return UnknownNameError(f"unknown {kind} {given}; {guess}Known: {listed}")
+    names = sorted(valid)
+    matches = []
+    if isinstance(name, str):
+        matches = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.5)
+    suggestion = f"did you mean {matches[0]!r}? " if matches else ""
+    listing = textwrap.shorten(", ".join(names) or "none", 200, placeholder=" ...")
+    return UnknownNameError(f"unknown {kind} {name!r:.100}; {suggestion}Known: {listing}")
 
 
-def own_failure(problem: BaseException, file: str | None = None) -> str:
-    """What went wrong in code that is not psyprobe's, in one line that names its file and line.
+def describe_failure(problem: BaseException, file: str | None = None) -> str:
+    """Describe an exception of a user's or plug-in's code in one line, with its file and line.
 
     Parameters
     ----------
     problem : BaseException
-        Caught.
+        The exception that was caught.
     file : str, optional
-        Whose last line that had a part in it is named; by default any file that is neither
-        psyprobe's, Python's nor an installed library's.
+        File to locate the failure in; by default any file that is neither psyprobe's, Python's nor
+        an installed library's.
 
     Returns
     -------
     str
-        Without the place where no such file had a part in it.
+        Type and message of the exception, after its location if the traceback has one.
 
     Examples
     --------
-    >>> own_failure(ValueError("too dark"))
+    >>> describe_failure(ValueError("too dark"))
     'ValueError: too dark'
     """
-    where = own_place(problem, file)
-    what = " ".join(str(problem).split())
-    return f"{where}{': ' * bool(where)}{type(problem).__name__}: {what}".removesuffix(": ")
+    location = locate_failure(problem, file)
+    prefix = f"{location}: " if location else ""
+    message = " ".join(str(problem).split())
+    return f"{prefix}{type(problem).__name__}: {message}".removesuffix(": ")
 
 
-def own_place(problem: BaseException, file: str | None = None) -> str:
-    """The file and the line of `own_failure`, as "my_network.py, line 12"; empty where there is
-    none.
+def locate_failure(problem: BaseException, file: str | None = None) -> str:
+    """Return where user code failed, as "my_network.py, line 12", or "" if it had no part in it.
+
+    Parameters are those of `describe_failure`.
     """
-    code = file
+    location = file
     line = problem.lineno if file and isinstance(problem, SyntaxError) else None
+    packages = set() if file else _plugin_packages()
     trace = problem.__traceback__
-    packages = _packages_beside() if file is None else set()
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if name == file if file is not None else _is_own(trace.tb_frame, packages):
-            code = name
+        if name == file if file is not None else _is_user_code(trace.tb_frame, packages):
+            location = name
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{Path(code).name}, line {line}" if code and line else ""
+    return f"{Path(location).name}, line {line}" if location and line else ""
 
 
-def _is_own(frame: FrameType, packages: set[str]) -> bool:
-    """Whether a frame is of a user's file or of a package that adds to psyprobe."""
+def _is_user_code(frame: FrameType, plugin_packages: set[str]) -> bool:
+    """Return whether a frame is of a user's file or of a plug-in of psyprobe."""
     module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    if module in packages or module.startswith(
-        "psyprobe_"
-    ):  # as files that a page names are called
+    # Files that an experiment names run as modules whose names start with "psyprobe_".
+    if module in plugin_packages or module.startswith("psyprobe_"):
         return True
+    if module == "psyprobe" or module in sys.stdlib_module_names:
+        return False
     file = Path(frame.f_code.co_filename)
-    library = module == "psyprobe" or module in sys.stdlib_module_names or not file.is_file()
-    return not library and not {"site-packages", "dist-packages"} & set(file.parts)
+    return file.is_file() and not {"site-packages", "dist-packages"} & set(file.parts)
 
 
-def _packages_beside() -> set[str]:
-    # Loaded here: nothing that goes well needs it.
-    from importlib.metadata import distributions
+def _plugin_packages() -> set[str]:
+    # Loaded here: only a failure needs it.
+    from importlib import metadata
 
-    points = (point for distribution in distributions() for point in distribution.entry_points)
-    return {
-        point.module.partition(".")[0] for point in points if point.group.startswith("psyprobe.")
-    }
+    points = (point for package in metadata.distributions() for point in package.entry_points)
+    groups = (point for point in points if point.group.startswith("psyprobe."))
+    return {point.module.partition(".")[0] for point in groups}

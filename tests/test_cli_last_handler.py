@@ -10,7 +10,7 @@ import pytest
 from test_cli import Output, fail, succeed
 
 from psyprobe.cli import main
-from psyprobe.errors import own_place
+from psyprobe.errors import locate_failure
 from psyprobe.running.store import Store
 
 PAGE = """
@@ -122,7 +122,7 @@ def test_a_package_beside_names_its_line(tmp_path: Path, monkeypatch: pytest.Mon
         faulty_probe.plan()
     # Below the test itself, whose file is nobody's library either.
     caught.value.__traceback__ = caught.tb.tb_next
-    assert own_place(caught.value) == "", "a library is not a user's own code"
+    assert locate_failure(caught.value) == "", "a library is not a user's own code"
     about = site / "faulty_probe-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(
@@ -131,7 +131,7 @@ def test_a_package_beside_names_its_line(tmp_path: Path, monkeypatch: pytest.Mon
     (about / "entry_points.txt").write_text(
         "[psyprobe.probes]\nfaulty = faulty_probe\n", encoding="utf-8"
     )
-    assert own_place(caught.value) == "faulty_probe.py, line 2"
+    assert locate_failure(caught.value) == "faulty_probe.py, line 2"
 
 
 def test_doctor_tells_what_a_report_needs(capsys: Output, tmp_path: Path) -> None:

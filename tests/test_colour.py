@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light import colour as pc
-from psyprobe.light.display import SRGB_PRIMARIES
+from psyprobe.light.primaries import SRGB_PRIMARIES
 
 LIGHTS = arrays(float, 3, elements=st.floats(0.01, 1000))
 

@@ -111,7 +111,7 @@ def test_a_screen_comes_back_from_its_tristimulus_values(tmp_path: Path, form: s
         warnings.simplefilter("error")
         screen = read_screen(write(tmp_path / "lab.csv", f"gun,code,{form}", lines))
     assert screen.additivity == pytest.approx(0, abs=1e-12)
-    assert screen.display.by_gun and "each gun with its own curve and black" in str(screen)
+    assert screen.display.guns_differ and "each gun with its own curve and black" in str(screen)
     drive = np.random.default_rng(1).uniform(0, 1, (200, 3))
     found = screen.display.decode(drive) @ screen.display.rgb_to_xyz.T
     np.testing.assert_allclose(found, shown(drive), atol=1e-3 * shown(np.ones(3)).max())

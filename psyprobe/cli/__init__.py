@@ -24,8 +24,8 @@ from psyprobe.errors import (
     PsyprobeError,
     UnfinishedError,
     clipped,
-    own_failure,
-    own_place,
+    describe_failure,
+    locate_failure,
 )
 from psyprobe.files.terminal import printable, tell
 
@@ -111,16 +111,16 @@ def _told(error: BaseException) -> str:
     """
     if isinstance(error, PsyprobeError):
         return str(error)
-    if own_place(error):
+    if locate_failure(error):
         return (
-            f"code that is not psyprobe's fails at {_cut(own_failure(error))}; --debug shows "
+            f"code that is not psyprobe's fails at {_cut(describe_failure(error))}; --debug shows "
             "the trace"
         )
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return _cut(f"{error.filename}: {what}" if error.filename else what)
     return (
-        f"psyprobe did not foresee this: {_cut(own_failure(error))}; --debug shows the trace, "
+        f"psyprobe did not foresee this: {_cut(describe_failure(error))}; --debug shows the trace, "
         "and psyprobe "
         "doctor what a report of it should hold"
     )

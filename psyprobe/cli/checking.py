@@ -188,7 +188,7 @@ def _judged(
     pixels = held.pixels
     in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
     equal = pixels.ndim > len(spec.batch) + 2 and bool((pixels == pixels[..., :1]).all())
-    if held.space in ("encoded", "linear") and equal and not in_colour and not display.by_gun:
+    if held.space in ("encoded", "linear") and equal and not in_colour and not display.guns_differ:
         pixels = pixels[..., 0]
     return judged(pixels, spec, space=held.space, display=display, precision=held.precision)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-from psyprobe.errors import PsyprobeError, own_failure
+from psyprobe.errors import PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show
 from psyprobe.observers import list_observers
@@ -109,7 +109,7 @@ def _device() -> str:
         names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
         return f"CUDA {torch.version.cuda}: {_few(names)}"
     except Exception as problem:  # whatever a broken installation raises is what a report needs
-        return f"torch cannot be used: {own_failure(problem)}"
+        return f"torch cannot be used: {describe_failure(problem)}"
 
 
 def _threads() -> dict[str, Any]:

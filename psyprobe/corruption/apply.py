@@ -282,9 +282,8 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
     shape = given.shape
     if len(shape) < 2 or shape[2:] not in ((), (1,), (3,)) or min(shape[:2]) < 8:
         raise InputError(
-            f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 "
-            "px a side, no "
-            "alpha channel"
+            f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px "
+            "a side, no alpha channel"
         )
     if given.dtype == np.uint8:
         computed = np.ascontiguousarray(given)
@@ -299,8 +298,8 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
         )
     if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
         raise InputError(
-            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give "
-            "finite values from 0 to 1"
+            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give finite "
+            "values from 0 to 1"
         )
     values: FloatArray = np.ascontiguousarray(
         given, dtype=np.float64 if given.dtype == np.float64 else np.float32

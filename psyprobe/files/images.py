@@ -111,8 +111,8 @@ def _check_kind(opened: Any, name: str) -> None:
     orientation = opened.getexif().get(_ORIENTATION, 1)
     if orientation != 1:
         raise InputError(
-            f"{name} is to be turned by its EXIF orientation ({orientation}); turn it and save "
-            "it upright"
+            f"{name} is to be turned by its EXIF orientation ({orientation}); turn it and save it "
+            "upright"
         )
 
 
@@ -164,8 +164,8 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
         codes.ndim == 2 or (codes.ndim == 3 and codes.shape[2] == 3)
     ):
         raise InputError(
-            "codes of a PNG are uint8 or uint16 of shape (H, W) or (H, W, 3), not "
-            f"{codes.dtype} of {codes.shape}"
+            f"codes of a PNG are uint8 or uint16 of shape (H, W) or (H, W, 3), not {codes.dtype} "
+            f"of {codes.shape}"
         )
     height, width = codes.shape[:2]
     colour = _RGB if codes.ndim == 3 else _GREY
@@ -218,8 +218,8 @@ def decode_png(data: bytes) -> Codes:
             or file.interlace
         ):
             raise InputError(
-                "the PNG file has a palette, transparency, interlacing or fewer than 8 bits; "
-                "save it as plain RGB"
+                "the PNG file has a palette, transparency, interlacing or fewer than 8 bits; save "
+                "it as plain RGB"
             )
         if not 0 < width * height <= _LARGEST_PNG:
             raise InputError(

@@ -208,9 +208,9 @@ def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
     # The tolerance forgives the rounding of an area that was computed as pi * sigma**2.
     if (cycles < _FEWEST_CYCLES * (1 - 1e-6)).any():
         raise InputError(
-            f"a Gabor with {cycles.min():g} cycles per sigma cannot be given to Watson-Ahumada: "
-            "it must have at least "
-            f"{_FEWEST_CYCLES:g}; enlarge area (pi * sigma**2) or frequency, or use castle_csf"
+            f"a Gabor with {cycles.min():g} cycles per sigma cannot be given to Watson-Ahumada: it "
+            f"must have at least {_FEWEST_CYCLES:g}; enlarge area (pi * sigma**2) or frequency, or "
+            "use castle_csf"
         )
     seen_area = 1.0 / (1.0 / area + 1.0 / (math.pi * _APERTURE**2))
     summed: FloatArray = (_CYCLE_MEAN * 2.0 / _POOLING * seen_area) ** (1.0 / _POOLING)

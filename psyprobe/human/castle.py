@@ -425,9 +425,8 @@ def castle_csf(
         )
     if disc_radius is not None and frequency is not None:
         raise InputError(
-            "both frequency and disc_radius are given, but a disc has no frequency: leave it "
-            "out, or give area "
-            "instead of disc_radius"
+            "both frequency and disc_radius are given, but a disc has no frequency: leave it out, "
+            "or give area instead of disc_radius"
         )
     dtype = signature.floating_dtype(
         frequency,
@@ -568,9 +567,8 @@ def _read_background(
     if not (lms > 0).all():
         worst = lms.min(axis=tuple(range(lms.ndim - 1)))
         raise InputError(
-            f"background has a cone at {worst.min():g}, but L, M and S must all be above 0, "
-            "since contrast is taken "
-            "over each; give the LMS of a light that reaches every cone"
+            f"background has a cone at {worst.min():g}, but L, M and S must all be above 0, since "
+            "contrast is taken over each; give the LMS of a light that reaches every cone"
         )
     return lms[..., 0] + lms[..., 1], lms
 

@@ -93,8 +93,8 @@ def foley_response(
         divisor = (34.21 * c) ** 1.750 + (_FOLEY_WEIGHTS[mask_orientation] * m) ** 1.750
     else:
         raise InputError(
-            f"mask_orientation is {mask_orientation:g} deg; Foley (1994) measured masks of 0, "
-            "45 and 90 deg"
+            f"mask_orientation is {mask_orientation:g} deg; Foley (1994) measured masks of 0, 45 "
+            "and 90 deg"
         )
     return np.asarray((53.93 * drive) ** 2.126 / (divisor + 1))
 

@@ -167,7 +167,6 @@ def _positive(kind: str, sensitivity: npt.NDArray[Any]) -> FloatArray:
         row = int(np.argmin(usable))
         raise InputError(
             f"the {kind} sensitivity of row {row} is {sensitivity[row]:g}, but an error in dB "
-            "needs it above 0; "
-            "leave such rows out"
+            "needs it above 0; leave such rows out"
         )
     return sensitivity.astype(np.float64)

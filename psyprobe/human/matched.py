@@ -104,9 +104,8 @@ def noise_matched_csf(
         inside = (radius > low * nominal) & (radius < high * nominal)
         if not inside.any():
             raise InputError(
-                f"an annulus about {nominal:g} cpd holds no frequency of an image of {size} px "
-                f"at {ppd:g} pixels per "
-                "degree; enlarge the image, or leave the frequency out"
+                f"an annulus about {nominal:g} cpd holds no frequency of an image of {size} px at "
+                f"{ppd:g} pixels per degree; enlarge the image, or leave the frequency out"
             )
         radii, repeats = np.unique(radius[inside], return_inverse=True)
         gain = np.broadcast_to(sensitivity(radii, **conditions), radii.shape)[repeats]

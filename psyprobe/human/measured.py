@@ -230,9 +230,9 @@ def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     inside = (asked >= measured[0]) & (asked <= measured[-1])
     if not inside.all():
         raise InputError(
-            f"frequency is {asked[~inside].ravel()[0]:g} cpd; ModelFest measured "
-            f"{measured[0]:g} to {measured[-1]:g} "
-            "cpd with Gabors of one size: leave it out, or use a model such as castle_csf"
+            f"frequency is {asked[~inside].ravel()[0]:g} cpd; ModelFest measured {measured[0]:g} "
+            f"to {measured[-1]:g} cpd with Gabors of one size: leave it out, or use a model such "
+            "as castle_csf"
         )
     sensitivity: FloatArray = 10.0 ** -np.interp(
         np.log(asked), np.log(measured), data.log10_threshold[series]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.human import achromatic, castle, flicker
 from psyprobe.human.signature import ContrastSensitivity, Limits
@@ -163,7 +163,7 @@ def _load(point: EntryPoint) -> OwnCsf:
         return own_csf(point.name, function, _source(point))
     except (Exception, SystemExit) as problem:
         raise InputError(
-            f"{point.name} of {_source(point)} cannot be loaded: {own_failure(problem)}"
+            f"{point.name} of {_source(point)} cannot be loaded: {describe_failure(problem)}"
         ) from problem
 
 
@@ -207,7 +207,7 @@ class OwnCsf:
             values = self.function(**given)
         except Exception as problem:
             raise InputError(
-                f"{self.limits.name} fails at {own_failure(problem, self.file)}"
+                f"{self.limits.name} fails at {describe_failure(problem, self.file)}"
             ) from problem
         found = np.asarray(values)
         if found.dtype.kind not in "iuf":
@@ -271,7 +271,7 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
         module = run_file(path, f"psyprobe_human_{path.stem}")
     except (Exception, SystemExit) as problem:
         raise InputError(
-            f"{place} cannot be loaded: {own_failure(problem, str(path))}"
+            f"{place} cannot be loaded: {describe_failure(problem, str(path))}"
         ) from problem
     function = getattr(module, name, None)
     if not callable(function):

@@ -141,8 +141,8 @@ class ModelReference:
             ]
             raise InputError(
                 f"the human model {self.name} has no "
-                f"threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity "
-                f"there is {sensitivity[bad][0]:g}); leave this level out"
+                f"threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity there is "
+                f"{sensitivity[bad][0]:g}); leave this level out"
             )
         return sensitivity
 
@@ -153,8 +153,8 @@ class ModelReference:
         known = [name for name in levels if name in self.inputs]
         if len(known) != 1:
             raise InputError(
-                f"human.table goes with one level of {self.name}, and [levels] has {len(known)} "
-                "of them"
+                f"human.table goes with one level of {self.name}, and [levels] has {len(known)} of "
+                "them"
             )
         name = known[0]
         x = levels[known[0]]
@@ -162,8 +162,7 @@ class ModelReference:
         if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
             raise InputError(
                 f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels "
-                "reach from "
-                f"{x.min():g} to {x.max():g}; widen the table"
+                f"reach from {x.min():g} to {x.max():g}; widen the table"
             )
         return np.interp(x, table, self._ask({**asked, name: table}, {name: table}))
 
@@ -232,8 +231,8 @@ class DataReference:
             if name not in self.measured:
                 known = ", ".join(self.measured)
                 raise InputError(
-                    f"human.data = {self.name!r} goes with levels of {known}, and [levels] "
-                    f"varies {name}"
+                    f"human.data = {self.name!r} goes with levels of {known}, and [levels] varies "
+                    f"{name}"
                 )
         inside = np.ones(len(self.values), dtype=bool)
         for name, level in levels.items():
@@ -243,9 +242,8 @@ class DataReference:
             inside &= (column >= low * (1 - _SAME)) & (column <= high * (1 + _SAME))
             if not inside.any():
                 raise InputError(
-                    f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, "
-                    f"and levels.{name} "
-                    f"reaches from {low:.4g} to {high:.4g}; widen the levels"
+                    f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, and "
+                    f"levels.{name} reaches from {low:.4g} to {high:.4g}; widen the levels"
                 )
         others = {name: parameters[name] for name in self._asked(parameters) if name not in levels}
         for name, value in others.items():
@@ -274,8 +272,8 @@ class DataReference:
                 name for name in self.measured if name not in asked and name not in self.conditions
             ]
             return (
-                f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at "
-                f"which {' and '.join(others)}"
+                f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at which "
+                f"{' and '.join(others)}"
             )
         known = "; ".join(f"{name} {_listed(self.measured[name])}" for name in asked)
         return f"{self.name} has no threshold at {at}; people were measured at {known}"
@@ -319,8 +317,8 @@ class MatchedReference(DataReference):
         if len(found) < 2:
             raise InputError(
                 f"{self.name} has {len(found)} thresholds near {level} "
-                f"{_range(level, np.array(span))} of this "
-                f"stimulus; psyprobe.human.thresholds({self.name!r}) shows what it has"
+                f"{_range(level, np.array(span))} of this stimulus; "
+                f"psyprobe.human.thresholds({self.name!r}) shows what it has"
             )
         at, log_s = (np.array(each) for each in zip(*found, strict=True))
         return {level: at}, 10**log_s
@@ -473,8 +471,8 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
             if value is not None and (np.min(value) < low or np.max(value) > high):
                 lines.append(
                     f"{reference.name}: the model is declared for {name} {low:g} to "
-                    f"{_amount(name, high)}, the "
-                    f"stimulus has {_range(name, value)}; beyond, it is extrapolated"
+                    f"{_amount(name, high)}, the stimulus has {_range(name, value)}; beyond, it is "
+                    "extrapolated"
                 )
     return lines
 

@@ -1,5 +1,4 @@
-"""Drive values as whole codes for a framebuffer: rounded or dithered, and packed for displays of
-high resolution.
+"""Turn drive values into whole codes of a framebuffer: rounded, dithered, or packed for 14 bits.
 
 References
 ----------
@@ -23,8 +22,8 @@ BITS = (8, 10, 16)
 DITHERS = ("none", "rpdf", "tpdf")
 PACKINGS = ("mono++", "color++")
 
-#: Largest code of a packed channel.
-_PACKED = 2**14 - 1
+#: Bits of a packed channel.
+_PACKED_BITS = 14
 
 Codes = npt.NDArray[np.uint8 | np.uint16]
 
@@ -32,21 +31,21 @@ Codes = npt.NDArray[np.uint8 | np.uint16]
 def to_codes(
     drive: FloatArray, bits: int = 8, dither: str = "none", seed: int = 0
 ) -> npt.NDArray[np.uint16]:
-    """Codes from 0 to ``2**bits - 1`` of drive values.
+    """Turn drive values into whole codes from 0 to ``2**bits - 1``.
 
     Parameters
     ----------
     drive : array
-        0 to 1, of any shape.
+        Values from 0 to 1, of any shape.
     bits : int
-        Of a code.
+        Bits of a code.
     dither : {"none", "rpdf", "tpdf"}
-        Round to the nearest code; or ``floor(code + U)`` with U uniform in [0, 1), drawn anew for
-        each value, so that the mean over many is exact; or ``floor(code + U + V - 1/2)`` with two
-        such, so that the noise is exact, too: half a code at every level, where one adds none to a
-        value on a code and half a code between two.
+        "none" rounds to the nearest code. "rpdf" takes ``floor(code + U)`` with U uniform in
+        [0, 1), drawn anew for each value, so that the mean over many is exact; its noise is none
+        for a value on a code and half a code between two. "tpdf" takes ``floor(code + U + V -
+        1/2)`` with two such draws: its noise is half a code at every level.
     seed : int
-        Of the dither.
+        Seed of the dither.
 
     Raises
     ------
@@ -71,40 +70,41 @@ def to_codes(
     if not (values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1):
         raise InputError(f"drive goes from {values.min():g} to {values.max():g}; codes hold 0 to 1")
     steps = values * (2**bits - 1)
-    if dither == "none":
-        rounded: npt.NDArray[np.uint16] = np.rint(steps).astype(np.uint16)
-        return rounded
     rng = np.random.default_rng(seed)
-    noise = rng.random(steps.shape)
-    if dither == "tpdf":
+    if dither == "none":
+        rounded = np.rint(steps)
+    elif dither == "rpdf":
+        # A value on a code stays there: a rounding error is no fraction to be dithered.
+        nearest = np.rint(steps)
+        is_code = np.abs(steps - nearest) < 1e-6
+        rounded = np.where(is_code, nearest, np.floor(steps + rng.random(steps.shape)))
+    else:
         check_room(steps, bits)
-        return np.asarray(np.floor(steps + noise + rng.random(steps.shape) - 0.5).astype(np.uint16))
-    # A value on a code stays there: what rounding made of it is no fraction to be dithered.
-    near = np.rint(steps)
-    steps = np.where(np.abs(steps - near) < 1e-6, near, np.floor(steps + noise))
-    return np.asarray(steps.astype(np.uint16))
+        noise = rng.random(steps.shape)
+        rounded = np.floor(steps + noise + rng.random(steps.shape) - 0.5)
+    codes: npt.NDArray[np.uint16] = rounded.astype(np.uint16)
+    return codes
 
 
 def check_room(steps: FloatArray, bits: int) -> None:
-    """Refuse values in codes that "tpdf" dither would take beyond black or peak white.
+    """Refuse codes that "tpdf" dither would take beyond black or peak white.
 
     >>> check_room(np.array([0.4, 200.0]), 8)
     Traceback (most recent call last):
         ...
-    psyprobe.errors.InputError: tpdf dither needs half a code of room, 0.5 to 254.5 of 255, and the image goes from ...
+    psyprobe.errors.InputError: tpdf dither needs half a code of room, 0.5 to 254.5 of 255, and ...
     """
-    most = 2**bits - 1
-    if not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= most - 0.5):
+    largest = 2**bits - 1
+    if not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= largest - 0.5):
         raise InputError(
-            f"tpdf dither needs half a code of room, 0.5 to {most - 0.5:g} of {most}, and the "
-            "image goes from code "
-            f"{steps.min():g} to {steps.max():g}; lower the contrast, or take a display with "
-            "more range or rpdf dither"
+            f"tpdf dither needs half a code of room, 0.5 to {largest - 0.5:g} of {largest}, and "
+            f"the image goes from code {steps.min():g} to {steps.max():g}; lower the contrast, or "
+            "take a display with more range or rpdf dither"
         )
 
 
 def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
-    """Codes as those of a file of 8 or 16 bits, full drive at its largest.
+    """Scale codes to the 8 or 16 bits of a file, so that full drive is its largest code.
 
     >>> spread(np.array([0, 1, 1023]), 10).tolist()
     [0, 64, 65535]
@@ -118,12 +118,12 @@ def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
 def pack(
     drive: FloatArray, packing: str, dither: str = "none", seed: int = 0
 ) -> npt.NDArray[np.uint8]:
-    """An 8-bit RGB image that a Bits++ box, or another of its modes, shows with 14 bits.
+    """Pack drive values into an 8-bit RGB image that a Bits++ box shows with 14 bits.
 
     Parameters
     ----------
     drive : array, shape (H, W, 3)
-        0 to 1; equal channels for "mono++".
+        Values from 0 to 1; equal channels for "mono++".
     packing : {"mono++", "color++"}
         The mode of the box.
     dither, seed
@@ -148,17 +148,16 @@ def pack(
     if packing == "mono++":
         if not (values == values[..., :1]).all():
             raise InputError("Mono++ shows grey, and this drive has colour; pack it as color++")
-        codes = to_codes(values[..., 0], 14, dither, seed) << 2
+        codes = to_codes(values[..., 0], _PACKED_BITS, dither, seed) << 2
         return np.stack([codes >> 8, codes & 255, np.zeros_like(codes)], axis=-1).astype(np.uint8)
-    codes = to_codes(values, 14, dither, seed) << 2
+    codes = to_codes(values, _PACKED_BITS, dither, seed) << 2
     height, width, _ = codes.shape
-    return (
-        np.stack([codes >> 8, codes & 255], axis=2).reshape(height, 2 * width, 3).astype(np.uint8)
-    )
+    pairs = np.stack([codes >> 8, codes & 255], axis=2)
+    return pairs.reshape(height, 2 * width, 3).astype(np.uint8)
 
 
 def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
-    """Drive values of a packed image, shape (H, W) of "mono++", (H, W, 3) of "color++".
+    """Recover drive values from a packed image: (H, W) of "mono++", (H, W, 3) of "color++".
 
     >>> drive = np.random.default_rng(0).random((2, 3, 3))
     >>> bool(np.abs(unpack(pack(drive, "color++"), "color++") - drive).max() < 0.5 / 16383 + 1e-9)
@@ -166,18 +165,17 @@ def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
     """
     if packing not in PACKINGS:
         raise unknown_name("packing", packing, PACKINGS)
-    wide = image.shape[1] if image.ndim == 3 else 0
-    if (
-        image.ndim != 3
-        or image.shape[-1] != 3
-        or image.dtype != np.uint8
-        or (packing == "color++" and wide % 2)
-    ):
+    is_rgb = image.ndim == 3 and image.shape[-1] == 3 and image.dtype == np.uint8
+    if not is_rgb or (packing == "color++" and image.shape[1] % 2):
         raise InputError(
-            f"an image of {image.dtype} of shape {image.shape} is not packed as {packing}: "
-            "8-bit RGB is"
+            f"an image of {image.dtype} of shape {image.shape} is not packed as {packing}: 8-bit "
+            "RGB is"
         )
     codes = image.astype(np.uint16)
     if packing == "mono++":
-        return np.asarray((codes[..., 0] << 8 | codes[..., 1]) / (4.0 * _PACKED))
-    return np.asarray((codes[:, ::2] << 8 | codes[:, 1::2]) / (4.0 * _PACKED))
+        high = codes[..., 0]
+        low = codes[..., 1]
+    else:
+        high = codes[:, ::2]
+        low = codes[:, 1::2]
+    return np.asarray((high << 8 | low) / (4.0 * (2**_PACKED_BITS - 1)))

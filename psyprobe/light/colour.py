@@ -1,11 +1,10 @@
-"""Colour as cones see it: whites, XYZ, LMS, DKL and directions of colour.
+"""Convert colours between XYZ, cone excitations (LMS), DKL and directions of colour.
 
 Matrices are built from a display's primaries and white and from a *named* cone observer; each
 inverse is computed from its matrix and never pasted, so a grey is neutral to the last bit. Numbers
-that colour-science has too are written out, since loading it takes seconds; tests hold them against
-its own.
+that colour-science has too are written out, since loading it takes seconds; tests compare them.
 
-Transformed quantities (units of the last axis, size 3):
+Quantities on a last axis of size 3:
 
 ========  ==================================================  =====================
 quantity  meaning                                             range
@@ -47,10 +46,10 @@ WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 
 @dataclass(frozen=True)
 class ConeObserver:
-    """How a named observer's cones see XYZ."""
+    """A named observer's cone fundamentals, as a matrix from XYZ."""
 
     name: str
-    #: 3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
+    #: Rows of the 3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
     rows: tuple[tuple[float, float, float], ...]
     #: Where the matrix comes from, and what kind of XYZ it expects.
     source: str
@@ -62,7 +61,7 @@ class ConeObserver:
 
     @cached_property
     def to_xyz(self) -> FloatArray:
-        """The 3 x 3 matrix LMS -> XYZ, the computed inverse."""
+        """The 3 x 3 matrix LMS -> XYZ, inverted from `from_xyz`."""
         return np.asarray(np.linalg.inv(self.from_xyz))
 
 
@@ -74,10 +73,11 @@ def _cie2006_rows() -> tuple[tuple[float, float, float], ...]:
             [0.0, 0.0, 1.93485343],
         ]
     )
-    # Scale L and M so that their sum is luminance; the scale of S is free and leaves contrasts
-    # unchanged.
+    # Scale L and M so that their sum is luminance; the scale of S is free, and contrasts do not
+    # depend on it.
     scale = np.diag([xyz_from_lms[1, 0], xyz_from_lms[1, 1], 1.0])
-    return tuple((float(a), float(b), float(c)) for a, b, c in scale @ np.linalg.inv(xyz_from_lms))
+    lms_from_xyz = scale @ np.linalg.inv(xyz_from_lms)
+    return tuple((float(x), float(y), float(z)) for x, y, z in lms_from_xyz)
 
 
 _PAGE = tomllib.loads(
@@ -90,17 +90,17 @@ CONE_OBSERVERS = {
 
 
 def cone_observer(name: str) -> ConeObserver:
-    """The cone observer of this name, one of `CONE_OBSERVERS`; an error names the nearest.
+    """Look up a cone observer of `CONE_OBSERVERS` by its name.
 
     Parameters
     ----------
     name : str
-        As a stimulus names it: "cie2006_led_lcd", "cie2006", "smith_pokorny".
+        "cie2006_led_lcd", "cie2006" or "smith_pokorny".
 
     Raises
     ------
     UnknownNameError
-        If there is none of this name.
+        If there is no such observer; the error suggests the nearest name.
 
     Examples
     --------
@@ -113,12 +113,12 @@ def cone_observer(name: str) -> ConeObserver:
 
 
 def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
-    """XYZ, shape (3,), of a white of luminance 1 cd/m².
+    """Compute XYZ, shape (3,), of a white of luminance 1 cd/m².
 
     Parameters
     ----------
     white : str or (x, y)
-        A name in `WHITES`, or CIE 1931 chromaticity.
+        Name in `WHITES`, or CIE 1931 chromaticity.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
 
 
 def chromaticity(name: str, value: Any, n: int) -> tuple[float, ...]:
-    """As many finite numbers as a chromaticity, or a direction of colour, has.
+    """Return the n finite numbers of a chromaticity or colour; an error calls it by its name.
 
     Examples
     --------
@@ -165,8 +165,9 @@ def chromaticity(name: str, value: Any, n: int) -> tuple[float, ...]:
 def rgb_to_xyz_matrix(
     primaries: Sequence[Sequence[float]], white: str | Sequence[float] = "D65"
 ) -> FloatArray:
-    """Matrix from linear RGB light to XYZ, such that RGB (1, 1, 1) is the white; columns are the
-    XYZ of the primaries.
+    """Build the matrix from linear RGB light to XYZ.
+
+    Its columns are the XYZ of the primaries, scaled so that RGB (1, 1, 1) is the white.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def rgb_to_xyz_matrix(
 
 
 def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
-    """Cone excitations L, M, S of lights given in XYZ.
+    """Convert lights from XYZ to cone excitations L, M, S.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
 
 
 def dkl_matrix(background: Array) -> FloatArray:
-    """Matrix from a modulation dLMS to DKL coordinates, built from the background it is seen on.
+    """Build the matrix from a modulation dLMS to DKL coordinates on a background.
 
     Rows: L + M; L - (Lb/Mb) M; -(L + M) + ((Lb + Mb)/Sb) S. A modulation along the background (grey
     on grey) therefore has chromatic coordinates of exactly zero.
@@ -221,16 +222,15 @@ def dkl_matrix(background: Array) -> FloatArray:
     >>> bool(abs(dkl_matrix(background) @ background)[1:].max() < 1e-13)
     True
     """
-    l, m, s = _background(background)
+    l, m, s = _checked_background(background)
     return np.array([[1.0, 1.0, 0.0], [1.0, -l / m, 0.0], [-1.0, -1.0, (l + m) / s]])
 
 
 def direction_vector(direction: Direction, background: Array) -> FloatArray:
-    """Cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a direction of colour: a vector of
-    length sqrt(3).
+    """Compute the cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a colour direction.
 
-    Unit contrast is a root mean square cone contrast of 1, the unit of castleCSF: for the
-    achromatic direction it is the Michelson contrast of a sine grating.
+    Unit contrast is a root mean square cone contrast of 1, the unit of castleCSF: a vector of
+    length sqrt(3). For the achromatic direction it is the Michelson contrast of a sine grating.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
     >>> direction_vector((0, 0, 5), (70, 30, 2)).round(4).tolist()
     [0.0, 0.0, 1.7321]
     """
-    lms = _background(background)
+    lms = _checked_background(background)
     if isinstance(direction, str):
         if direction == "achromatic":
             return np.ones(3)
@@ -272,8 +272,7 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
 
 
 def contrast_along(direction: str, lms: Array) -> FloatArray:
-    """How much of a modulation lies along a direction of colour, and not along the other two of
-    `DIRECTIONS`.
+    """Compute an image's contrast along one of the three `DIRECTIONS` of colour.
 
     Parameters
     ----------
@@ -289,20 +288,21 @@ def contrast_along(direction: str, lms: Array) -> FloatArray:
 
     Examples
     --------
-    >>> reddish = np.array([70, 30, 2]) * (1 + np.outer([0.05, -0.05], direction_vector("red_green", (70, 30, 2))))
-    >>> contrast_along("red_green", reddish).round(3).tolist()
+    >>> grey = np.array([70, 30, 2])
+    >>> modulation = np.outer([0.05, -0.05], direction_vector("red_green", grey))
+    >>> contrast_along("red_green", grey * (1 + modulation)).round(3).tolist()
     [0.05, -0.05]
-    >>> bool(abs(contrast_along("yellow_violet", reddish)).max() < 1e-15)
+    >>> bool(abs(contrast_along("yellow_violet", grey * (1 + modulation))).max() < 1e-15)
     True
     """
-    light = np.asarray(lms, float)
-    mean = light.reshape(-1, 3).mean(axis=0)
-    vectors = np.stack([direction_vector(each, mean) for each in DIRECTIONS])
-    along = np.linalg.inv(vectors)[:, DIRECTIONS.index(direction)]
-    return np.asarray((light / mean - 1) @ along)
+    excitations = np.asarray(lms, float)
+    background = excitations.reshape(-1, 3).mean(axis=0)
+    vectors = np.stack([direction_vector(name, background) for name in DIRECTIONS])
+    weights = np.linalg.inv(vectors)[:, DIRECTIONS.index(direction)]
+    return np.asarray((excitations / background - 1) @ weights)
 
 
-def _background(lms: Array) -> FloatArray:
+def _checked_background(lms: Array) -> FloatArray:
     background = np.asarray(lms, float)
     if background.shape != (3,) or not np.all(background > 0) or not np.isfinite(background).all():
         raise InputError(

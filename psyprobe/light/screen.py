@@ -1,6 +1,4 @@
-"""A measured screen: a display from what a meter read, with what the readings say about
-themselves.
-"""
+"""Build a display from a meter's readings of a screen, and judge the readings."""
 
 from __future__ import annotations
 
@@ -8,106 +6,117 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.files.terminal import settings
+from psyprobe.files.terminal import settings as parse_settings
 from psyprobe.light.display import Display
 from psyprobe.light.readings import GUNS, Readings, read_readings
 
-#: What readings may scatter, as a fraction of the light, and of the peak where there is next to no
-#: light.
+#: Scatter that readings may have, as a fraction of the light; and of the peak, for the darkest.
 _NOISE = 0.02
 _NOISE_OF_PEAK = 1e-4
 
-#: How far guns may be from adding up to white, as a fraction of its range, and the curve of a gun
-#: from that of white.
-_GUNS_DIFFER = 0.02
+#: Largest departure of the sum of the guns from white, and of a gun's curve from white's, as a
+#: fraction of the range.
+_MAX_GUN_DIFFERENCE = 0.02
 
-#: Curves of guns that are less apart than this are one, as a fraction of the range.
+#: Curves of guns that differ by less are one, as a fraction of the range.
 _SAME_CURVE = 0.005
 
-#: Drives that a curve needs.
-_FEWEST = 8
+#: Number of drives that a curve needs.
+_MIN_DRIVES = 8
 
 
 @dataclass(frozen=True)
 class Screen:
-    """A screen as it was measured, by `read_screen`."""
+    """A measured screen, as `read_screen` returns it."""
 
-    #: Peak, black, transfer function and primaries are those that were measured.
+    #: The display, with the measured peak, black, transfer function and primaries.
     display: Display
-    #: Drives of white at which it was measured.
+    #: Number of drives at which white was measured.
     points: int
-    #: How far each inner point lies from the curve through all others: root mean square, as a
-    #: fraction of the range; of the worst gun where each has its curve. None where no curve was
-    #: measured.
+    #: RMS distance of the inner points from the curve through all others, as a fraction of the
+    #: range; of the worst gun where each has its curve. None if no curve was measured.
     residual: float | None
-    #: Largest departure of a reading from the mean at its drive, as a fraction of it; 0 without
-    #: repeats.
+    #: Largest relative departure of a reading from the mean at its drive; 0 without repeats.
     repeats: float
-    #: Largest departure of the sum of the guns from white, as a fraction of the range; None where
-    #: it was not measured.
+    #: Largest departure of the sum of the guns from white, as a fraction of the range; None if it
+    #: was not measured.
     additivity: float | None = None
-    #: Largest departure of a gun's relative light from that of white; None where it was not
-    #: measured.
+    #: Largest departure of a gun's relative light from that of white; None if it was not measured.
     gun_curves: float | None = None
-    #: Pixels per degree, where the file says how large the screen is and how far away.
+    #: Pixels per degree, if the file has the size of the screen and the viewing distance.
     ppd: float | None = None
 
     def __str__(self) -> str:
-        dark = self.display.peak - self.display.span
-        told = [f"{self.points} points from {dark:.6g} to {self.display.peak:.6g} cd/m²"]
+        black = self.display.peak - self.display.span
+        parts = [f"{self.points} points from {black:.6g} to {self.display.peak:.6g} cd/m²"]
         if self.residual is not None:
-            told.append(
-                f"each {100 * self.residual:.2g} % of the range from the curve through the "
-                "others (RMS)"
+            percent = 100 * self.residual
+            parts.append(
+                f"each {percent:.2g} % of the range from the curve through the others (RMS)"
             )
-        told.append(f"repeats within {100 * self.repeats:.2g} %")
+        parts.append(f"repeats within {100 * self.repeats:.2g} %")
         if self.additivity is not None:
-            told.append(f"guns add up to white within {100 * self.additivity:.2g} % of the range")
+            parts.append(f"guns add up to white within {100 * self.additivity:.2g} % of the range")
         if self.gun_curves is not None:
-            told.append(f"curves of the guns within {100 * self.gun_curves:.2g} % of that of white")
-        if self.display.by_gun:
-            told.append("each gun with its own curve and black")
+            parts.append(
+                f"curves of the guns within {100 * self.gun_curves:.2g} % of that of white"
+            )
+        if self.display.guns_differ:
+            parts.append("each gun with its own curve and black")
         if self.ppd is not None:
-            told.append(f"{self.ppd:.4g} pixels per degree")
-        return "; ".join(told)
+            parts.append(f"{self.ppd:.4g} pixels per degree")
+        return "; ".join(parts)
+
+
+class _Curve(NamedTuple):
+    """Drives in order, and the mean luminance and the number of readings at each."""
+
+    levels: FloatArray
+    means: FloatArray
+    counts: FloatArray
+
+    @property
+    def noise(self) -> FloatArray:
+        """Scatter that readings at each drive may have, cd/m²."""
+        peak = self.means.max(initial=0.0)
+        return np.asarray(np.maximum(_NOISE * self.means, _NOISE_OF_PEAK * peak))
 
 
 def read_screen(
-    path: str | Path, *, spectra: str | Path | None = None, cmfs: str = "cie1931", **besides: Any
+    path: str | Path, *, spectra: str | Path | None = None, cmfs: str = "cie1931", **settings: Any
 ) -> Screen:
-    """A screen from a CSV of readings made in the dark, or from a PsychoPy monitor.
+    """Read a screen from a CSV of readings made in the dark, or from a PsychoPy monitor.
 
     Parameters
     ----------
     path : str or Path
         A table with a header: ``drive`` from 0 to 1, or ``code`` from 0 to full drive (255, 1023,
-        4095 or 65535); what was read, as ``luminance_cd_m2``, as ``X,Y,Z`` or ``x,y,Y`` (cd/m²), or
+        4095 or 65535); the reading, as ``luminance_cd_m2``, as ``X,Y,Z`` or ``x,y,Y`` (cd/m²), or
         as a column for each wavelength in nm (W/(sr m² nm)); and, if guns were measured alone,
-        ``gun``: white, red, green, blue or black. At least 8 drives of white, 0 and full drive
-        among them; rows of the same drive are repeats, of which the mean is taken. Or a table of
-        spectra at full drive, ``wavelength_nm`` and a column for each gun. Or the JSON of a
-        PsychoPy monitor.
+        ``gun``: white, red, green, blue or black. White needs at least 8 drives, 0 and full drive
+        among them; rows of the same drive are repeats, which are averaged. Or a table of spectra at
+        full drive: ``wavelength_nm`` and a column for each gun. Or the JSON of a PsychoPy monitor.
     spectra : str or Path, optional
-        A second table, of which primaries and white are taken.
+        A second table, for primaries and white.
     cmfs : {"cie1931", "cie2006"}
         Colour matching functions that turn spectra into XYZ. Cone observer "cie2006" expects those
         of 2006.
-    **besides
-        What the table does not say: ambient, reflectivity, primaries, as `Display` takes them; eotf
-        where no curve was measured.
+    **settings
+        Settings of `Display` that the table lacks: ambient, reflectivity, primaries; eotf if no
+        curve was measured.
 
     Returns
     -------
     Screen
         Its `display` passes through the means, by PCHIP. Light that falls with drive by no more
-        than noise (2 % of the light, or 0.01 % of the peak) is pooled. Guns measured at as many
-        drives have curves of their own where these differ by more than 0.5 % of the range; XYZ of
+        than noise (2 % of the light, or 0.01 % of the peak) is pooled. Guns that were measured at
+        8 drives or more each have a curve if these differ by more than 0.5 % of the range; XYZ of
         black give each gun its black.
 
     Raises
@@ -118,8 +127,8 @@ def read_screen(
     Warns
     -----
     ConditionWarning
-        If repeats differ by more than noise, or the guns do not add up to white within 2 % of its
-        range; or if a few readings of a gun are as far from white's curve, which stands for it.
+        If repeats differ by more than noise; if the guns do not add up to white within 2 % of its
+        range; or if guns without a curve are further than that from white's curve.
 
     Examples
     --------
@@ -131,87 +140,91 @@ def read_screen(
     ...     _ = Path(folder, "lab.csv").write_text(chr(10).join(rows))
     ...     screen = read_screen(Path(folder, "lab.csv"))
     >>> print(screen)
-    18 points from 0.2 to 100 cd/m²; each 0.062 % of the range from the curve through the others (RMS); repeats ...
+    18 points from 0.2 to 100 cd/m²; each 0.062 % of the range from the curve through the others ...
     >>> round(float(screen.display.decode(0.55)), 1)
     27.0
     """
-    read = read_readings(path, cmfs)
-    readings = _with_white(read)
+    file_readings = read_readings(path, cmfs)
+    readings = _with_white(file_readings)
     name = readings.name
-    drive = readings.drive
-    light = readings.luminance
-    white = readings.gun == "white"
-    levels, means, counts = _means(drive[white], light[white])
-    noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max(initial=0.0))
-    told = dict(besides)
-    if "primaries" not in told and (primaries := _primaries(readings, spectra, cmfs)):
-        told["primaries"] = primaries
+    is_white = readings.gun == "white"
+    white_drive = readings.drive[is_white]
+    white_light = readings.luminance[is_white]
+    white = _mean_curve(white_drive, white_light)
+    values = dict(settings)
+    if "primaries" not in values and (primaries := _primaries(readings, spectra, cmfs)):
+        values["primaries"] = primaries
+    additivity = None
+    gun_curves = None
+    if len(white.levels) > 1:
+        guns = {gun: _light_by_drive(readings, gun) for gun in GUNS}
+        gun_curves = _largest_curve_difference(guns, white)
+        # A white that was added up from the guns says nothing of how they add up.
+        if readings is file_readings:
+            additivity = _largest_sum_difference(guns, white)
+    levels = white.levels
+    means = white.means
     residual: float | None = None
-    additivity, gun_curves = (
-        _guns(drive, light, readings.gun, levels, means) if len(levels) > 1 else (None, None)
-    )
-    # White that is their sum says nothing of how guns add up.
-    additivity = additivity if readings is read else None
-    if readings.eotf is None and not ("eotf" in told and len(levels) < _FEWEST):
-        if "eotf" in told:
+    if readings.eotf is not None:
+        values.setdefault("eotf", readings.eotf)
+    elif "eotf" not in values or len(levels) >= _MIN_DRIVES:
+        if "eotf" in values:
             raise InputError(f"an eotf is given, and {name} measures it; leave one out")
         _check_levels(levels, name)
-        levels, means, residual, told["eotf"] = _curves(
-            readings, levels, means, counts, noise, gun_curves
-        )
-    elif readings.eotf is not None:
-        told.setdefault("eotf", readings.eotf)
+        levels, means = _pool(white, name)
+        eotfs = _relative_curves(readings, levels, means, gun_curves)
+        residual = max(_residual(*np.array(curve).T) for curve in eotfs)
+        values["eotf"] = eotfs if len(eotfs) == 3 else eotfs[0]
     if not len(levels) or levels[-1] != 1:
         raise InputError(
             f"{name} has no white at full drive; measure it, or red, green and blue alone"
         )
-    black = float(means[0]) if levels[0] == 0 else 0.0
-    told |= {"peak": float(means[-1]), "black": black}
-    if (by_gun := _black_by_gun(readings, told)) is not None:
-        told["black"] = by_gun
-    display = Display.from_dict(told)
+    values["peak"] = float(means[-1])
+    values["black"] = float(means[0]) if levels[0] == 0 else 0.0
+    gun_blacks = _gun_blacks(readings, values)
+    if gun_blacks is not None:
+        values["black"] = gun_blacks
+    display = Display.from_dict(values)
 
-    every, mean_of, _ = _means(drive[white], light[white])
-    place = np.searchsorted(every, drive[white])
-    off = np.abs(light[white] - mean_of[place])
-    share = off / mean_of[place]
-    screen = Screen(
-        display, len(every), residual, float(share.max()), additivity, gun_curves, readings.ppd
-    )
-    _warn_of(screen, name, drive[white], off / np.maximum(noise, 1e-300)[place], share)
+    index = np.searchsorted(white.levels, white_drive)
+    departure = np.abs(white_light - white.means[index])
+    share = departure / white.means[index]
+    repeats = float(share.max())
+    count = len(white.levels)
+    screen = Screen(display, count, residual, repeats, additivity, gun_curves, readings.ppd)
+    noise_ratio = departure / np.maximum(white.noise, 1e-300)[index]
+    _warn_about(screen, name, white_drive, noise_ratio, share)
     return screen
 
 
-def _warn_of(
-    screen: Screen, name: str, drive: FloatArray, noises: FloatArray, share: FloatArray
+def _warn_about(
+    screen: Screen, name: str, drive: FloatArray, noise_ratio: FloatArray, share: FloatArray
 ) -> None:
-    if (noises > 1).any():
-        worst = int(np.argmax(noises))
+    """Warn about repeats that scatter, and about guns that do not add up or differ in curve."""
+    if (noise_ratio > 1).any():
+        worst = int(np.argmax(noise_ratio))
         _warn(
-            f"{name}: repeats at drive {drive[worst]:g} are up to {100 * share[worst]:.2g} % "
-            "off their mean; let the screen warm up, and measure again"
+            f"{name}: repeats at drive {drive[worst]:g} are up to {100 * share[worst]:.2g} % off "
+            "their mean; let the screen warm up, and measure again"
         )
-    if screen.additivity is not None and screen.additivity > _GUNS_DIFFER:
+    if screen.additivity is not None and screen.additivity > _MAX_GUN_DIFFERENCE:
         _warn(
-            f"{name}: red, green and blue add up to {100 * screen.additivity:.2g} % of the "
-            "range more or less than "
-            "white; colours on this screen will not be what was asked"
+            f"{name}: red, green and blue add up to {100 * screen.additivity:.2g} % of the range "
+            "more or less than white; colours on this screen will not be what was asked"
         )
-    if (
-        screen.gun_curves is not None
-        and screen.gun_curves > _GUNS_DIFFER
-        and not screen.display.by_gun
-    ):
+    difference = screen.gun_curves or 0.0
+    if difference > _MAX_GUN_DIFFERENCE and not screen.display.guns_differ:
         _warn(
-            f"{name}: the curve of a gun is {100 * screen.gun_curves:.2g} % of its range off "
-            "that of white, which "
-            f"stands for all three; measure each gun at {_FEWEST} drives or more"
+            f"{name}: the curve of a gun is {100 * difference:.2g} % of its range off that of "
+            f"white, which stands for all; measure each gun at {_MIN_DRIVES} drives or more"
         )
 
 
 def display_of(values: Mapping[str, Any], folder: Path) -> Display:
-    """The display of a table ``[display]``: fields of `Display`, or ``table``, a file of the
-    folder, and the rest.
+    """Build the display of a table ``[display]``.
+
+    It holds fields of `Display`; or ``table``, a file of readings in the folder, and settings of
+    `read_screen`.
 
     >>> display_of({"peak": 200, "black": 0.2}, Path()).peak
     200.0
@@ -223,19 +236,19 @@ def display_of(values: Mapping[str, Any], folder: Path) -> Display:
             raise InputError(
                 f"display.{key} is given, and so is display.table, which measures it; leave one out"
             )
-    rest = {key: value for key, value in values.items() if key != "table"}
+    settings = {key: value for key, value in values.items() if key != "table"}
     for key in ("table", "spectra"):
         if not isinstance(values.get(key, ""), str):
             raise InputError(f"display.{key} is {values[key]!r}; give the name of a file, as text")
-    if "spectra" in rest:
-        rest["spectra"] = folder / rest["spectra"]
-    return read_screen(folder / values["table"], **rest).display
+    if "spectra" in settings:
+        settings["spectra"] = folder / settings["spectra"]
+    return read_screen(folder / values["table"], **settings).display
 
 
 def display_from(words: Sequence[str]) -> Display:
-    """Make the display that the words after ``--display`` describe; without words the default.
+    """Build the display that the words after ``--display`` describe; the default without words.
 
-    It is a preset, readings of a meter, or fields.
+    The words are the name of a preset, a file of readings, or settings.
 
     >>> display_from(["peak=200", "black=0.2"]).peak
     200.0
@@ -243,7 +256,7 @@ def display_from(words: Sequence[str]) -> Display:
     if len(words) == 1 and "=" not in words[0]:
         is_file = words[0].lower().endswith((".csv", ".json"))
         return display_of({"table": words[0]}, Path()) if is_file else Display.preset(words[0])
-    return display_of(settings(words, "--display"), Path())
+    return display_of(parse_settings(words, "--display"), Path())
 
 
 def _warn(text: str) -> None:
@@ -251,126 +264,113 @@ def _warn(text: str) -> None:
 
 
 def _with_white(readings: Readings) -> Readings:
-    """With the sum of the guns as white where white itself was not measured at full drive."""
-    white = readings.gun == "white"
-    if (readings.drive[white] == 1).any() or not set(GUNS) <= set(readings.gun.tolist()):
+    """Add the sum of the guns as white, if white itself was not measured at full drive."""
+    is_white = readings.gun == "white"
+    if (readings.drive[is_white] == 1).any() or not set(GUNS) <= set(readings.gun.tolist()):
         return readings
-    dark = readings.drive == 0
-    black = readings.luminance[dark].mean() if dark.any() else 0.0
-    black_xyz = (
-        0.0
-        if readings.xyz is None
-        else readings.xyz[dark].mean(axis=0)
-        if dark.any()
-        else np.zeros(3)
-    )
-    shared = set.intersection(
-        *(set(readings.drive[readings.gun == gun].tolist()) for gun in GUNS)
-    ) - {0.0}
-    drive = [*readings.drive]
-    light = [*readings.luminance]
-    xyz = [*(readings.xyz if readings.xyz is not None else ())]
-    gun = [*readings.gun]
-    for level in sorted(shared):
-        at = [(readings.gun == name) & (readings.drive == level) for name in GUNS]
-        drive.append(level)
-        gun.append("white")
-        light.append(sum(float(readings.luminance[each].mean()) for each in at) - 2 * black)
-        if readings.xyz is not None:
-            xyz.append(sum(readings.xyz[each].mean(axis=0) for each in at) - 2 * black_xyz)
-    if dark.any() and not (readings.drive[white] == 0).any():
-        drive = [*drive, 0.0]
-        light = [*light, float(black)]
-        gun = [*gun, "white"]
-        xyz += [black_xyz] if readings.xyz is not None else []
-    colours = None if readings.xyz is None else np.array(xyz)
+    is_dark = readings.drive == 0
+    has_dark = bool(is_dark.any())
+    by_gun = [set(readings.drive[readings.gun == gun].tolist()) for gun in GUNS]
+    drives = sorted(set.intersection(*by_gun) - {0.0})
+    is_black_missing = has_dark and not (readings.drive[is_white] == 0).any()
+
+    def add_white(values: FloatArray) -> FloatArray:
+        black = values[is_dark].mean(axis=0) if has_dark else 0.0 * values[0]
+        # The sum of three guns holds black three times, and white holds it once.
+        white = [_sum_of_guns(readings, values, drive) - 2 * black for drive in drives]
+        return np.array([*values, *white, *([black] * is_black_missing)])
+
+    added_drives = [*drives, *([0.0] * is_black_missing)]
     return replace(
-        readings, gun=np.array(gun), drive=np.array(drive), luminance=np.array(light), xyz=colours
+        readings,
+        gun=np.append(readings.gun, ["white"] * len(added_drives)),
+        drive=np.append(readings.drive, added_drives),
+        luminance=add_white(readings.luminance),
+        xyz=None if readings.xyz is None else add_white(readings.xyz),
     )
+
+
+def _sum_of_guns(readings: Readings, values: FloatArray, drive: float) -> Any:
+    """Add up the mean values (luminance or XYZ) of red, green and blue at one drive."""
+    masks = [(readings.gun == gun) & (readings.drive == drive) for gun in GUNS]
+    return sum(values[mask].mean(axis=0) for mask in masks)
 
 
 def _primaries(readings: Readings, spectra: str | Path | None, cmfs: str) -> Any:
-    """(X, Y, Z) of red, green, blue and white above black, if they were measured."""
-    told = readings if spectra is None else _with_white(read_readings(spectra, cmfs))
-    if told.xyz is None:
-        return told.primaries
-    full = {gun: told.xyz[(told.gun == gun) & (told.drive == 1)] for gun in (*GUNS, "white")}
-    if not all(len(each) for each in full.values()):
+    """Compute (X, Y, Z) of red, green, blue and white above black, if they were measured."""
+    source = readings if spectra is None else _with_white(read_readings(spectra, cmfs))
+    if source.xyz is None:
+        return source.primaries
+    is_full = source.drive == 1
+    lights = [source.xyz[(source.gun == gun) & is_full] for gun in (*GUNS, "white")]
+    if not all(map(len, lights)):
         return None
-    dark = told.xyz[(told.gun == "white") & (told.drive == 0)]
+    dark = source.xyz[(source.gun == "white") & (source.drive == 0)]
     black = dark.mean(axis=0) if len(dark) else np.zeros(3)
-    return [tuple(map(float, np.maximum(each.mean(axis=0) - black, 0))) for each in full.values()]
+    above_black = [np.maximum(light.mean(axis=0) - black, 0) for light in lights]
+    return [tuple(map(float, light)) for light in above_black]
 
 
-def _curves(
-    readings: Readings,
-    levels: FloatArray,
-    means: FloatArray,
-    counts: FloatArray,
-    noise: FloatArray,
-    gun_curves: float | None,
-) -> tuple[FloatArray, FloatArray, float, Any]:
-    """White's knots and light, the residual, and the curve of all guns or of each."""
-    knots, heights = _rising(levels, means, counts, noise, readings.name)
-    found = [_relative(knots, heights)]
+def _relative_curves(
+    readings: Readings, knots: FloatArray, heights: FloatArray, gun_curves: float | None
+) -> tuple[Any, ...]:
+    """Return the relative curve of white, or those of the guns if they differ from it."""
     if gun_curves is not None and gun_curves > _SAME_CURVE:
-        each = [_gun_curve(readings, gun, float(heights[0])) for gun in GUNS]
-        found = [curve for curve in each if curve is not None] if None not in each else found
-    residual = max(_residual(*np.array(curve).T) for curve in found)
-    return knots, heights, residual, tuple(found) if len(found) == 3 else found[0]
+        curves = [_gun_curve(readings, gun, float(heights[0])) for gun in GUNS]
+        if None not in curves:
+            return tuple(curves)
+    return (_relative(knots, heights),)
 
 
 def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
-    """The curve of one gun, from the black of the screen on; None where it was measured at too few
-    drives.
-    """
-    mine = readings.gun == gun
-    levels, means, counts = _means(readings.drive[mine], readings.luminance[mine])
+    """Compute the relative curve of a gun from black on; None if it has too few drives."""
+    is_gun = readings.gun == gun
+    levels, means, counts = curve = _mean_curve(readings.drive[is_gun], readings.luminance[is_gun])
     if len(levels) and levels[0] > 0:
         levels = np.append(0.0, levels)
-        means = np.append(black, means)
-        counts = np.append(1.0, counts)
-    if len(levels) < _FEWEST or levels[0] != 0 or levels[-1] != 1:
+        curve = _Curve(levels, np.append(black, means), np.append(1.0, counts))
+    if len(levels) < _MIN_DRIVES or levels[0] != 0 or levels[-1] != 1:
         return None
-    noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max())
-    return _relative(*_rising(levels, means, counts, noise, f"{readings.name} ({gun})"))
+    return _relative(*_pool(curve, f"{readings.name} ({gun})"))
 
 
 def _relative(knots: FloatArray, heights: FloatArray) -> tuple[tuple[float, float], ...]:
     relative = (heights - heights[0]) / (heights[-1] - heights[0])
-    return tuple((float(a), float(b)) for a, b in zip(knots, relative, strict=True))
+    return tuple((float(x), float(y)) for x, y in zip(knots, relative, strict=True))
 
 
-def _black_by_gun(readings: Readings, told: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """Linear RGB light at drive 0, of its XYZ; None where it is not known or is as neutral as the
-    meter can tell.
+def _gun_blacks(readings: Readings, values: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Compute linear RGB light at drive 0 from its XYZ.
+
+    None if it was not measured, or is as neutral as the meter can tell.
     """
-    primaries = told.get("primaries")
-    dark = (readings.gun == "white") & (readings.drive == 0)
-    if readings.xyz is None or not dark.any() or primaries is None:
+    primaries = values.get("primaries")
+    black = values["black"]
+    is_dark = (readings.gun == "white") & (readings.drive == 0)
+    if readings.xyz is None or not is_dark.any() or primaries is None:
         return None
     to_xyz = Display(primaries=primaries).rgb_to_xyz
-    light = np.linalg.inv(to_xyz) @ readings.xyz[dark].mean(axis=0)
-    if np.abs(light - told["black"]).max() <= max(
-        _NOISE * told["black"], _NOISE_OF_PEAK * told["peak"] / 10
-    ):
+    light = np.linalg.inv(to_xyz) @ readings.xyz[is_dark].mean(axis=0)
+    noise = max(_NOISE * black, _NOISE_OF_PEAK * values["peak"] / 10)
+    if np.abs(light - black).max() <= noise:
         return None
     light = np.maximum(light, 0.0)
-    weight = to_xyz[1] @ light
-    return tuple(float(value) for value in light * told["black"] / weight)
+    luminance = to_xyz[1] @ light
+    return tuple(float(value) for value in light * black / luminance)
 
 
-def _means(drive: FloatArray, light: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Drives in order, the mean luminance at each, and the number of its readings."""
-    levels, place = np.unique(drive, return_inverse=True)
-    counts = np.bincount(place, minlength=len(levels)).astype(float)
-    return levels, np.bincount(place, light, len(levels)) / np.maximum(counts, 1), counts
+def _mean_curve(drive: FloatArray, light: FloatArray) -> _Curve:
+    """Average the readings at each drive."""
+    levels, index = np.unique(drive, return_inverse=True)
+    counts = np.bincount(index, minlength=len(levels)).astype(float)
+    sums = np.bincount(index, light, len(levels))
+    return _Curve(levels, sums / np.maximum(counts, 1), counts)
 
 
 def _check_levels(levels: FloatArray, name: str) -> None:
-    if len(levels) < _FEWEST:
+    if len(levels) < _MIN_DRIVES:
         raise InputError(
-            f"{name} has white at {len(levels)} drives; give at least {_FEWEST}, from black to "
+            f"{name} has white at {len(levels)} drives; give at least {_MIN_DRIVES}, from black to "
             "full drive, 17 are good"
         )
     if levels[0] != 0 or levels[-1] != 1:
@@ -380,77 +380,80 @@ def _check_levels(levels: FloatArray, name: str) -> None:
         )
 
 
-def _rising(
-    levels: FloatArray, means: FloatArray, counts: FloatArray, noise: FloatArray, name: str
-) -> tuple[FloatArray, FloatArray]:
-    """Points that rise strictly: neighbours that do not are pooled (isotonic regression), where
-    noise explains them.
+def _pool(curve: _Curve, name: str) -> tuple[FloatArray, FloatArray]:
+    """Pool neighbouring drives whose light does not rise (isotonic regression), within noise.
+
+    Returns drives and light that rise strictly.
     """
-    pools: list[tuple[float, float, int]] = []  # light, readings, points
-    for light, count in zip(means, counts, strict=True):
-        pools.append((float(light), float(count), 1))
-        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
-            (above, n, points), (below, m, more) = pools[-2:]
-            pools[-2:] = [((above * n + below * m) / (n + m), n + m, points + more)]
-    heights, _, sizes = (np.array(each) for each in zip(*pools, strict=True))
-    off = np.abs(np.repeat(heights, sizes) - means)
-    if (off > noise).any():
-        at = int(np.argmax(off / noise))
+    from scipy.optimize import isotonic_regression
+
+    levels, means, counts = curve
+    fit = isotonic_regression(means, weights=counts)
+    heights = fit.x[fit.blocks[:-1]]
+    departure = np.abs(fit.x - means)
+    if (departure > curve.noise).any():
+        worst = int(np.argmax(departure / curve.noise))
         raise InputError(
-            f"{name}: luminance falls as drive rises about drive {levels[at]:g} ({means[at]:g} "
-            "cd/m²), by more than "
-            "readings scatter (2 %); a screen's light rises with drive: measure there again"
+            f"{name}: luminance falls as drive rises about drive {levels[worst]:g} "
+            f"({means[worst]:g} cd/m²), by more than readings scatter (2 %); a screen's light "
+            "rises with drive: measure there again"
         )
-    if len(heights) < _FEWEST:
+    if len(heights) < _MIN_DRIVES:
         raise InputError(
-            f"{name} has {len(heights)} drives whose luminances differ; give at least {_FEWEST} "
-            "that the meter "
-            "tells apart"
+            f"{name} has {len(heights)} drives whose luminances differ; give at least "
+            f"{_MIN_DRIVES} that the meter tells apart"
         )
-    ends = np.cumsum(sizes)
-    knots = np.array(
-        [levels[end - size : end].mean() for end, size in zip(ends, sizes, strict=True)]
-    )
+    knots = np.array([block.mean() for block in np.split(levels, fit.blocks[1:-1])])
     knots[0] = 0.0
     knots[-1] = 1.0
     return knots, heights
 
 
 def _residual(knots: FloatArray, relative: FloatArray) -> float:
+    """Compute the RMS distance of each inner point from the curve through all others."""
     from scipy.interpolate import PchipInterpolator
 
-    inner = range(1, len(knots) - 1)
-    off = [
-        PchipInterpolator(np.delete(knots, k), np.delete(relative, k))(knots[k]) - relative[k]
-        for k in inner
-    ]
-    return float(np.sqrt(np.mean(np.square(off))))
+    departures = []
+    for k in range(1, len(knots) - 1):
+        curve = PchipInterpolator(np.delete(knots, k), np.delete(relative, k))
+        departures.append(curve(knots[k]) - relative[k])
+    return float(np.sqrt(np.mean(np.square(departures))))
 
 
-def _guns(
-    drive: FloatArray, light: FloatArray, gun: Any, levels: FloatArray, means: FloatArray
-) -> tuple[float | None, float | None]:
-    """How far the guns are from adding up to white, and their curves from that of white, where they
-    were measured.
-    """
-    white = dict(zip(levels.tolist(), means.tolist(), strict=True))
-    black = means[0]
-    span = means[-1] - means[0]
-    guns = {}
-    for name in GUNS:
-        at, mean, _ = _means(drive[gun == name], light[gun == name])
-        guns[name] = dict(zip(at.tolist(), mean.tolist(), strict=True))
-    together = [at for at in white if all(at in found for found in guns.values())]
-    sums = [
-        abs(sum(guns[name][at] for name in GUNS) - 2 * black - white[at]) / span
-        for at in together
-        if at > 0
-    ]
-    curves = [
-        abs((found[at] - black) / (found[1.0] - black) - (white[at] - black) / span)
-        for found in guns.values()
-        if found.get(1.0, black) > black
-        for at in found
-        if at in white and 0 < at < 1
-    ]
-    return max(sums, default=None), max(curves, default=None)
+def _light_by_drive(readings: Readings, gun: str) -> dict[float, float]:
+    """Return the mean luminance of a gun at each of its drives."""
+    is_gun = readings.gun == gun
+    curve = _mean_curve(readings.drive[is_gun], readings.luminance[is_gun])
+    return dict(zip(curve.levels.tolist(), curve.means.tolist(), strict=True))
+
+
+def _largest_sum_difference(
+    guns: Mapping[str, Mapping[float, float]], white: _Curve
+) -> float | None:
+    """Compute the largest departure of the guns' sum from white; None if they share no drive."""
+    black = white.means[0]
+    span = white.means[-1] - black
+    differences = []
+    for drive, light in zip(white.levels, white.means, strict=True):
+        if drive > 0 and all(drive in gun for gun in guns.values()):
+            total = sum(gun[drive] for gun in guns.values())
+            differences.append(abs(total - 2 * black - light) / span)
+    return max(differences, default=None)
+
+
+def _largest_curve_difference(
+    guns: Mapping[str, Mapping[float, float]], white: _Curve
+) -> float | None:
+    """Compute the largest departure of a gun's relative light from white's; None if unknown."""
+    black = white.means[0]
+    span = white.means[-1] - black
+    differences = []
+    for gun in guns.values():
+        peak = gun.get(1.0, black)
+        if not peak > black:
+            continue
+        for drive, light in zip(white.levels, white.means, strict=True):
+            if drive in gun and 0 < drive < 1:
+                relative = (gun[drive] - black) / (peak - black)
+                differences.append(abs(relative - (light - black) / span))
+    return max(differences, default=None)

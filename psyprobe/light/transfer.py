@@ -14,7 +14,7 @@ from psyprobe.errors import InputError, unknown_name
 #: "srgb", "linear", the exponent of a power law, or measured (drive, relative light) pairs.
 Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
 
-#: Straight pieces that a measured curve has between two of its points.
+#: Straight pieces of a measured curve between two of its points.
 _PIECES = 64
 
 
@@ -35,9 +35,7 @@ SRGB_JUNCTION = _srgb_junction()
 
 
 def checked_eotf(eotf: Any) -> Eotf:
-    """A transfer function as a value that can be hashed, or an `InputError` that says what is wrong
-    with it.
-    """
+    """Return a transfer function as a hashable value, or say in an `InputError` what is wrong."""
     if isinstance(eotf, str):
         if eotf not in ("srgb", "linear"):
             raise unknown_name("EOTF", eotf, ("srgb", "linear"))
@@ -62,34 +60,37 @@ def checked_eotf(eotf: Any) -> Eotf:
 
 
 def checked_eotfs(eotf: Any) -> Eotf | tuple[Eotf, Eotf, Eotf]:
-    """As `checked_eotf`; or three, of the guns, which are one where they are alike."""
-    if not (isinstance(eotf, list | tuple) and len(eotf) == 3 and not all(map(_is_pair, eotf))):
+    """Check the one transfer function of all guns, or those of red, green and blue.
+
+    Three that are equal come back as one.
+    """
+    is_sequence = isinstance(eotf, list | tuple)
+    if not is_sequence or len(eotf) != 3 or all(map(_is_pair, eotf)):
         return checked_eotf(eotf)
     red, green, blue = map(checked_eotf, eotf)
     return red if red == green == blue else (red, green, blue)
 
 
 def _is_pair(value: Any) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and not any(isinstance(v, list | tuple) for v in value)
-    )
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    return not any(isinstance(entry, list | tuple) for entry in value)
 
 
 def light_of_drive(drive: Array, eotf: Eotf) -> Array:
-    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on
-    extended-range displays).
-
-    >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
-    0.21404114048223255
+    """Apply the EOTF: return, as a new array, the relative light of drive values.
 
     Parameters
     ----------
     drive : array
-        Any shape.
+        Values in [0, 1], or above 1 on extended-range displays; any shape.
     eotf : "srgb", "linear", float or pairs
         As `Display` takes it.
+
+    Examples
+    --------
+    >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
+    0.21404114048223255
     """
     xp = array_namespace(drive)
     if eotf == "linear":
@@ -103,7 +104,7 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
 
 
 def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
-    """The inverse of `light_of_drive`; may write into `light`.
+    """Invert the EOTF: return the drive of relative light, perhaps written into `light`.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
     eotf : Eotf
         As `checked_eotf` returns it.
     has_toe : bool
-        Whether some light may lie below the junction of sRGB; telling that none does saves a pass.
+        Whether some light may lie below the junction of sRGB; False saves a pass.
 
     Examples
     --------
@@ -137,29 +138,29 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
 
 
 def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
-    """`drive_of_light` of sRGB from float64 to float32, rounded once, in half the time of a power.
+    """Encode float64 light as sRGB drive in float32, rounded once, in half the time of a power.
 
     With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is
     w^5 (1 + e)^(5/12), whose series of three terms is exact to 1e-16.
     """
-    branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
-    seed = branch.astype(np.float32)
+    power_light = np.maximum(light, SRGB_JUNCTION) if has_toe else light
+    seed = power_light.astype(np.float32)
     np.log(seed, out=seed)
     seed *= np.float32(1 / 12)
     np.exp(seed, out=seed)
-    root = seed.astype(np.float64)
-    fifth = root * root
-    twelfth = fifth * root
-    fifth *= twelfth
-    twelfth *= twelfth
-    twelfth *= twelfth
-    off = np.divide(branch, twelfth, out=twelfth)
-    off -= 1
-    drive = np.multiply(off, 1.055 * -35 / 288, out=root)
+    w = seed.astype(np.float64)
+    w5 = w * w
+    w12 = w5 * w
+    w5 *= w12
+    w12 *= w12
+    w12 *= w12
+    e = np.divide(power_light, w12, out=w12)
+    e -= 1
+    drive = np.multiply(e, 1.055 * -35 / 288, out=w)
     drive += 1.055 * 5 / 12
-    drive *= off
+    drive *= e
     drive += 1.055
-    drive *= fifth
+    drive *= w5
     drive -= 0.055
     if has_toe:
         np.multiply(light, 12.92, out=drive, where=light <= SRGB_JUNCTION)
@@ -168,25 +169,30 @@ def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
 
 @cache
 def _curve(table: tuple[tuple[float, float], ...]) -> tuple[FloatArray, FloatArray]:
-    """PCHIP through a table as so many straight pieces, through its points: both directions are the
-    same curve.
+    """Sample the PCHIP through a table finely: drive and light of a curve of straight pieces.
+
+    It passes through the points of the table, and encoding and decoding use the same pieces.
     """
     from scipy.interpolate import PchipInterpolator
 
     drive, light = np.array(table).T
-    steps = np.arange(_PIECES) / _PIECES
-    fine = np.append((drive[:-1, None] + np.diff(drive)[:, None] * steps).ravel(), drive[-1])
-    along = PchipInterpolator(drive, light)(fine)
-    along[::_PIECES] = light
-    return fine, np.maximum.accumulate(along)
+    fractions = np.arange(_PIECES) / _PIECES
+    inner_drive = drive[:-1, None] + np.diff(drive)[:, None] * fractions
+    fine_drive = np.append(inner_drive.ravel(), drive[-1])
+    fine_light = PchipInterpolator(drive, light)(fine_drive)
+    fine_light[::_PIECES] = light
+    return fine_drive, np.maximum.accumulate(fine_light)
 
 
 def _interpolate(values: Array, x: FloatArray, y: FloatArray) -> Array:
     if isinstance(values, np.ndarray | np.floating):
         return np.interp(values, x, y).astype(values.dtype)
     xp = array_namespace(values)
-    knots, heights = (xp.asarray(each, dtype=values.dtype, device=values.device) for each in (x, y))
+    knots = xp.asarray(x, dtype=values.dtype, device=values.device)
+    heights = xp.asarray(y, dtype=values.dtype, device=values.device)
     values = values.contiguous()
     index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
-    fraction = (values - knots[index]) / (knots[index + 1] - knots[index])
-    return heights[index] + xp.clip(fraction, 0.0, 1.0) * (heights[index + 1] - heights[index])
+    width = knots[index + 1] - knots[index]
+    rise = heights[index + 1] - heights[index]
+    fraction = xp.clip((values - knots[index]) / width, 0.0, 1.0)
+    return heights[index] + fraction * rise

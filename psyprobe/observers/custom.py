@@ -21,7 +21,7 @@ from typing import Any, get_args
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
@@ -544,7 +544,7 @@ def _run(name: str, path: Path) -> ModuleType:
         return run_file(path, f"psyprobe_observer_{path.stem}")
     except (Exception, SystemExit) as problem:
         # It is the user's program: any failure of it is theirs to read.
-        raise InputError(f"{name} cannot be loaded: {own_failure(problem, str(path))}") from problem
+        raise InputError(f"{name} cannot be loaded: {describe_failure(problem, str(path))}") from problem
 
 
 def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any:

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.files.terminal import settings
 from psyprobe.observers.protocol import Ability, Card, Observer
@@ -435,7 +435,7 @@ def _from_package(
         kind.listing()
     except (Exception, SystemExit) as problem:  # one broken package must not take the others along
         prefix = entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
-        told = f"cannot be loaded from {entry.value}: {own_failure(problem)}"
+        told = f"cannot be loaded from {entry.value}: {describe_failure(problem)}"
         return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=told)
     return kind
 

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
     except (Exception, SystemExit) as error:
         raise InputError(
             f"probe {name!r} of {_entry_points()[name].value} cannot be loaded: "
-            f"{own_failure(error)}"
+            f"{describe_failure(error)}"
         ) from error
 
 
@@ -203,7 +203,7 @@ def _probe_in_file(name: str, own_files: bool) -> Probe:
         raise InputError(f"the probe {name} cannot be read: {error.strerror}") from None
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"the probe {name} cannot be loaded: {own_failure(error, str(path))}"
+            f"the probe {name} cannot be loaded: {describe_failure(error, str(path))}"
         ) from error
     if not hasattr(module, attribute):
         names = [name for name in vars(module) if not name.startswith("_")]

@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Self
 
-from psyprobe.errors import InputError, PsyprobeError, own_failure
+from psyprobe.errors import InputError, PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card, ServedObserver
 from psyprobe.observers.registry import load_observer, loaded_as
@@ -89,7 +89,7 @@ def packed_job(
             dumps(wanted[name])
         except Exception as problem:  # each object that cannot be sent says so in its own way
             raise InputError(
-                f"{who.card.name} cannot be sent to workers ({own_failure(problem):.120}); load "
+                f"{who.card.name} cannot be sent to workers ({describe_failure(problem):.120}); load "
                 "it by name, such as "
                 "torch:FILE.py:FUNCTION, make it of a function that a module holds, or run "
                 "without workers"
@@ -202,7 +202,7 @@ def portable(problem: BaseException) -> PsyprobeError:
             return problem
         except Exception:  # an error that carries what cannot travel: its sentence can
             return PsyprobeError(str(problem))
-    return PsyprobeError(f"a worker failed at {own_failure(problem)}")
+    return PsyprobeError(f"a worker failed at {describe_failure(problem)}")
 
 
 #: The desk of a process that a cluster gives units, by the digest of its job; one unit at a time.

@@ -568,7 +568,7 @@ def shown_light(
 ) -> tuple[Float64, str, tuple[float, float]]:
     """Light that a display shows of pixels, its space, and the smallest and the largest drive."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
-    grey = space == "luminance" and not display.by_gun
+    grey = space == "luminance" and not display.guns_differ
     values = to_float64(drive[..., 0] if grey else drive)
     light = np.asarray(display.decode(values))
     if space == "luminance" and not grey:
@@ -609,7 +609,7 @@ def strain(display: Display, low: float, high: float) -> float:
     """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at
     least 1.
     """
-    if display.by_gun:
+    if display.guns_differ:
         return max(strain(gun, low, high) for gun in display.guns)
     drive = np.linspace(max(low, 1e-3), max(high, 2e-3), 513)
     light = np.asarray(display.decode(drive))

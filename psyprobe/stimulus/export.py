@@ -126,7 +126,7 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
             "extended=False"
         )
     drive = np.asarray(display.encode(stimulus, dtype="float64"))
-    plane = drive[..., 0] if stimulus.space == "luminance" and not display.by_gun else drive
+    plane = drive[..., 0] if stimulus.space == "luminance" and not display.guns_differ else drive
     height, width = stimulus.shape
     size = (width / stimulus.ppd, height / stimulus.ppd)
     image = np.ascontiguousarray(2 * plane[::-1] - 1)

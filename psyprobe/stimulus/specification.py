@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.output import digest, plain
 from psyprobe.files.programs import run_file
 from psyprobe.light.display import Display
@@ -186,7 +186,9 @@ def _registered(name: str, found: Any) -> type[Specification]:
 
 def _why(error: BaseException, file: str | None = None) -> str:
     return (
-        " ".join(str(error).split()) if isinstance(error, InputError) else own_failure(error, file)
+        " ".join(str(error).split())
+        if isinstance(error, InputError)
+        else describe_failure(error, file)
     )
 
 

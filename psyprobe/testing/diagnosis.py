@@ -472,7 +472,7 @@ def _same_codes(light: Light, asked: Asked) -> Cause | None:
     if light.drive is None or asked.display is None or not light.codes:
         return None
     wanted = asked.rgb()
-    if wanted.shape != light.drive.shape or asked.display.by_gun:
+    if wanted.shape != light.drive.shape or asked.display.guns_differ:
         return None
     exact = encoded(wanted, asked.display) * light.codes
     codes = light.drive * light.codes

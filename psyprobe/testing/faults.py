@@ -106,7 +106,7 @@ def faults_of_level(asked: Asked) -> Iterator[Faulty]:
         for key, factor in _factors(asked):
             yield key, asked.background + factor * (asked.light - asked.background)
     yield from _other_forms(asked)
-    if asked.display is not None and asked.space != "lms" and not asked.display.by_gun:
+    if asked.display is not None and asked.space != "lms" and not asked.display.guns_differ:
         yield from _encodings(asked, asked.display)
     if asked.space == "rgb":
         yield "swapped", asked.light[..., ::-1]

@@ -82,13 +82,15 @@ def read_light(
     if space in ("linear", "encoded"):
         if display is None:
             raise InputError(f'light of an array in "{space}" depends on the display; give display')
-        if grey and display.by_gun:
+        if grey and display.guns_differ:
             pixels = np.repeat(pixels[..., None], 3, axis=-1)
             grey = False
         told = "luminance" if grey else "rgb"
         if space == "linear":
             darkest = (
-                np.array([gun.floor for gun in display.guns]) if display.by_gun else display.floor
+                np.array([gun.floor for gun in display.guns])
+                if display.guns_differ
+                else display.floor
             )
             return Light(pixels * display.span + darkest, told, precision)
         codes = _largest_code(image)
@@ -124,7 +126,7 @@ def _is_neutral(light: Float64, asked: Specification | None, display: Display, c
     specifications.
     """
     in_colour = getattr(asked, "in_colour", False) or getattr(asked, "chromatic", False)
-    if asked is None or in_colour or (display.primaries == "sRGB" and not display.by_gun):
+    if asked is None or in_colour or (display.primaries == "sRGB" and not display.guns_differ):
         return False
     # Two codes are up to 3.2 % of the light apart in eight bits.
     return bool(np.ptp(light, axis=-1).max() <= (8 / codes if codes else 1e-5) * light.max())

@@ -30,7 +30,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import DIRECTIONS as COLOURS
 from psyprobe.light.colour import contrast_along, rgb_to_xyz_matrix, xyz_to_lms
-from psyprobe.light.display import SRGB_PRIMARIES
+from psyprobe.light.primaries import SRGB_PRIMARIES
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
