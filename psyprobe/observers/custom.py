@@ -544,7 +544,9 @@ def _run(name: str, path: Path) -> ModuleType:
         return run_file(path, f"psyprobe_observer_{path.stem}")
     except (Exception, SystemExit) as problem:
         # It is the user's program: any failure of it is theirs to read.
-        raise InputError(f"{name} cannot be loaded: {describe_failure(problem, str(path))}") from problem
+        raise InputError(
+            f"{name} cannot be loaded: {describe_failure(problem, str(path))}"
+        ) from problem
 
 
 def _attribute(module: ModuleType, path: Path, attribute: str, kind: str) -> Any:
