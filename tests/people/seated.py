@@ -14,8 +14,8 @@ from simulated_person import true_sensitivity
 import psyprobe as pp
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.observer import PersonObserver
-from psyprobe.observers.people.screen import Screen
 
 
 def screen(light: str = "measured", distance: float = 1000.0) -> Screen:

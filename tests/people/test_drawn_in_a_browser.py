@@ -17,8 +17,8 @@ import webdriver
 from webdriver import Browser
 
 import psyprobe as pp
+from psyprobe.observers.human_screen import threshold_error
 from psyprobe.observers.people.dither import dithered
-from psyprobe.observers.people.screen import threshold_error
 
 pytestmark = pytest.mark.skipif(
     bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there"

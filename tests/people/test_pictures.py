@@ -21,9 +21,9 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
+from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquiry
 from psyprobe.observers.people import server
-from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
+from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.observers.protocol import Card
 from psyprobe.running.store import open_store

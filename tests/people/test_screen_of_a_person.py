@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 import psyprobe as pp
 from psyprobe.errors import GamutError, InputError
 from psyprobe.light.display import pixels_per_degree
-from psyprobe.observers.people.screen import (
-    blind_spot_distance,
-    gamma_of_match,
-    pixel_pitch,
-    threshold_error,
-)
+from psyprobe.observers.human_screen import threshold_error
+from psyprobe.observers.people.by_eye import blind_spot_distance, gamma_of_match, pixel_pitch
 
 
 @pytest.fixture

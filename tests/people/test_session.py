@@ -15,7 +15,7 @@ from simulated_person import FREQUENCIES, SimulatedPerson
 import psyprobe as pp
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.people.observer import GIVEN_UP
+from psyprobe.observers.chat.protocol import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
 from psyprobe.tasks.people.patterns import PatternVisit

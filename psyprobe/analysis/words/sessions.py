@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.people.screen import Screen
+from psyprobe.observers.human_screen import Screen
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,9 +13,12 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.images import check_images, is_grey_view
 from psyprobe.observers.protocol import Card, Observer
 
+#: How the answer of an attempt ends that does not count; the question is asked again.
+GIVEN_UP = "given up"
 #: Fields of `Decoding` that only servers take.
 SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
 
@@ -190,8 +193,7 @@ class Answer:
         What was sent in place of what was asked for, as [asked, sent], by name, where the server
         refuses it.
     session : mapping, optional
-        Of a person's answer: reaction time, frames, screen, seeds; see
-        `psyprobe.observers.people.observer`.
+        Of a person's answer: reaction time, frames, screen, seeds.
 
     Examples
     --------
@@ -367,6 +369,10 @@ class Answering:
     images_at_once: int | None = None
     #: Whether examples may go before a question, and its decoding may hold what only servers take.
     takes_all = False
+    #: Whether it is a person at a page, which draws patterns by itself for its `screen`.
+    at_page = False
+    #: The calibrated screen of the page; None where nobody calibrated one.
+    screen: Screen | None = None
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image itself: what else becomes of it cannot be seen from here."""
@@ -439,6 +445,11 @@ def _number_of_images(least: int, most: int | None) -> str:
     if most is None:
         return f"at least {least}"
     return "one image" if most == 1 else f"{least or 'up'} to {most} images"
+
+
+def is_at_page(observer: object) -> bool:
+    """Tell whether an observer is a person at a page, asked one question after the other."""
+    return bool(getattr(observer, "at_page", False))
 
 
 def ask_all(

@@ -8,9 +8,9 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.observers.people.screen import (
+from psyprobe.observers.human_screen import Screen
+from psyprobe.observers.people.by_eye import (
     CARD_MM,
-    Screen,
     blind_spot_distance,
     exponent_by_eye,
     pixel_pitch,

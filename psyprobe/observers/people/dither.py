@@ -7,18 +7,12 @@ read back from the page differs from `dithered` in next to no pixel.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-
-#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one
-#: each frame (Allard & Faubert 2008); wide: as golden, over eight codes, so that errors of single
-#: steps of the panel average out.
-Dither = Literal["golden", "noisy_bit", "wide"]
+from psyprobe.observers.human_screen import Dither
 
 #: The golden ratio less one, in units of 2^-32.
 _GOLDEN = 2654435769

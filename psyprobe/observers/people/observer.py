@@ -16,15 +16,13 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
-from psyprobe.observers.people.screen import Screen
+from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquiry
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import Card
 
 #: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file
 #: or address.
 _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
-#: How the answer of an attempt ends that does not count.
-GIVEN_UP = "given up"
 
 
 class PersonObserver(Answering):
@@ -47,6 +45,8 @@ class PersonObserver(Answering):
     InputError
         The pseudonym is none.
     """
+
+    at_page = True
 
     def __init__(
         self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]

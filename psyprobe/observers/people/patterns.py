@@ -11,9 +11,9 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Inquiry
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import Attempt
-from psyprobe.observers.people.screen import Screen
 
 #: Frames that one showing may lose and still count, marked; with more it is shown again.
 MOST_DROPPED = 2

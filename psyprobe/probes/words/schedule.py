@@ -25,15 +25,16 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.protocol import (
+    GIVEN_UP,
     Answer,
     AnswerObserver,
     Decoding,
     Example,
     Inquiry,
     ask_all,
+    is_at_page,
 )
-from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
-from psyprobe.observers.people.screen import Screen
+from psyprobe.observers.human_screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.differences import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
@@ -280,8 +281,8 @@ class WordsSchedule(ExperimentSchedule):
         experiment = self.experiment
         sending = self.experiment.delivery
         native = self._native
-        if isinstance(self.observer, PersonObserver):
-            return self._on_screen(self.observer.screen)
+        if is_at_page(self.observer):
+            return self._on_screen(getattr(self.observer, "screen", None))
         drawn = (
             at_native_size(experiment.name, native, self.observer.card)
             if sending.native
@@ -607,7 +608,7 @@ class WordsProbe:
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """As in `Probe`."""
-        if isinstance(observer, PersonObserver) and (spec := experiment.spec()).is_clip:
+        if is_at_page(observer) and (spec := experiment.spec()).is_clip:
             raise InputError(
                 f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns "
                 "for a person; ask an "

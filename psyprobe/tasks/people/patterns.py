@@ -17,10 +17,10 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
+from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.people.calibration import exponent_told, screen_of
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.patterns import Patterns, drawing_of
-from psyprobe.observers.people.screen import Screen
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.words.prompt_variant import asking_of, level_name

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
-from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Session, Showing
+from psyprobe.observers.chat.protocol import GIVEN_UP
+from psyprobe.observers.people.observer import PersonObserver, Session, Showing
 from psyprobe.probes.experiments import run_experiment
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store, open_store

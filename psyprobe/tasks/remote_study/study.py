@@ -31,9 +31,10 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import parse_json, parse_toml, read_text
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import Answer, Inquiry
+from psyprobe.observers.human_screen import LEAST_PIXELS, Screen
+from psyprobe.observers.people.by_eye import pixel_pitch
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import PersonObserver, checked_person
-from psyprobe.observers.people.screen import LEAST_PIXELS, Screen, pixel_pitch
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import checked, run_experiment
 

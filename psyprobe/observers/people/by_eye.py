@@ -1,0 +1,128 @@
+"""A screen measured without instruments: degrees by a bank card and a tape, its gamma by eye."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from psyprobe.errors import InputError
+
+#: Width of a bank card (ISO/IEC 7810 ID-1), mm.
+CARD_MM = 85.60
+#: CSS pixels per mm of any screen that somebody sits at.
+_PLAUSIBLE = (2.0, 8.0)
+#: Angle from fixation to the middle of the blind spot, deg (the constant of jsPsych's virtual
+#: chinrest).
+BLIND_SPOT_DEG = 13.5
+
+
+def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
+    """Width of a device pixel from an outline that was fitted to a bank card, mm.
+
+    Parameters
+    ----------
+    card : float
+        Width of the outline, CSS px.
+    device_pixel_ratio : float
+        Device pixels in a CSS pixel, as the browser says.
+
+    Raises
+    ------
+    InputError
+        If no screen has such pixels: 2 to 8 CSS px to the mm are allowed.
+
+    Examples
+    --------
+    >>> round(pixel_pitch(323), 4)
+    0.265
+    """
+    per_mm = card / CARD_MM
+    if not _PLAUSIBLE[0] <= per_mm <= _PLAUSIBLE[1]:
+        raise InputError(
+            f"the card's outline is {card:g} px wide, {per_mm:.3g} px a mm; screens have "
+            f"{_PLAUSIBLE[0]:g} to "
+            f"{_PLAUSIBLE[1]:g}: fit the outline to the longer edge of a bank card held on the "
+            "glass"
+        )
+    if not (math.isfinite(device_pixel_ratio) and device_pixel_ratio >= 1):
+        raise InputError(
+            f"the device pixel ratio is {device_pixel_ratio}; zoom the page to 100 % or more"
+        )
+    return 1 / (per_mm * device_pixel_ratio)
+
+
+def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
+    """Viewing distance from where a dot vanishes in the blind spot, in the unit of `offset`.
+
+    Its error is that of the angle, which differs between people: 12 to 16 deg is ordinary, -11 % to
+    +19 % of the distance. It is a check of the tape, no measurement.
+
+    Parameters
+    ----------
+    offset : float
+        From fixation to where the dot vanishes.
+    angle : float
+        deg.
+
+    Examples
+    --------
+    >>> round(blind_spot_distance(100), 1)
+    416.5
+    """
+    return offset / math.tan(math.radians(angle))
+
+
+def gamma_of_match(share: float, drive: float) -> float:
+    """Exponent of a screen on which a field of `drive` looks as bright as stripes with a `share` of
+    full drive.
+
+    Parameters
+    ----------
+    share : float
+        Of the area at full drive, the rest at 0; above 0 and below 1. Small shares measure best.
+    drive : float
+        Of the uniform field, above 0 and below 1.
+
+    Raises
+    ------
+    InputError
+        If one of the two is outside its range.
+
+    Examples
+    --------
+    >>> round(gamma_of_match(0.25, 0.5325), 3)
+    2.2
+    """
+    for name, value in (("share of bright stripes", share), ("matched drive", drive)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} is {value:g}; give a number above 0 and below 1")
+    return math.log(share) / math.log(drive)
+
+
+def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Exponent of a screen by several matches, and their standard deviation about it.
+
+    An error of brightness moves the exponent by as much / ln(share), by which matches are weighted.
+
+    Parameters
+    ----------
+    matches : sequence of (share, drive)
+        As `gamma_of_match` takes them, two at least.
+
+    Examples
+    --------
+    >>> exponent, scatter = exponent_by_eye([(0.25, 0.5325), (0.5, 0.7297), (0.75, 0.8774)])
+    >>> round(exponent, 2), round(scatter, 2)
+    (2.2, 0.0)
+    """
+    found = np.array([gamma_of_match(*match) for match in matches])
+    weights = np.array([math.log(share) ** 2 for share, _ in matches])
+    mean = float(np.average(found, weights=weights))
+    scatter = math.sqrt(
+        float(np.average((found - mean) ** 2, weights=weights))
+        * found.size
+        / max(found.size - 1, 1)
+    )
+    return mean, scatter
