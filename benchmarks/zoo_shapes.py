@@ -12,8 +12,8 @@ import sys
 
 import torch
 
-from psyprobe.observers.encoders.catalogue import ZooModel, zoo_models
 from psyprobe.observers.encoders.libraries import sam2_config, vit_mae_config
+from psyprobe.observers.zoo.models import ZooModel, zoo_models
 
 
 def found_shape(model: ZooModel) -> tuple[int, ...]:

@@ -1,11 +1,11 @@
-"""Write docs/zoo.md from the catalogue (psyprobe/observers/encoders/zoo.toml): ``python
+"""Write docs/zoo.md from the catalogue (psyprobe/observers/zoo/models.toml): ``python
 benchmarks/zoo_table.py``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from psyprobe.observers.encoders.catalogue import zoo_models
+from psyprobe.observers.zoo.models import zoo_models
 
 PAGE = Path(__file__).parents[1] / "docs" / "zoo.md"
 TEXT = """# The model zoo

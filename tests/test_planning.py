@@ -16,7 +16,7 @@ import psyprobe as pp
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
-from psyprobe.observers.encoders.catalogue import PACKAGES, _find
+from psyprobe.observers.encoders.packaged import PACKAGES, _find
 from psyprobe.probes import load_probe
 from psyprobe.probes.differences import _CHANGES, differing
 from psyprobe.probes.displayed_images import MOST_DRAWN

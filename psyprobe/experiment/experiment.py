@@ -138,7 +138,7 @@ class Feeding(Section):
 
     #: By its own normalisation, or with drive values as they are.
     input: Literal["normalised", "raw"] = "normalised"
-    #: Models of the zoo as the paper ran them: masked, or sampled.
+    #: Models as the paper ran them: masked, or sampled.
     as_published: bool = False
     #: What a metric is told, where it is not the pixels per degree of the stimulus, as in published
     #: runs.

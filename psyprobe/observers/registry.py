@@ -200,19 +200,12 @@ def load_observer(
         raise _no_observer(name)
     name, sign, told = name.partition("?")
     options = {**_options(name, told), **options} if sign else options
-    prefix, _, rest = name.partition(":")
-    if prefix.endswith(".py"):
-        prefix = _FILE
-        rest = name
-    kinds = {prefix: _own(prefix)} if prefix in _PAGES else _kinds()
-    if prefix not in kinds:
-        known = [row.name for row in list_observers()]
-        raise (
-            unknown_name("observer", name, known)
-            if not rest
-            else unknown_name("observer kind", prefix, kinds)
-        )
-    kind = kinds[prefix]
+    prefix, rest = _prefix_and_rest(name)
+    kind = _kind(prefix)
+    if kind is None and not rest:
+        raise unknown_name("observer", name, [row.name for row in list_observers()])
+    if kind is None:
+        raise unknown_name("observer kind", prefix, _kinds())
     if kind.problem:
         raise PsyprobeError(f"the observer kind {prefix!r} {kind.problem}")
     if bool(rest) != (":" in kind.form):
@@ -229,18 +222,9 @@ def load_observer(
         "device": device,
     }
     asked = options | {key: value for key, value in standard.items() if value != defaults[key]}
-    if kind.options is not None:
-        names = [each.name for each in dataclasses.fields(kind.options)]
-    else:
-        _, *parameters = inspect.signature(kind.load).parameters.values()
-        names = (
-            list(asked)
-            if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-            else []
-        )
-        names += [parameter.name for parameter in parameters]
+    names = _option_names(kind)
     for option in asked:
-        if option not in names:
+        if option not in names and not _takes_any_option(kind):
             raise InputError(
                 f"{kind.form} takes no option {option!r}; it takes "
                 f"{', '.join(sorted(names)) or 'none'}"
@@ -256,6 +240,47 @@ def load_observer(
             (name, asked),
         )
     return loaded
+
+
+def takes_option(name: str, option: str) -> bool:
+    """Tell whether the kind of an observer names an option.
+
+    Parameters
+    ----------
+    name : str
+        As `load_observer` takes it.
+    option : str
+        Such as "layers".
+
+    Examples
+    --------
+    >>> takes_option("timm:resnet18", "layers"), takes_option("pixels", "layers")
+    (True, False)
+    """
+    prefix, _ = _prefix_and_rest(name.partition("?")[0])
+    kind = _kind(prefix)
+    return kind is not None and not kind.problem and option in _option_names(kind)
+
+
+def _prefix_and_rest(name: str) -> tuple[str, str]:
+    """The prefix that names the kind, and what that kind loads."""
+    prefix, _, rest = name.partition(":")
+    return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
+
+
+def _option_names(kind: ObserverKind) -> list[str]:
+    """The options that a kind names: fields of its options, or keywords of its function."""
+    if kind.options is not None:
+        return [option.name for option in dataclasses.fields(kind.options)]
+    _, *parameters = inspect.signature(kind.load).parameters.values()
+    return [parameter.name for parameter in parameters]
+
+
+def _takes_any_option(kind: ObserverKind) -> bool:
+    parameters = inspect.signature(kind.load).parameters.values()
+    return kind.options is None and any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters
+    )
 
 
 def _options(name: str, told: str) -> dict[str, Any]:
@@ -401,7 +426,8 @@ def kind_obstacle(name: str) -> str:
     """Which package the kind of the observer `name` misses here and how to get it; empty where
     none.
     """
-    return _own(name.partition(":")[0]).obstacle
+    kind = _kind(name.partition(":")[0])
+    return "" if kind is None else kind.obstacle
 
 
 @functools.cache
@@ -411,6 +437,20 @@ def _own(prefix: str) -> ObserverKind:
     module = importlib.import_module(f"psyprobe.observers.{page.pop('module')}")
     named = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
     return ObserverKind(prefix, **{**page, **named, "requires": tuple(page.get("requires", ()))})
+
+
+def _kind(prefix: str) -> ObserverKind | None:
+    """The kind of a prefix; of packages only those that could have it are loaded."""
+    if prefix in _PAGES:
+        return _own(prefix)
+    if prefix in _KINDS:
+        return _KINDS[prefix]
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        if point.name == prefix:
+            kind = _from_package(point, _KINDS)
+            if kind.prefix == prefix:
+                return kind
+    return _kinds().get(prefix)
 
 
 def _kinds() -> dict[str, ObserverKind]:

@@ -294,7 +294,7 @@ def _is_reference(row: BoardRow) -> bool:
 
 
 def _is_human_like(row: BoardRow) -> bool:
-    return row.family == _HUMAN_LIKE or row.name in ("cvvdp", "zoo:cvvdp_hdr")
+    return row.family == _HUMAN_LIKE or row.name.rpartition(":")[2] in ("cvvdp", "cvvdp_hdr")
 
 
 def _references(rows: Sequence[BoardRow], test: Test) -> list[tuple[str, str, float]]:

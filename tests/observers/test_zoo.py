@@ -17,7 +17,7 @@ import pytest
 from psyprobe.errors import UnknownNameError, WeightsError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.encoders.catalogue import zoo_models
+from psyprobe.observers.zoo.models import zoo_models
 from psyprobe.probes.experiments import observer_for
 
 #: One of each family and loader, the smallest there is.

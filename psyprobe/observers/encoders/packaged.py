@@ -1,20 +1,14 @@
-"""Encoders by two catalogues: "packaged:NAME" with its weights inside a pip package, and the model
-zoo, "zoo:NAME".
+"""Encoders whose trained weights come inside a pip package: "packaged:NAME".
 
 The packages, in ``packaged.toml``, serve as carriers of a weights file alone: none is ever
-imported, so what they import does not matter, and nothing is downloaded. The zoo, in ``zoo.toml``,
-has the 45 entries of Cai et al. (CVPR 2025) and newer encoders: each row names the observer that
-stands for the model, its feature, its weights and what differs from the published run. Loading is
-left to that observer's own kind.
+imported, so what they import does not matter, and nothing is downloaded.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
-import os
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
@@ -40,11 +34,9 @@ from psyprobe.observers.encoders.network import (
 )
 from psyprobe.observers.encoders.transnet import stages_of, transnet
 from psyprobe.observers.images import checked_size
-from psyprobe.observers.protocol import Ability, Card
-from psyprobe.observers.registry import ObserverRow, kind_obstacle, load_observer
+from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import ObserverRow
 
-#: Endings of files that hold weights.
-_WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
 _FOLDER = files("psyprobe.observers.encoders")
 
 
@@ -445,146 +437,3 @@ _READERS = {
     each.__name__: each
     for each in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)
 }
-
-
-@dataclass(frozen=True)
-class ZooModel:
-    """One row of the catalogue.
-
-    Parameters
-    ----------
-    name : str
-        Published models have the name of the published score table.
-    family : str
-        As the paper groups it.
-    observer : str
-        The observer that stands for it: "timm:vit_small_patch16_224.dino".
-    options : mapping
-        Of `load_observer`.
-    published_options : mapping
-        Those besides with which the paper ran it, unlike what is right.
-    feature : str
-        What is compared, in words.
-    shape : tuple of int
-        Of one image's feature before it is flattened.
-    weights : str
-        "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with
-        ``weights=``) or "none".
-    normalisation : str
-        Mean and standard deviation of its input: "imagenet", "openai" (those of CLIP), "half" (0.5
-        and 0.5), "none", or in words.
-    size : int or None
-        Side of its native input, px; None for any.
-    training : str
-        What it was trained on.
-    licence : str
-        Of the weights, as the library or their authors state it; empty where the library does not.
-    published : bool
-        Whether it is one of the paper's 45 entries.
-    differs : str
-        What differs from the published run besides the input; empty where nothing is known to.
-    """
-
-    name: str
-    family: str
-    observer: str
-    feature: str
-    shape: tuple[int, ...]
-    normalisation: str
-    weights: str
-    size: int | None = None
-    training: str = ""
-    licence: str = ""
-    published: bool = False
-    differs: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    published_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def obstacle(self) -> str:
-        """What is missing here: a package, or the weights; empty where it can run."""
-        missing = kind_obstacle(self.observer)
-        if missing:
-            return missing
-        source, _, place = self.weights.partition(": ")
-        if source == "file":
-            return f"needs a weights file from {place}: load it with weights=FILE"
-        if source == "hub" and not _cached(place):
-            return f"its weights are not in the cache; the model hub has them ({place})"
-        return ""
-
-
-@functools.cache
-def zoo_models() -> dict[str, ZooModel]:
-    """The catalogue by name.
-
-    Examples
-    --------
-    >>> zoo_models()["dino_vits16"].observer
-    'timm:vit_small_patch16_224.dino'
-    >>> sum(model.published for model in zoo_models().values())
-    45
-    """
-    pages = tomllib.loads(_FOLDER.joinpath("zoo.toml").read_text(encoding="utf-8"))
-    return {
-        name: ZooModel(name, **{**page, "shape": tuple(page["shape"])})
-        for name, page in pages.items()
-    }
-
-
-def zoo_rows() -> list[ObserverRow]:
-    """The catalogue, row by row, and what is missing here."""
-    rows = []
-    for model in zoo_models().values():
-        summary = ", ".join(filter(None, (model.family, model.training, model.feature)))
-        ability: Ability = "difference" if model.observer == "cvvdp" else "features"
-        rows.append(ObserverRow(f"zoo:{model.name}", summary, ability, model.obstacle))
-    return rows
-
-
-def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
-    """A model of the zoo, by a key of `zoo_models`; `options` override those of its row.
-
-    With `published` it is run as the paper did where that differs from what is right: masked
-    autoencoders with 75 % of the patches dropped, latent autoencoders by one sample. Published
-    experiments ask for it.
-
-    Raises
-    ------
-    UnknownNameError
-        If the zoo has no such model.
-    WeightsError
-        If the weights must be given as a file, or are not to be had.
-    """
-    full = f"zoo:{name}"
-    models = zoo_models()
-    if name not in models:
-        raise unknown_name("observer", full, (f"zoo:{each}" for each in models))
-    model = models[name]
-    source, _, place = model.weights.partition(": ")
-    if source == "file" and not options.get("random_weights") and "weights" not in options:
-        # The library would quietly take weights of another training for the same architecture.
-        raise WeightsError(
-            f"{full}: no library here fetches its weights; load {place} and name it with "
-            "weights=FILE"
-        )
-    as_published = model.published_options if published else {}
-    observer = load_observer(model.observer, **{**model.options, **as_published, **options})
-    observer.card = dataclasses.replace(
-        observer.card,
-        name=full,
-        licence=model.licence or observer.card.licence,
-        options={**observer.card.options, "observer": model.observer},
-    )
-    return observer
-
-
-def _cached(repository: str) -> bool:
-    """Whether the model hub's cache holds a whole weights file of a repository; looked up without
-    its library.
-    """
-    home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
-    cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
-    snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
-    # An interrupted download leaves the folder, and links to files that are not there.
-    return any(path.suffix in _WEIGHTS and path.is_file() for path in snapshots.glob("*/**/*"))
