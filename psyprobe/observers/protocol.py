@@ -20,6 +20,7 @@ from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.prices import Budget, Price
+    from psyprobe.observers.human_screen import Screen
 
 Ability: TypeAlias = Literal["features", "difference", "answer"]
 
@@ -290,6 +291,15 @@ class PaidObserver(Observer, Protocol):
     @property
     def rate(self) -> float | None:
         """Questions a second at most; None for any number."""
+
+
+@runtime_checkable
+class SeatedObserver(Observer, Protocol):
+    """A person at a page, who answers one question after the other; the page draws the patterns."""
+
+    @property
+    def screen(self) -> Screen | None:
+        """The screen in front of the person; None where nobody calibrated it."""
 
 
 @runtime_checkable

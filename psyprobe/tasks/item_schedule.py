@@ -20,7 +20,8 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import USD
-from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, Spending, is_at_page
+from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, Spending
+from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
 from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
@@ -97,7 +98,7 @@ class ItemSchedule(ExperimentSchedule):
         self.task = task
         self.judge = judge
         items.check_questions(task.questions, observer)
-        self._one_by_one = is_at_page(observer)
+        self._one_by_one = isinstance(observer, SeatedObserver)
         self._questions = (
             [replace(question, attempt=1) for question in task.questions]
             if self._one_by_one

@@ -13,7 +13,6 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.images import check_images, is_grey_view
 from psyprobe.observers.protocol import Card, Observer
 
@@ -369,10 +368,6 @@ class Answering:
     images_at_once: int | None = None
     #: Whether examples may go before a question, and its decoding may hold what only servers take.
     takes_all = False
-    #: Whether it is a person at a page, which draws patterns by itself for its `screen`.
-    at_page = False
-    #: The calibrated screen of the page; None where nobody calibrated one.
-    screen: Screen | None = None
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image itself: what else becomes of it cannot be seen from here."""
@@ -445,11 +440,6 @@ def _number_of_images(least: int, most: int | None) -> str:
     if most is None:
         return f"at least {least}"
     return "one image" if most == 1 else f"{least or 'up'} to {most} images"
-
-
-def is_at_page(observer: object) -> bool:
-    """Tell whether an observer is a person at a page, asked one question after the other."""
-    return bool(getattr(observer, "at_page", False))
 
 
 def ask_all(

@@ -46,7 +46,8 @@ class PersonObserver(Answering):
         The pseudonym is none.
     """
 
-    at_page = True
+    #: None where nobody calibrated it.
+    screen: Screen | None = None
 
     def __init__(
         self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]

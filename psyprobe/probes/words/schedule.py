@@ -32,9 +32,9 @@ from psyprobe.observers.chat.protocol import (
     Example,
     Inquiry,
     ask_all,
-    is_at_page,
 )
 from psyprobe.observers.human_screen import Screen
+from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.differences import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
@@ -281,8 +281,8 @@ class WordsSchedule(ExperimentSchedule):
         experiment = self.experiment
         sending = self.experiment.delivery
         native = self._native
-        if is_at_page(self.observer):
-            return self._on_screen(getattr(self.observer, "screen", None))
+        if isinstance(self.observer, SeatedObserver):
+            return self._on_screen(self.observer.screen)
         drawn = (
             at_native_size(experiment.name, native, self.observer.card)
             if sending.native
@@ -608,7 +608,7 @@ class WordsProbe:
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """As in `Probe`."""
-        if is_at_page(observer) and (spec := experiment.spec()).is_clip:
+        if isinstance(observer, SeatedObserver) and (spec := experiment.spec()).is_clip:
             raise InputError(
                 f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns "
                 "for a person; ask an "
