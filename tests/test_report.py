@@ -251,7 +251,7 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
 
     module = ModuleType("another_package_probe")
     module.score = score  # type: ignore[attr-defined]
-    for place in ("reporting.report", "probes.results", "probes.conduct"):
+    for place in ("reporting.report", "probes.results", "probes.experiments"):
         monkeypatch.setattr(f"psyprobe.{place}.load_probe", lambda name: module)
     monkeypatch.setattr(
         "psyprobe.reporting.provenance.probe_summary", lambda name: "from another package"

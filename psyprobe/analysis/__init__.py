@@ -18,7 +18,7 @@ _PUBLIC = {
         "attainable_alignment",
         "score_slices",
     ),
-    "scoreboard": ("Scoreboard", "scoreboard"),
+    "scoreboards": ("Scoreboard", "scoreboard"),
     "noise_ceiling": ("noise_ceilings",),
     "detection": ("DetectionScore", "ResponderScore", "score_detection"),
     "distance": ("angular_distance",),

@@ -59,7 +59,7 @@ class Entry:
     #: Ends of the interval; None where they do not exist or are not published.
     low: float | None = None
     high: float | None = None
-    #: Letters of `psyprobe.analysis.scoreboard.FLAGS`.
+    #: Letters of `psyprobe.analysis.scoreboards.FLAGS`.
     flags: str = ""
     #: Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where
     #: unknown.

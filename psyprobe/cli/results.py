@@ -15,7 +15,7 @@ import xarray
 
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
-from psyprobe.analysis.scoreboard import Scoreboard
+from psyprobe.analysis.scoreboards import Scoreboard
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
-from psyprobe.analysis.scoreboard import BoardRow, Scoreboard, Test
+from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
     BLANK,

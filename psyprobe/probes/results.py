@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from psyprobe.analysis.scoreboard import Scoreboard
+    from psyprobe.analysis.scoreboards import Scoreboard
 
 
 def score(result: xr.Dataset, **options: Any) -> Score:
@@ -138,12 +138,12 @@ def scoreboard(
     """
     import xarray
 
-    from psyprobe.analysis import scoreboard
+    from psyprobe.analysis import scoreboards
 
     scores: list[Score] = []
     for one in results_or_scores:
         scores += score_layers(one, **options) if isinstance(one, xarray.Dataset) else [one]
-    return scoreboard.scoreboard(scores, published=published, sort=sort)
+    return scoreboards.scoreboard(scores, published=published, sort=sort)
 
 
 def plot(

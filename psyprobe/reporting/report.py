@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import OBSERVER, Metric, Score, number, score_notes, score_tables
-from psyprobe.analysis.scoreboard import FLAGS, Scoreboard, Test
+from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe

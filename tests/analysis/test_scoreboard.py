@@ -24,7 +24,7 @@ from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.analysis.score import CONTRAST, PIXELS
-from psyprobe.analysis.scoreboard import Scoreboard, Test
+from psyprobe.analysis.scoreboards import Scoreboard, Test
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score, scoreboard
 
