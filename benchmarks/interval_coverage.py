@@ -216,7 +216,7 @@ def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
     for seed in range(max(6, size // 10)):
         threshold = rng.uniform(-2, -1, len(FREQUENCIES))
         width = rng.uniform(*BROAD)
-        asking = QuestPlus(FREQUENCIES, contrasts, task="two_interval", seed=seed)
+        asking = QuestPlus(FREQUENCIES, contrasts, chance=0.5, seed=seed)
         yes, asked = np.zeros((2, len(FREQUENCIES), contrasts.size))
         while not asking.finished:
             for level in asking.ask(12):
@@ -262,7 +262,7 @@ def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
             asking = QuickCSF(
                 FREQUENCIES,
                 contrasts,
-                task="four_alternatives",
+                chance=0.25,
                 prior=prior,
                 stop=0.0,
                 n_max=45,

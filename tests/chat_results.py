@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from psyprobe.human import watson_malo_csf
+from psyprobe.running.task import CONTRAST_AXIS, Task
 
 FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 #: Of the logistic function: from 5 to 95 %, k (x - t) / w.
@@ -120,6 +121,7 @@ def chat_result(
             "psyprobe_version": "0",
             "random_weights": 0,
             "probe": "yes_no",
+            "task": json.dumps(Task(("yes", "no"), "yes", CONTRAST_AXIS).to_dict()),
             "levels": '["frequency"]',
             "prompts": json.dumps(prompts),
             "delivery": "{}",

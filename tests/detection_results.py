@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from psyprobe.running.task import CONTRAST_AXIS, Task
+
 AXES = {
     "frequency": ("cpd", "Spatial frequency"),
     "luminance": ("cd/m²", "Background luminance"),
@@ -95,6 +97,7 @@ def dataset(
         },
         attrs={
             "probe": "detection",
+            "task": json.dumps(Task(axis=CONTRAST_AXIS).to_dict()),
             "experiment": experiment,
             "observer": observer,
             "levels": json.dumps([level]),

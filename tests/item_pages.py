@@ -9,7 +9,7 @@ from typing import Any
 import xarray
 
 from psyprobe.experiment import read_experiment
-from psyprobe.probes import load_probe
+from psyprobe.probes import build_result, load_probe
 from psyprobe.running.loop import ask
 from psyprobe.running.store import open_store
 
@@ -35,7 +35,8 @@ def run_page(page: Path, observer: Any, store: Any = None, **options: Any) -> xa
     probe: Any = load_probe(experiment.probe)
     schedule = probe.plan(experiment, observer, **options)
     with open_store(store) as opened:
-        return probe.result(ask(opened, probe, schedule, label="items", progress=False), opened)
+        record = ask(opened, probe, schedule, label="items", progress=False)
+        return build_result(record, opened)
 
 
 def _toml(value: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
 from psyprobe.human import matching_data
+from psyprobe.running.task import CONTRAST_AXIS, Task
 
 HUMAN = matching_data()
 FREQUENCY = np.unique(np.round(np.concatenate([HUMAN.frequency, np.geomspace(0.25, 25, 20)]), 3))
@@ -66,6 +68,7 @@ def simulated_matching(
         },
         attrs={
             "probe": "matching",
+            "task": json.dumps(Task(axis=CONTRAST_AXIS).to_dict()),
             "experiment": "contrast_matching",
             "observer": observer,
             "reference_frequency": HUMAN.reference_frequency,

@@ -31,7 +31,9 @@ from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row, frame
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.probes.results import score_layers, scoreboard
+from psyprobe.running.task import StimulusAxis, Task, with_task
 
+OFFSETS = Task(("left", "right"), "correct", StimulusAxis("offset", "arcsec", "Offset"))
 VERNIER = Metric("vernier", "Vernier threshold (arcsec)", more_is_better=False, digits=1)
 
 
@@ -97,7 +99,9 @@ def result(monkeypatch: pytest.MonkeyPatch) -> xr.Dataset:
         "psyprobe.probes.entry_points", lambda group: added if group == "psyprobe.probes" else []
     )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
-    return xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about)
+    return with_task(
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about), OFFSETS
+    )
 
 
 def test_it_is_scored_and_tabled_beside_others(result: xr.Dataset) -> None:

@@ -22,6 +22,7 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.plotting import plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map
 from psyprobe.probes.results import plot
+from psyprobe.running.task import CONTRAST_AXIS, Task, with_task
 
 TEN = np.geomspace(1e-3, 0.28, 10)
 
@@ -106,7 +107,7 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
     assert len(arrows(ax)) == 1
     with pytest.raises(UnknownNameError, match="prompt"):
         plot_psychometric(csf, bare_axes(), prompt="p1")
-    choices = csf.assign_attrs(probe="two_interval")
+    choices = with_task(csf, Task(("first", "second"), "correct", CONTRAST_AXIS))
     assert plot_psychometric(choices, bare_axes()).get_ylabel() == "P(correct)"
 
 

@@ -27,6 +27,7 @@ from psyprobe.plotting.figure_data import Table
 from psyprobe.probes.results import score_layers
 from psyprobe.reporting.figure_json import packed
 from psyprobe.running.store import Store
+from psyprobe.running.task import with_task
 
 
 class Tags(html.parser.HTMLParser):
@@ -247,7 +248,7 @@ def test_a_stimulus_that_names_code_is_not_run(tmp_path: Path) -> None:
 def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from test_own_probe import score
+    from test_own_probe import OFFSETS, score
 
     module = ModuleType("another_package_probe")
     module.score = score  # type: ignore[attr-defined]
@@ -257,7 +258,9 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
         "psyprobe.reporting.provenance.probe_summary", lambda name: "from another package"
     )
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
-    result = xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about)
+    result = with_task(
+        xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about), OFFSETS
+    )
     page = written(result, tmp_path)
     assert (
         "vernier offsets" in page

@@ -39,6 +39,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import read_npz
+from psyprobe.running.task import StimulusAxis, Task, with_task
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -225,7 +226,8 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     }
     responses = (grid[None, None], points[None, None, ..., 3])
     pixels = (pixels_grid[None], pixels_points[None, ..., 3])
-    return detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
+    result = detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
+    return with_task(result, Task(axis=StimulusAxis("contrast", "1", about["contrast"])))
 
 
 def _read_table(path: Path) -> Table:

@@ -12,7 +12,6 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import FORCED_CHOICE, stimulus_axis_of
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.files.units import unit_symbol
@@ -38,6 +37,7 @@ from psyprobe.plotting.words import (
     fitted_share,
     sensitivity_label,
 )
+from psyprobe.running.task import stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,7 +90,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     y = Axis(
         plain_label(sensitivity_label(csfs[0])),
         log=True,
-        inverse=stimulus_axis_of(csfs[0]).replace("_", " "),
+        inverse=stimulus_axis_of(csfs[0]).name.replace("_", " "),
     )
     panel = Panel("", {"": {"": lines}})
     caption = (
@@ -126,17 +126,17 @@ def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int], alone: boo
 def _functions(csf: xr.Dataset, place: int) -> Figure:
     """The psychometric function of each wording at one level."""
     (level,) = levels_of(csf)
-    contrast = csf[stimulus_axis_of(csf)].values
+    contrast = csf[stimulus_axis_of(csf).name].values
     low = float(np.nanmin(contrast)) / 1.3
     high = float(np.nanmax(contrast)) * 1.25
     counted = drawn_answers(csf)
-    said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
+    scored = task_of(csf).scored
     names = [str(name) for name in csf["prompt"].values]
     views = {
         name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)
     }
     at = axes.with_unit(float(csf[level].values[place]), unit_symbol(csf[level].attrs))
-    y = f"Share of {said}" if counted else f"P({said})"
+    y = f"Share of {scored}" if counted else f"P({scored})"
     title = f"{name_of(csf)}, {at}"
     x = Axis(plain_label(delivered_label(csf)), log=True, span=(low, high))
     options = dict.fromkeys(names, y)
@@ -147,7 +147,7 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
 
 def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
     contrast, yes, trials = (
-        one[name].values[i] for name in (stimulus_axis_of(one), "yes", "trials")
+        one[name].values[i] for name in (stimulus_axis_of(one).name, "yes", "trials")
     )
     use = trials > 0
     share = yes[use] / trials[use]

@@ -25,7 +25,7 @@ from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.result_stimulus import contrast_kind_of
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, stimulus_axis_of
+from psyprobe.analysis.words.fit import STEPS
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import is_remote, person_of
@@ -48,6 +48,7 @@ from psyprobe.plotting.people import (
     people_title,
 )
 from psyprobe.plotting.trials import draw_fit, wilson
+from psyprobe.running.task import CONTRAST_AXIS, stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -274,7 +275,7 @@ def bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
             says = above if lower else below
             contrast = np.where(
                 csf["trials"].values[says, i] > 0,
-                csf[stimulus_axis_of(csf)].values[says, i],
+                csf[stimulus_axis_of(csf).name].values[says, i],
                 np.nan,
             )
             bound = float(np.nanmax(contrast) if lower else np.nanmin(contrast))
@@ -347,19 +348,17 @@ _STEP = 1e-3
 
 def sensitivity_label(csf: xr.Dataset) -> str:
     """Of the axis of 1 / threshold, of contrast or of the difference that was asked about."""
-    if stimulus_axis_of(csf) == "contrast":
+    axis = stimulus_axis_of(csf)
+    if axis == CONTRAST_AXIS:
         return f"Sensitivity (1 / contrast, {_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
-    if stimulus_axis_of(csf) == "period":
-        return "Highest frequency (cpd)"
-    unit = unit_symbol(csf[stimulus_axis_of(csf)].attrs)
-    return "1 / threshold" + ("" if unit == "1" else f" (1/{unit})")
+    return axis.inverse or "1 / threshold" + ("" if axis.unit == "1" else f" (1/{axis.unit})")
 
 
 def delivered_label(csf: xr.Dataset) -> str:
     """Of the axis of contrasts or differences."""
-    if stimulus_axis_of(csf) == "contrast":
+    if stimulus_axis_of(csf) == CONTRAST_AXIS:
         return f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
-    return axes.level_label(csf, stimulus_axis_of(csf))
+    return axes.level_label(csf, stimulus_axis_of(csf).name)
 
 
 def plot_psychometric(
@@ -417,7 +416,7 @@ def plot_psychometric(
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
     counted = drawn_answers(one)
-    contrast = one[stimulus_axis_of(one)].values
+    contrast = one[stimulus_axis_of(one).name].values
     low = float(np.nanmin(contrast))
     high = float(np.nanmax(contrast))
     left = low / 2.2
@@ -447,12 +446,12 @@ def plot_psychometric(
         )
     axes.log_axis(ax.xaxis, left, right)
     ax.set_ylim(-0.03, 1.03)
-    said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
+    scored = task_of(csf).scored
     title = f"{axes.title_of(csf)}\n{axes.printable(chosen)}"
     axes.label(
         ax,
         delivered_label(csf),
-        f"Share of {said}" if counted else f"P({said})",
+        f"Share of {scored}" if counted else f"P({scored})",
         title,
         framed=False,
     )
@@ -489,7 +488,7 @@ def _draw_function(
     name: str,
 ) -> None:
     contrast, yes, trials = (
-        one[name].values[i] for name in (stimulus_axis_of(one), "yes", "trials")
+        one[name].values[i] for name in (stimulus_axis_of(one).name, "yes", "trials")
     )
     use = trials > 0
     error = wilson(yes[use], trials[use]) if counted else None
@@ -710,7 +709,7 @@ def plot_yes_map(
     colours = mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK)
     style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
     contrast, yes, trials = (
-        csf[name].values[rows] for name in (stimulus_axis_of(csf), "yes", "trials")
+        csf[name].values[rows] for name in (stimulus_axis_of(csf).name, "yes", "trials")
     )
     bottom = np.inf
     top = 0.0

@@ -15,13 +15,24 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
+from psyprobe.running.task import with_task
 
 if TYPE_CHECKING:
-    from psyprobe.running.protocol import Probe
+    import xarray
+
+    from psyprobe.running.protocol import Probe, RunRecord
+    from psyprobe.running.store import Store
 
 Loaded = TypeVar("Loaded")
 
-__all__ = ["ProbeKind", "load_probe", "probe_bibtex", "probe_names", "probe_summary"]
+__all__ = [
+    "ProbeKind",
+    "build_result",
+    "load_probe",
+    "probe_bibtex",
+    "probe_names",
+    "probe_summary",
+]
 
 
 @dataclass(frozen=True)
@@ -210,6 +221,20 @@ def _probe_in_file(name: str, own_files: bool) -> Probe:
         raise unknown_name(f"probe in {path}", attribute, names)
     _FROM_FILES[name] = getattr(module, attribute)
     return _FROM_FILES[name]
+
+
+def build_result(record: RunRecord, store: Store) -> xarray.Dataset:
+    """The result of a finished run as its probe builds it, with the task of the probe.
+
+    Parameters
+    ----------
+    record : RunRecord
+        Of the run.
+    store : Store
+        Holds its answers.
+    """
+    probe = load_probe(record.probe)
+    return with_task(probe.result(record, store), probe.task(record))
 
 
 def _entry_points() -> Mapping[str, EntryPoint]:

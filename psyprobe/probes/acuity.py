@@ -8,7 +8,7 @@ images. To an encoder degrees mean nothing: its limit is to be read in cycles a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,14 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import ABILITIES, SECTIONS, answer, in_words, result, score
+from psyprobe.probes.detection import ABILITIES, SECTIONS, answer, in_words, result, score, task
 from psyprobe.probes.differences import PERIOD, Differing, periods
 from psyprobe.probes.pairs import Grid, PairSchedule
+from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import with_levels
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,20 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
             "20 }"
         )
     if observer.card.ability == "answer":
-        return in_words().plan(experiment, observer)
+        return replace(in_words(), period=True).plan(experiment, observer)
     if experiment.score.anchor is None:
         raise InputError(
             "[score] has no anchor; give 'detection': the limit is where that response is reached"
         )
     values = periods(experiment.levels["frequency"])
-    by = Period(
-        PERIOD["name"], "frequency", PERIOD["unit"], PERIOD["label"], "", values, level="frequency"
-    )
+    by = Period(PERIOD.name, "frequency", PERIOD.unit, PERIOD.label, "", values, level="frequency")
     conditions = detection.grid_conditions(experiment, observer.card, by)
     return PairSchedule(experiment, observer, conditions, detection.VERSION, batch_size)
 
 
 def plot(results: Sequence[Any], ax: Any = None, **options: Any) -> Any:
     """As in `Probe`: responses over contrast and period, or thresholds of answers."""
-    if all("trial" in one.dims for one in results):
+    if all(task_of(result).answered for result in results):
         return in_words().plot(results, ax, **options)
     from psyprobe.plotting.features import contour_panels
 
@@ -80,6 +79,7 @@ def report(results: Sequence[Any]) -> list[Any]:
     from psyprobe.plotting.feature_parts import contour_parts
 
     words, others = (
-        [one for one in results if ("trial" in one.dims) == asked] for asked in (True, False)
+        [result for result in results if task_of(result).answered == answered]
+        for answered in (True, False)
     )
     return [*(in_words().report(words) if words else []), *contour_parts(others)]

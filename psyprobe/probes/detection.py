@@ -43,9 +43,10 @@ from psyprobe.probes.differences import (
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import DIFFERENCE, noise_floor
 from psyprobe.probes.pair_batches import Responses, responses
-from psyprobe.probes.pairs import Conditions, Grid, PairSchedule, pair_up
+from psyprobe.probes.pairs import Conditions, Grid, PairSchedule, pair_up, response_task
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import Task, task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import log_spaced, ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
@@ -63,6 +64,7 @@ __all__ = [
     "report",
     "result",
     "score",
+    "task",
 ]
 
 ABILITIES = (*pairs.ABILITIES, "answer")
@@ -103,11 +105,20 @@ def result(record: RunRecord, store: Store) -> Any:
     return grid_result(record.layout, responses(record, store))
 
 
+def task(record: RunRecord) -> Task:
+    """As in `Probe`: which of two images differs, of observers that answer; else a response."""
+    if "asking" in record.layout:
+        found: Task = in_words().task(record)
+        return found
+    return response_task(record)
+
+
 def score(result: Any, **options: Any) -> Any:
     """As in `Probe`: just noticeable differences where there is an anchor, alignment, or thresholds
     of answers.
     """
-    return (in_words().score if "trial" in result.dims else score_discrimination)(result, **options)
+    answered = task_of(result).answered
+    return (in_words().score if answered else score_discrimination)(result, **options)
 
 
 def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
@@ -138,7 +149,7 @@ def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> A
     """As in `Probe`: thresholds where all results have an anchor, else contours; answers in words
     are drawn apart.
     """
-    kinds = {"trial" in one.dims for one in results}
+    kinds = {task_of(result).answered for result in results}
     if len(kinds) > 1:
         raise InputError(
             "answers in words and responses of encoders go on figures of their own; draw them apart"
@@ -160,7 +171,8 @@ def report(results: Sequence[xarray.Dataset]) -> list[Any]:
     from psyprobe.plotting.jnd import jnd_parts
 
     words, others = (
-        [one for one in results if ("trial" in one.dims) == asked] for asked in (True, False)
+        [result for result in results if task_of(result).answered == answered]
+        for answered in (True, False)
     )
     parts = [*jnd_parts(others), *contour_parts(others)] if others else []
     return [*parts, *(in_words().report(words) if words else [])]

@@ -16,6 +16,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import Change
 from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
+from psyprobe.running.task import StimulusAxis
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -131,8 +132,8 @@ def changed(change: str, value: float, by: float) -> float:
     return float(_CHANGES[change][0](value, by))
 
 
-#: What grows where acuity is asked for, as the result of a run has it.
-PERIOD = {"name": "period", "unit": "deg", "label": "Period of the stripes"}
+#: The stimulus axis of acuity, which is reported as the reciprocal of the period.
+PERIOD = StimulusAxis("period", "deg", "Period of the stripes", inverse="Highest frequency (cpd)")
 
 
 def periods(frequencies: Sequence[float]) -> tuple[float, ...]:

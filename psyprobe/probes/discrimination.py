@@ -14,10 +14,10 @@ from typing import Any
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import ABILITIES, answer, in_words, plot, report, result, score
+from psyprobe.probes.detection import ABILITIES, answer, in_words, plot, report, result, score, task
 from psyprobe.probes.pairs import PairSchedule
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
 
 SECTIONS = (*detection.SECTIONS, "difference")
 

@@ -22,7 +22,7 @@ from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
 from psyprobe.observers.protocol import PaidObserver, SubmittingObserver
-from psyprobe.probes import load_probe
+from psyprobe.probes import build_result, load_probe
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Schedule
 from psyprobe.running.store import Store, open_store
@@ -162,7 +162,7 @@ def run_experiment(
             schedule = _schedule(variant, participant, batch_size)
             _charge(schedule, prices, total)
             record = _ask(opened, schedule, variant, workers, progress)
-            results.append(load_probe(variant.probe).result(record, opened))
+            results.append(build_result(record, opened))
     if not page.variants or page.variant:
         return results[0]
     return _averaged(results, page.variants, [variant.variant for variant in variants])
@@ -506,6 +506,11 @@ def _prepared(
 
 def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> Schedule:
     probe = load_probe(experiment.probe)
+    if not hasattr(probe, "task"):
+        raise InputError(
+            f"probe {experiment.probe!r} does not say what it asks; give it a function 'task' that "
+            "returns a psyprobe.running.task.Task"
+        )
     if batch_size is not None and "batch_size" not in inspect.signature(probe.plan).parameters:
         raise InputError(
             f"probe {experiment.probe!r} of {experiment.name} takes no batch_size; leave it out"
@@ -566,7 +571,7 @@ def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Da
         if any(record.finished is None for record in members):
             continue
         layout = members[0].layout
-        found = [load_probe(record.probe).result(record, store) for record in members]
+        found = [build_result(record, store) for record in members]
         if "variant" not in layout:
             results += found
         elif len(members) == math.prod(len(values) for values in layout["variants"].values()):

@@ -35,6 +35,7 @@ from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import noise_floor
 from psyprobe.probes.pair_batches import answer, responses
 from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSchedule, pair_up
+from psyprobe.probes.pairs import response_task as task
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
@@ -42,7 +43,7 @@ from psyprobe.stimulus.specification import with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score", "task"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: The one study of matches that ships.

@@ -38,6 +38,7 @@ from psyprobe.probes.pair_batches import (
 from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Batch, Question, RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.certificate import observer_of
 
@@ -153,6 +154,13 @@ def paired(pairs: Iterable[Pair]) -> Pairs:
         ((test.digest, reference.digest), (Grid(test, reference), 0, False))
         for test, reference in pairs
     )
+
+
+def response_task(record: RunRecord) -> Task:
+    """The task of observers that respond to pairs with numbers, along the axis of a run."""
+    difference = record.layout["difference"]
+    axis = StimulusAxis(difference["name"], difference["unit"], difference["label"])
+    return Task(axis=axis)
 
 
 def pair_up(

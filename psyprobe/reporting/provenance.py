@@ -22,6 +22,7 @@ from psyprobe.human.models import human_label
 from psyprobe.light.display import Display
 from psyprobe.probes import probe_summary
 from psyprobe.reporting.page import Picture, picture
+from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.catalogue import StimulusSet, read_levels
 
@@ -228,7 +229,8 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
         sentences.append(f"Images were {pixels}.")
     if display:
         sentences.append(_display(display))
-    for name in (*levels_of(result), str(result.attrs.get("difference", "contrast"))):
+    axis = task_of(result).axis
+    for name in (*levels_of(result), *([] if axis is None else [axis.name])):
         if name in result.variables and result[name].ndim == 1 and result[name].dtype.kind == "f":
             values = np.unique(result[name].values)
             unit = unit_symbol(result[name].attrs)

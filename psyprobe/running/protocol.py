@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from psyprobe.observers.protocol import Observer
     from psyprobe.running.store import Store
+    from psyprobe.running.task import Task
 
 
 @dataclass(frozen=True)
@@ -259,6 +260,9 @@ class Probe(Protocol):
         `operator.length_hint` tells how many batches are known; whoever takes one more may be told
         that there is none.
         """
+
+    def task(self, record: RunRecord) -> Task:
+        """What the observer of a run is asked to do; every result carries it."""
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
         """Put the answers of a finished run where they belong."""

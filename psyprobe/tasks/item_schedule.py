@@ -35,7 +35,7 @@ _UNKNOWN = "Tokens are not known before a question is answered, and 1 s an answe
 
 
 @dataclass(frozen=True)
-class Task:
+class ItemTask:
     """What a benchmark wants to know of one observer."""
 
     #: Of the way of asking: a change of it asks anew.
@@ -92,7 +92,7 @@ class ItemSchedule(ExperimentSchedule):
     """
 
     def __init__(
-        self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None
+        self, experiment: Experiment, observer: AnswerObserver, task: ItemTask, judge: Judge | None
     ) -> None:
         super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
         self.task = task

@@ -28,6 +28,7 @@ from psyprobe.plotting import (
 from psyprobe.probes import detection
 from psyprobe.probes.pair_batches import Responses
 from psyprobe.probes.results import score_layers
+from psyprobe.running.task import StimulusAxis, Task, with_task
 
 FREQUENCY, LUMINANCE = np.geomspace(1, 16, 5), np.array([10.0, 100.0])
 CONTRAST, MULTIPLIER = np.geomspace(0.001, 1, 20), np.geomspace(0.5, 2, 4)
@@ -86,7 +87,8 @@ def result_of(
     values = values[:, None]
     sound = np.zeros_like(values)
     gave = Responses(values[:, None], values, sound, sound[:, 0], ("out",), about)
-    return detection.grid_result(layout, gave)
+    axis = StimulusAxis(**{key: layout["difference"][key] for key in ("name", "unit", "label")})
+    return with_task(detection.grid_result(layout, gave), Task(axis=axis))
 
 
 @pytest.fixture

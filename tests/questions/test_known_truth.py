@@ -152,7 +152,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     assert ((low < true) & (true < high) & (high < 2 * low)).all()
     # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same
     # contrast arrives.
-    posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), "four_alternatives")
+    posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), 0.25)
     columns = (result[name].values for name in ("frequency", "delivered_contrast", "said"))
     for frequency, contrast, said in zip(*columns, strict=True):
         posterior.tell((1.0, 4.0).index(frequency), float(np.log10(contrast)), float(said))

@@ -20,7 +20,6 @@ from psyprobe.analysis.psychometric.posterior import (
     Function,
     Grid,
     Posterior,
-    Task,
     csf_width_and_rates,
     seen,
 )
@@ -109,7 +108,7 @@ def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
 
     Examples
     --------
-    >>> grid, csf = people_prior(csf_width_and_rates((0.001, 1.0), "two_interval"))
+    >>> grid, csf = people_prior(csf_width_and_rates((0.001, 1.0), 0.5))
     >>> grid.width.tolist(), csf.parameters().shape
     ([0.35, 0.5, 0.7], (5616, 4))
     """
@@ -264,7 +263,7 @@ def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
 def csf_posterior(
     frequencies: Sequence[float],
     contrasts: Sequence[float],
-    task: Task = "yes_no",
+    chance: float | None = None,
     function: Function = "logistic",
     prior: Prior = "any",
     grid: Grid | None = None,
@@ -279,7 +278,7 @@ def csf_posterior(
         In cpd.
     contrasts : sequence of float
         Those that may be shown, ascending.
-    task, function
+    chance, function
         As for `csf_width_and_rates`.
     prior : {"any", "people"}
         What is held likely where no grid is given: next to any curve, or those of ordinary eyes
@@ -294,13 +293,13 @@ def csf_posterior(
 
     Examples
     --------
-    >>> posterior = csf_posterior((1.0, 4.0), (0.002, 0.95), "two_interval", prior="people")
+    >>> posterior = csf_posterior((1.0, 4.0), (0.002, 0.95), 0.5, prior="people")
     >>> [round(-posterior.mean(place), 1) for place in (0, 1)]
     [1.7, 1.5]
     """
     if prior not in ("any", "people"):
         raise unknown_name("prior of quick_csf", str(prior), ("any", "people"))
-    usual = csf_width_and_rates(contrasts, task, function), CsfGrid()
+    usual = csf_width_and_rates(contrasts, chance, function), CsfGrid()
     likely = usual if prior == "any" else people_prior(usual[0])
     return CsfPosterior(
         tuple(frequencies), likely[0] if grid is None else grid, likely[1] if csf is None else csf

@@ -21,7 +21,7 @@ lapse a value, and one table of common width x guess x lapse that ties them toge
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -31,10 +31,6 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 Function: TypeAlias = Literal["logistic", "normal", "weibull"]
-#: Whether a pattern is there; in which of two images, or which of two or of four it is.
-Task: TypeAlias = Literal["yes_no", "two_interval", "four_alternatives"]
-#: How often who sees nothing is right, where one of several must be chosen.
-GUESSES: Mapping[str, float] = {"two_interval": 0.5, "four_alternatives": 0.25}
 #: Of the cells of a grid: a rate stands for its cell, whose prior mass it carries.
 Edges: TypeAlias = tuple[float, ...]
 
@@ -161,7 +157,7 @@ class Grid:
 
 
 def default_grid(
-    contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic"
+    contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
 ) -> Grid:
     """The grid that designs use unless given another.
 
@@ -170,16 +166,15 @@ def default_grid(
     log-normal prior with median 0.7 and a standard deviation of 0.25 log10, from which those of
     single values deviate by 0.1 log10. Guess and lapse rates are Beta(1/2, 5) on [0, 0.5] and
     Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out (as in
-    Jeffreys' prior). With two intervals the guess rate is 0.5, with four alternatives 0.25.
-
-    Contrasts are those that can be shown, ascending; task and function are as in `constant`.
+    Jeffreys' prior). In a forced choice the guess rate is that of chance.
 
     Parameters
     ----------
     contrasts : sequence of float
-        Those that may be shown, above 0.
-    task : {"yes_no", "two_interval", "four_alternatives"}
-        Forced choices have a guess rate of one half or a quarter.
+        Those that may be shown, above 0, ascending.
+    chance : float, optional
+        Rate of correct guesses in a forced choice, 1 / m of m alternatives; without it the question
+        is answered by yes or no.
     function : str
         As for `fit_psychometric`.
 
@@ -188,7 +183,7 @@ def default_grid(
     >>> grid = default_grid((0.001, 1.0))
     >>> float(grid.threshold[0]), float(grid.threshold[-1])
     (-3.5, 0.5)
-    >>> default_grid((0.001, 1.0), task="two_interval").guess.tolist()
+    >>> default_grid((0.001, 1.0), chance=0.5).guess.tolist()
     [0.5]
     """
     guess = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
@@ -196,11 +191,11 @@ def default_grid(
     low = np.log10(contrasts[0]) - 0.5
     high = np.log10(contrasts[-1]) + 0.5
     threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
-    return _grid(threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, task, function)
+    return _grid(threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, chance, function)
 
 
 def csf_width_and_rates(
-    contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic"
+    contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
 ) -> Grid:
     """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one
     table.
@@ -215,7 +210,7 @@ def csf_width_and_rates(
     threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
     guess = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5)
     lapse = (0.0, 0.03, 0.1)
-    return _grid(threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, task, function)
+    return _grid(threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, chance, function)
 
 
 def _grid(
@@ -224,12 +219,14 @@ def _grid(
     guesses: Edges,
     lapses: Edges,
     spread: float,
-    task: Task,
+    chance: float | None,
     form: Function,
 ) -> Grid:
-    guess, guess_prior = (
-        _rates(guesses, 5.0) if task == "yes_no" else (np.array([GUESSES[task]]), np.ones(1))
-    )
+    if chance is None:
+        guess, guess_prior = _rates(guesses, 5.0)
+    else:
+        guess = np.array([chance])
+        guess_prior = np.ones(1)
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, spread, form)

@@ -26,6 +26,7 @@ from psyprobe.analysis.words.posterior_fit import (
 from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
+from psyprobe.running.task import stimulus_axis_of, task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,8 +57,7 @@ _COPIED = (
     "ppd",
     "psyprobe_version",
     "sessions",
-    "difference",
-    "difference_label",
+    "task",
 )
 
 
@@ -82,8 +82,8 @@ def chat_csf(
     guess, lapse : float or (float, float), optional
         Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are
         fitted, common to all levels of a wording; catch trials tell the guess rate. Without them
-        what the experiment says, else (0, 0.5), or 0.5 and 0.25 where one of two or four answers is
-        right, and (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
+        what the experiment says, else (0, 0.5), or 1 / m where one of m answers is right, and
+        (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
         fixed.
     function : str, optional
         Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic".
@@ -250,7 +250,9 @@ def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
         "function": "logistic",
         "axis": "log",
     }
-    usual["guess"] = fit.FORCED_CHOICE.get(result.attrs["probe"], usual["guess"])
+    chance = task_of(result).chance
+    if chance is not None:
+        usual["guess"] = chance
     said = usual | {
         name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual
     }
@@ -450,7 +452,7 @@ def _dataset(
     dims = ("prompt", counts.level)
     usable = np.isin(found.status, fit.USABLE)
     mean, low, high, over = prompt_mean(found, how.confidence)
-    stimulus_axis = fit.stimulus_axis_of(result)
+    stimulus_axis = stimulus_axis_of(result).name
     rate = ""
     unit = unit_symbol(result[stimulus_axis].attrs)
     of_contrast = inverse_symbol(unit)

@@ -29,15 +29,11 @@ from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status
 from psyprobe.errors import InputError
 from psyprobe.files.cache import kept
 from psyprobe.files.terminal import printable
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Probes whose questions have one right answer, and how often who sees nothing gives it.
-FORCED_CHOICE = {
-    **dict.fromkeys(("two_interval", "detection", "discrimination", "acuity", "orientation"), 0.5),
-    "orientation_4": 0.25,
-}
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 
@@ -51,11 +47,6 @@ def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
     """A table of the experiment file of a run, as "fit" or "human"; empty where there is none."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
-
-
-def stimulus_axis_of(result: xr.Dataset) -> str:
-    """What answers are a function of: contrast, or the difference between two images."""
-    return str(result.attrs.get("difference", "contrast"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +154,8 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
         counts.
     """
     level = next(iter(levels_of(result)), "levels")
-    stimulus_axis = stimulus_axis_of(result) if hasattr(result, "attrs") else "contrast"
+    attributes = getattr(result, "attrs", {})
+    stimulus_axis = stimulus_axis_of(result).name if "task" in attributes else "task"
     missing = [
         name
         for name in (level, stimulus_axis, *_NEEDED)
@@ -297,7 +289,7 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
 
 def delivered_contrast(result: xr.Dataset) -> FloatArray:
     """What arrived of the contrast or the difference of each question, shape (trials,)."""
-    stimulus_axis = stimulus_axis_of(result)
+    stimulus_axis = stimulus_axis_of(result).name
     name = f"delivered_{stimulus_axis}" if f"delivered_{stimulus_axis}" in result else stimulus_axis
     return np.asarray(result[name].values.astype(np.float64))
 

@@ -20,17 +20,13 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
-from psyprobe.analysis.psychometric.posterior import (
-    GUESSES,
-    Posterior,
-    ThresholdPosterior,
-    default_grid,
-)
+from psyprobe.analysis.psychometric.posterior import Posterior, ThresholdPosterior, default_grid
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
 from psyprobe.analysis.words.sessions import SessionRecord, session_offsets
 from psyprobe.files.cache import kept
+from psyprobe.running.task import stimulus_axis_of, task_of
 from psyprobe.stimulus.catalogue import read_levels
 from psyprobe.stimulus.parameters import power_of_ten
 
@@ -90,7 +86,7 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
     """The trials of a run that have an answer which counts, in the order in which they were put."""
     result = at.result
     readout = result["readout"].values.astype(str)
-    nominal = at.column(fit.stimulus_axis_of(result))
+    nominal = at.column(stimulus_axis_of(result).name)
     said = at.column("said")
     delivered = fit.delivered_contrast(result)
     repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
@@ -148,12 +144,11 @@ def told_posteriors(
 def _untold(result: xr.Dataset, at: fit.Places) -> Posterior:
     """The posterior with which the design of a run begins."""
     contrasts: tuple[float, ...] = tuple(_contrasts(result).tolist())
-    guess = fit.FORCED_CHOICE.get(result.attrs["probe"])
-    task: Any = next((name for name, rate in GUESSES.items() if rate == guess), "yes_no")
+    chance = task_of(result).chance
     options: dict[str, Any] = design_options(result)
     if adaptive_design(result) == "quick_csf":
-        return csf_posterior(tuple(at.values.tolist()), contrasts, task, **options)
-    return ThresholdPosterior(len(at.values), default_grid(contrasts, task, **options))
+        return csf_posterior(tuple(at.values.tolist()), contrasts, chance, **options)
+    return ThresholdPosterior(len(at.values), default_grid(contrasts, chance, **options))
 
 
 class SessionCurves(NamedTuple):
@@ -201,7 +196,7 @@ def fit_posterior(
     """
     design = (
         adaptive_design(result),
-        result.attrs["probe"],
+        task_of(result),
         design_options(result),
         _contrasts(result).tolist(),
     )
@@ -279,7 +274,7 @@ def _contrasts(result: xr.Dataset) -> FloatArray:
     """Least and greatest contrast, or difference, that the design could show; without its page,
     that it did show.
     """
-    stimulus_axis = fit.stimulus_axis_of(result)
+    stimulus_axis = stimulus_axis_of(result).name
     levels = fit.experiment_table(result, "levels")
     if stimulus_axis == "contrast" and "contrast" in levels:
         shown = read_levels("contrast", levels["contrast"])[[0, -1]]

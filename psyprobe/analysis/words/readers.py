@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from psyprobe.analysis.score import Recorded, percent
-from psyprobe.analysis.words.fit import FORCED_CHOICE
 from psyprobe.analysis.words.reply import Reading
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.running.task import task_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -158,7 +158,7 @@ def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
     prompts = {
         load["id"]: Prompt.from_dict(load) for load in json.loads(result.attrs.get("prompts", "[]"))
     }
-    alternatives = round(1 / FORCED_CHOICE.get(result.attrs.get("probe", ""), 0.5))
+    alternatives = task_of(result).alternatives
     names = result["prompt"].values.astype(str).tolist()
     orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
     known: dict[tuple[str, int], tuple[Prompt, int]] = {}

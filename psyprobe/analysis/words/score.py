@@ -24,12 +24,12 @@ from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number, percent
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.fit import stimulus_axis_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
 from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import spent_on
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -467,7 +467,7 @@ def score_chat(
 
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
-    stimulus_axis = stimulus_axis_of(csf)
+    stimulus_axis = stimulus_axis_of(csf).name
     made, more = (
         (ChatScore, {})
         if stimulus_axis == "contrast"

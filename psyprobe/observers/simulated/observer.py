@@ -71,7 +71,7 @@ _REMEMBERED = 256
 #: Images that nobody can change any more are known again by themselves: prompts that share one
 #: follow each other.
 _LATELY = 4
-FORCED_CHOICE = ("First", "Second")
+INTERVAL_WORDS = ("First", "Second")
 #: Words for the directions of stripes, in the order in which they are named, and the orientation of
 #: each, deg.
 DIRECTIONS = {"Vertical": 0.0, "Horizontal": 90.0, "Rising": 135.0, "Falling": 45.0}
@@ -378,7 +378,7 @@ class SimulatedObserver(Answering):
             if mood < mind.refusal + mind.unparsed
             else "answer"
         )
-        words = FORCED_CHOICE if len(looks) == 2 else words_for(prompt)
+        words = INTERVAL_WORDS if len(looks) == 2 else words_for(prompt)
         temperature = 0.0 if mind.text == "greedy" else decoding.temperature
         text = reply(
             kind, drawn(chances, temperature, choice), words, wording, self._reversed(prompt)

@@ -20,7 +20,6 @@ from psyprobe.analysis.psychometric.csf_posterior import CsfGrid, CsfPosterior, 
 from psyprobe.analysis.psychometric.posterior import (
     Function,
     Grid,
-    Task,
     ThresholdPosterior,
     default_grid,
     seen,
@@ -150,14 +149,14 @@ class Adaptive(Estimating[P]):
         self,
         values: Iterable[float],
         contrasts: Iterable[float],
-        task: Task,
+        chance: float | None,
         stop: float,
         n_max: int,
         catch: float,
         top: float,
         seed: int,
     ) -> None:
-        found, self.contrasts, self._catch = checked(values, contrasts, catch, task)
+        found, self.contrasts, self._catch = checked(values, contrasts, catch, chance)
         super().__init__(found)
         if n_max < 1 or not stop >= 0 or not 0 <= top <= 0.5:
             raise InputError(
@@ -235,9 +234,9 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         Of the level besides contrast, such as frequencies in cpd.
     contrasts : sequence of float
         Above 0; those that may be shown. Close ones cost time only: 0.05 log10 apart is enough.
-    task : {"yes_no", "two_interval", "four_alternatives"}
-        What is asked; with a forced choice the guess rate is 0.5 or 0.25 and there are no catch
-        trials.
+    chance : float, optional
+        Rate of correct guesses in a forced choice, 1 / m of m alternatives, in which there are no
+        catch trials; without it the question is answered by yes or no.
     about : {"threshold", "all"}
         What a level should tell of: the threshold alone, the other parameters being a nuisance, or
         all four, as QUEST+ was published.
@@ -274,7 +273,7 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         values: Iterable[float],
         contrasts: Iterable[float],
         *,
-        task: Task = "yes_no",
+        chance: float | None = None,
         about: About = "threshold",
         stop: float = 0.3,
         n_max: int = 50,
@@ -285,13 +284,13 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         refine: bool = True,
         seed: int = 0,
     ) -> None:
-        super().__init__(values, contrasts, task, stop, n_max, catch, top, seed)
+        super().__init__(values, contrasts, chance, stop, n_max, catch, top, seed)
         if about not in ("threshold", "all"):
             raise unknown_name("aim of QUEST+", about, ("threshold", "all"))
         self._about = about
         self.posterior = ThresholdPosterior(
             len(self.values),
-            default_grid(self.contrasts, task, function) if grid is None else grid,
+            default_grid(self.contrasts, chance, function) if grid is None else grid,
             refine,
         )
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
@@ -332,7 +331,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
     ----------
     frequencies : sequence of float
         In cpd, two or more.
-    contrasts, task, catch, top, function
+    contrasts, chance, catch, top, function
         As in `QuestPlus`.
     stop : float
         Done when the 95 % interval of log10 sensitivity is at most this wide at every frequency.
@@ -367,7 +366,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
         frequencies: Iterable[float],
         contrasts: Iterable[float],
         *,
-        task: Task = "yes_no",
+        chance: float | None = None,
         stop: float = 0.3,
         n_max: int = 60,
         catch: float = 0.1,
@@ -378,12 +377,12 @@ class QuickCSF(Adaptive[CsfPosterior]):
         prior: Prior = "any",
         seed: int = 0,
     ) -> None:
-        super().__init__(frequencies, contrasts, task, stop, n_max, catch, top, seed)
+        super().__init__(frequencies, contrasts, chance, stop, n_max, catch, top, seed)
         if len(self.values) < 2:
             raise InputError("qCSF needs at least two frequencies; use QUEST+ for one")
         self._seed = seed
         self.posterior = csf_posterior(
-            self.values, self.contrasts, task, function, prior, grid, csf
+            self.values, self.contrasts, chance, function, prior, grid, csf
         )
         grid = self.posterior.grid
         self._visible = seen(

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import GUESSES, Task, seen
+from psyprobe.analysis.psychometric.posterior import seen
 from psyprobe.errors import InputError, unknown_name
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
@@ -70,7 +70,7 @@ class Asked(TypedDict, total=False):
     values: int
     contrasts: tuple[float, float]
     levels: int
-    task: Task
+    chance: float | None
     observer: AssumedObserver
     catch: float
     top: float
@@ -87,7 +87,7 @@ def expected_interval_width(
     values: int = 6,
     contrasts: tuple[float, float] = (0.001, 1.0),
     levels: int = 10,
-    task: Task = "yes_no",
+    chance: float | None = None,
     observer: AssumedObserver = AssumedObserver(),
     catch: float = 0.1,
     top: float = 0.05,
@@ -109,8 +109,9 @@ def expected_interval_width(
         Lowest and highest contrast.
     levels : int
         Contrasts of the constant stimuli.
-    task : {"yes_no", "two_interval", "four_alternatives"}
-        What is asked.
+    chance : float, optional
+        Rate of correct guesses in a forced choice; without it the question is answered by yes or
+        no.
     observer : AssumedObserver
         Whom.
     catch, top : float
@@ -142,15 +143,15 @@ def expected_interval_width(
     put = queries * min(1.0, _MOST_VALUES / values)
     values = min(values, _MOST_VALUES)
     low, high = np.log10(contrasts)
-    catches = put * catch if task == "yes_no" else 0.0
+    catches = put * catch if chance is None else 0.0
     each = (put - catches) / values
     thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(values) + 0.5) / values)
-    guess = GUESSES.get(task, observer.guess)
+    guess = observer.guess if chance is None else chance
     size = 2 * values + 2
     prior = np.zeros(size)
     prior[0:-2:2] = 12 / (high - low + 1) ** 2
     prior[1:-2:2] = (_WIDTH_PRIOR * np.log(10) * observer.width) ** -2
-    prior[-2] = 1e12 if task in GUESSES else _GUESS_PRIOR**-2
+    prior[-2] = _GUESS_PRIOR**-2 if chance is None else 1e12
     prior[-1] = _LAPSE_PRIOR**-2
     information = np.zeros((size, size))
     scatter = np.zeros((size, size))

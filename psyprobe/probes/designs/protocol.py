@@ -15,8 +15,8 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import GUESSES, Posterior
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.analysis.psychometric.posterior import Posterior
+from psyprobe.errors import InputError
 
 
 @dataclass(frozen=True, order=True)
@@ -148,7 +148,7 @@ class Design(Protocol):
 
 
 def checked(
-    values: Iterable[float], contrasts: Iterable[float], catch: float, task: str
+    values: Iterable[float], contrasts: Iterable[float], catch: float, chance: float | None
 ) -> tuple[tuple[float, ...], tuple[float, ...], float]:
     """Values of a level; contrasts in ascending order; and the share of catch trials.
 
@@ -158,7 +158,7 @@ def checked(
     ------
     InputError
         There is no value or only one contrast, one comes twice, is not finite or no contrast above
-        0, the share is out of range, or there is no such task.
+        0, or the share or the chance level is out of range.
     """
     levels = tuple(float(value) for value in values)
     ascending = tuple(sorted(float(contrast) for contrast in contrasts))
@@ -173,11 +173,14 @@ def checked(
             f"contrasts are {ascending}; give at least two, each above 0 and only once (designs "
             "add catch trials)"
         )
-    if task not in ("yes_no", *GUESSES):
-        raise unknown_name("task", task, ("yes_no", *GUESSES))
+    if chance is not None and not 0 < chance < 1:
+        raise InputError(
+            f"chance is {chance}; give the rate of correct guesses, 1 / m of m alternatives, or "
+            "None for yes or no"
+        )
     if not 0 <= catch <= 0.9:
         raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
-    return levels, ascending, float(catch) if task == "yes_no" else 0.0
+    return levels, ascending, float(catch) if chance is None else 0.0
 
 
 class Ledger:

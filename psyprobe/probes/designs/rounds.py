@@ -9,7 +9,6 @@ import numpy as np
 
 from psyprobe.analysis.psychometric.posterior import (
     Function,
-    Task,
     ThresholdPosterior,
     default_grid,
 )
@@ -69,7 +68,7 @@ def constant(
     *,
     repeats: int = 10,
     catch: float = 0.1,
-    task: Task = "yes_no",
+    chance: float | None = None,
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
@@ -87,8 +86,9 @@ def constant(
         How often each contrast is shown at each value.
     catch : float
         Share of catch trials among all, at least; none with a forced choice.
-    task : {"yes_no", "two_interval", "four_alternatives"}
-        What is asked; with a forced choice the guess rate is 0.5 or 0.25.
+    chance : float, optional
+        Rate of correct guesses in a forced choice, 1 / m of m alternatives; without it the question
+        is answered by yes or no.
     function : {"logistic", "normal", "weibull"}
         Form of the psychometric function in `estimate`.
     seed : int
@@ -110,11 +110,11 @@ def constant(
     >>> design.finished
     True
     """
-    shown, c, share = checked(values, contrasts, catch, task)
+    shown, c, share = checked(values, contrasts, catch, chance)
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; give a whole number of at least 1")
     levels = [Level(each, contrast) for each in shown for contrast in c for _ in range(repeats)]
-    posterior = ThresholdPosterior(len(shown), default_grid(c, task, function))
+    posterior = ThresholdPosterior(len(shown), default_grid(c, chance, function))
     return Rounds(shown, posterior, _shuffled(levels, share, shown, seed), None)
 
 
@@ -126,7 +126,7 @@ def ladder(
     fine: int = 4,
     repeats: int = 1,
     catch: float = 0.1,
-    task: Task = "yes_no",
+    chance: float | None = None,
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
@@ -138,7 +138,7 @@ def ladder(
 
     Parameters
     ----------
-    values, catch, task, function, seed
+    values, catch, chance, function, seed
         As in `constant`.
     contrasts : sequence of float
         Above 0; only the lowest and the highest count, between which levels lie evenly in log10
@@ -165,13 +165,13 @@ def ladder(
     >>> estimate.asked, estimate.log10_sensitivity.round(1).tolist()
     (11, [1.7])
     """
-    shown, c, share = checked(values, contrasts, catch, task)
+    shown, c, share = checked(values, contrasts, catch, chance)
     if coarse < 2 or fine < 0 or repeats < 1:
         raise InputError(
             f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least "
             "0 and at least 1"
         )
-    posterior = ThresholdPosterior(len(shown), default_grid(c, task, function))
+    posterior = ThresholdPosterior(len(shown), default_grid(c, chance, function))
     even = log_spaced(c[0], c[-1], coarse).tolist()
     first = [Level(each, contrast) for each in shown for contrast in even for _ in range(repeats)]
 

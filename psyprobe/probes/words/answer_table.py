@@ -24,6 +24,7 @@ from psyprobe.observers.chat.protocol import Answer, Spending
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
 
 if TYPE_CHECKING:
     import xarray
@@ -152,16 +153,16 @@ _OF_REPLY = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "fini
 _NOTHING = Answer("", finish="")
 
 
-def _variables(by: Mapping[str, str] | None, currency: str) -> dict[str, tuple[str, str]]:
+def _variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, str]]:
     """`VARIABLES`, in which nothing is called contrast that is a difference between two images."""
     known = {**VARIABLES, "cost": (currency, VARIABLES["cost"][1])}
-    if by is None:
+    if axis == CONTRAST_AXIS:
         return known
     told = {
-        "contrast": (by["name"], (by["unit"], f"{by['label']} that was asked for")),
+        "contrast": (axis.name, (axis.unit, f"{axis.label} that was asked for")),
         "delivered_contrast": (
-            f"delivered_{by['name']}",
-            (by["unit"], f"{by['label']} in the images as they arrived"),
+            f"delivered_{axis.name}",
+            (axis.unit, f"{axis.label} in the images as they arrived"),
         ),
     }
     return dict(told.get(name, (name, about)) for name, about in known.items())
@@ -197,8 +198,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     layout = record.layout
     trials = record.outcome["trials"]
     (level,) = layout["levels"]
-    by = layout.get("difference")
-    stimulus_axis = "contrast" if by is None else by["name"]
+    task = Task.from_dict(layout["task"])
+    axis = task.axis
+    assert axis is not None
+    stimulus_axis = axis.name
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     columns: defaultdict[str, list[Any]] = defaultdict(list)
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
@@ -208,7 +211,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True
     ):
         prompt = prompts[trial["prompt"]]
-        wording, polarity = prompt.meant(trial["order"], layout.get("alternatives", 2))
+        wording, polarity = prompt.meant(trial["order"], task.alternatives)
         asked = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
         read = read_answer(reply, wording) if asked else Read("")
@@ -267,7 +270,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             np.array(columns[name], dtype=object if unit == "text" else np.float64),
             {**unit_attributes("1" if unit == "text" else unit), "long_name": long_name},
         )
-        for name, (unit, long_name) in {**variables, **_variables(by, spending.currency)}.items()
+        for name, (unit, long_name) in {
+            **variables,
+            **_variables(axis, spending.currency),
+        }.items()
     }
     used = set(readouts.values())
     return xarray.Dataset(
@@ -286,7 +292,6 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 **({"asked_instead": _told(instead)} if instead else {}),
             ),
             **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
-            **({} if by is None else {"difference": by["name"], "difference_label": by["label"]}),
             "readout": used.pop() if len(used) == 1 else "mixed",
             "design": layout["asking"]["design"],
             "ppd": layout["ppd"],

@@ -518,7 +518,7 @@ class Scene:
         spec = self.spec
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
-        if self.change is not None and self.change[1] == PERIOD["name"]:
+        if self.change is not None and self.change[1] == PERIOD.name:
             finest = {} if catch else {"frequency": 1 / contrast}
             spec = with_levels(spec, **{self.level: value}, **finest, **self._seeded(image_seed))
             blank = spec.reference()
@@ -668,7 +668,7 @@ class Scene:
         if self.change is None:
             return images, delivered_contrast(sent, spec, self.display)
         # Of the finest stripes the whole pattern is what differs.
-        reference = None if self.change[1] == PERIOD["name"] else shown.specs[1 - shown.pattern]
+        reference = None if self.change[1] == PERIOD.name else shown.specs[1 - shown.pattern]
         return images, delivered_contrast(sent, spec, self.display, reference, shown.contrast)
 
     def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
@@ -681,7 +681,7 @@ class Scene:
     def _highest(self, value: float, contrast: float) -> float:
         """The highest frequency of a trial, cpd."""
         frequency = value if self.level == "frequency" else _frequency(self.spec)
-        if self.change == ("frequency", PERIOD["name"]):
+        if self.change == ("frequency", PERIOD.name):
             return 1 / contrast
         if self.change is not None and self.change[0] == "frequency":
             return changed(self.change[1], frequency, contrast)

@@ -22,7 +22,7 @@ from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.displayed_images import spread
-from psyprobe.probes.words.prompt_variant import spoken, stimulus_axis
+from psyprobe.probes.words.prompt_variant import spoken
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import level_of
 
@@ -160,9 +160,7 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
     """
     answered, pace = _so_far(schedule, store, timed)
     refused, drawn = refused_levels(schedule)
-    levels = len(schedule.experiment.levels[schedule.level]) * len(
-        stimulus_axis(schedule.experiment)[1]
-    )
+    levels = len(schedule.experiment.levels[schedule.level]) * len(schedule.contrasts)
     not_asked = round(len(refused) * levels / drawn)
     readout = "text" if schedule.asking.readout == "text" else "p_yes"
     costs = {
@@ -205,9 +203,7 @@ def refused_levels(schedule: WordsSchedule) -> tuple[dict[tuple[float, float], s
     Of very many levels some are drawn.
     """
     levels = schedule.experiment.levels
-    drawn = spread(
-        list(itertools.product(levels[schedule.level], stimulus_axis(schedule.experiment)[1]))
-    )
+    drawn = spread(list(itertools.product(levels[schedule.level], schedule.contrasts)))
     found = {}
     for value, contrast in drawn:
         shown = schedule.scene.shown(value, contrast, 0, 0)
@@ -222,7 +218,7 @@ def refused_levels(schedule: WordsSchedule) -> tuple[dict[tuple[float, float], s
 def _told(schedule: WordsSchedule, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
     """Refused levels in words, those of one value and reason together."""
     unit = level_of(schedule.scene.spec, schedule.level).unit
-    name = stimulus_axis(schedule.experiment)[0].replace("_", " ")
+    name = schedule.axis.name.replace("_", " ")
     alike: dict[tuple[float, str], list[float]] = {}
     for (value, contrast), reason in refused.items():
         alike.setdefault((value, reason), []).append(contrast)
@@ -300,7 +296,7 @@ def _so_far(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pa
             break
         schedule.tell(found)
         batches = schedule.next()
-    put = schedule.task.answer if timed else None
+    put = schedule.probe.answer if timed else None
     return answered, measured_pace(store, who, replies, alike, put, first)
 
 
@@ -342,7 +338,7 @@ def _sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
 def _cost(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int, pace: Pace | None
 ) -> DesignCost:
-    orders = len(schedule.task.orders)
+    orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
     trials, shared = _trials(schedule, design, readout, refused)
     questions = trials * prompts * orders
@@ -370,14 +366,14 @@ def _trials(
     """Trials with one prompt, and how many of them show images that all prompts share."""
     asking = schedule.asking
     levels = schedule.experiment.levels
-    share = asking.catch if schedule.task.design_task == "yes_no" else 0.0
+    share = asking.catch if schedule.task.chance is None else 0.0
     values = len(levels[schedule.level])
     options = asking.options if design == asking.design else {}
     if design == "constant":
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
-        conditions = values * len(stimulus_axis(schedule.experiment)[1])
+        conditions = values * len(schedule.contrasts)
         trials = sum(
             repeats * (conditions - refused) + catch_trials(repeats * conditions, share)
             for repeats in parts
@@ -404,18 +400,18 @@ def _trials(
 
 def _answers(schedule: WordsSchedule, readout: str) -> int:
     """Answers of a trial that tell something by themselves; probabilities of all orders are one."""
-    return len(schedule.task.orders) if readout == "text" else 1
+    return len(schedule.probe.orders) if readout == "text" else 1
 
 
 def _asked(schedule: WordsSchedule, readout: str) -> Asked:
     levels = schedule.experiment.levels
-    (_, contrasts) = stimulus_axis(schedule.experiment)
+    contrasts = schedule.contrasts
     return {
         "values": len(levels[schedule.level]),
         "contrasts": (contrasts[0], contrasts[-1]),
         "levels": len(contrasts),
-        "task": schedule.task.design_task,
-        "catch": schedule.asking.catch if schedule.task.design_task == "yes_no" else 0.0,
+        "chance": schedule.task.chance,
+        "catch": schedule.asking.catch if schedule.task.chance is None else 0.0,
         "observer": designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD),
     }
 

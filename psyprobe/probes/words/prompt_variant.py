@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from psyprobe.experiment.experiment import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
-from psyprobe.probes.differences import periods
+from psyprobe.probes.differences import PERIOD, changing, periods
 from psyprobe.probes.words.answer_table import Read, Readout, readout_of, said
 from psyprobe.probes.words.delivery import derived_seed
+from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.parameters import power_of_ten
 
@@ -30,7 +31,7 @@ PILOT = 4
 _STEP = 0.05
 #: What the session gives to every design by itself; to constant stimuli also "repeats", which
 #: depend on the read-out.
-_GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "grid", "csf")
+_GIVEN = ("values", "frequencies", "contrasts", "chance", "catch", "seed", "grid", "csf")
 _ALL = 2**31
 #: Names in a prompt that numbers of a clip take the place of.
 OF_CLIPS = ("frames", "fps", "seconds")
@@ -90,34 +91,48 @@ def spoken(prompt: Prompt, shown: Specification) -> str:
     return text
 
 
-def stimulus_axis(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
-    """What answers are a function of, with its values: contrast, or the difference between two
-    images.
+class AxisLevels(NamedTuple):
+    """The stimulus axis of an experiment in words, its levels, and the one level beside it."""
+
+    axis: StimulusAxis
+    #: Contrasts, differences or periods, rising.
+    values: tuple[float, ...]
+    #: Name of the other level, such as "frequency".
+    level: str
+
+
+def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
+    """The stimulus axis of an experiment in words, its levels, and the one level beside it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its page has levels of contrast, or a table [difference].
+    period : bool
+        Whether the period of stripes takes the place of contrast, as in acuity.
 
     Raises
     ------
     InputError
-        There is neither.
+        There is no axis, or there is no level beside it, or there are several.
     """
     if experiment.difference is not None:
-        return f"{experiment.difference.parameter}_difference", experiment.difference.levels
-    if experiment.probe == "acuity":
-        return "period", periods(experiment.levels["frequency"])
-    if "contrast" not in experiment.levels:
+        by = changing(experiment.difference, experiment.spec())
+        axis = StimulusAxis(by.name, by.unit, by.label)
+        values = experiment.difference.levels
+    elif period:
+        axis = PERIOD
+        values = periods(experiment.levels["frequency"])
+    elif "contrast" in experiment.levels:
+        axis = CONTRAST_AXIS
+        values = experiment.levels["contrast"]
+    else:
         raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
-    return "contrast", experiment.levels["contrast"]
+    return AxisLevels(axis, values, _level_beside(experiment, axis))
 
 
-def level_name(experiment: Experiment) -> str:
-    """The one level besides what answers are a function of.
-
-    Raises
-    ------
-    InputError
-        There is none, or there are several.
-    """
-    own, _ = stimulus_axis(experiment)
-    taken = "frequency" if own == "period" else own
+def _level_beside(experiment: Experiment, axis: StimulusAxis) -> str:
+    taken = "frequency" if axis == PERIOD else axis.name
     held = {} if experiment.asking is None else experiment.asking.hold
     for name in held:
         if name not in experiment.levels or name == taken:
@@ -131,7 +146,7 @@ def level_name(experiment: Experiment) -> str:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words "
             "is asked over one level "
-            f"besides {own.replace('_', ' ')}: give the others a value, such as asking.hold = "
+            f"besides {axis.name.replace('_', ' ')}: give the others a value, such as asking.hold = "
             f"{{ {names[0]} = "
             f"{experiment.levels[names[0]][-1]:g} }}"
         )
@@ -145,7 +160,12 @@ def level_name(experiment: Experiment) -> str:
 
 
 def design_of(
-    experiment: Experiment, task: str, prompt: Prompt, repeats: int, part: int = 0
+    experiment: Experiment,
+    task: Task,
+    shown: AxisLevels,
+    prompt: Prompt,
+    repeats: int,
+    part: int = 0,
 ) -> Design:
     """The design by which an experiment asks in one wording.
 
@@ -153,8 +173,10 @@ def design_of(
     ----------
     experiment : Experiment
         Names the design.
-    task : {"yes_no", "two_interval", "four_alternatives"}
-        Of its probe.
+    task : Task
+        Tells the design how often guessing is correct.
+    shown : AxisLevels
+        Levels among which the design chooses.
     prompt : Prompt
         Fixed designs show every prompt the same images; adaptive ones go their own way.
     repeats : int
@@ -168,15 +190,12 @@ def design_of(
         An option is unknown or out of range.
     """
     asking = asking_of(experiment)
-    levels = experiment.levels
-    own, contrasts = stimulus_axis(experiment)
-    name = level_name(experiment)
     make = _MAKERS[asking.design]
     fixed = not adaptive(asking.design)
-    if asking.design == "quick_csf" and (name != "frequency" or own != "contrast"):
+    if asking.design == "quick_csf" and (shown.level != "frequency" or shown.axis != CONTRAST_AXIS):
         raise InputError(
             "the design 'quick_csf' models sensitivity over frequency, and [levels] varies "
-            f"{name}; take 'quest_plus'"
+            f"{shown.level}; take 'quest_plus'"
         )
     given: dict[str, Any] = {"repeats": repeats} if asking.design == "constant" else {}
     known = [
@@ -189,10 +208,11 @@ def design_of(
             raise unknown_name(
                 f"key in [asking.options] of design {asking.design!r}", option, known
             )
-    given |= {"task": task, "catch": asking.catch, **asking.options}
+    given |= {"chance": task.chance, "catch": asking.catch, **asking.options}
     given["seed"] = derived_seed(asking.seed, "design", part if fixed else prompt.id)
     try:
-        return make(levels[name], contrasts if fixed else fine_contrasts(contrasts), **given)
+        contrasts = shown.values if fixed else fine_contrasts(shown.values)
+        return make(experiment.levels[shown.level], contrasts, **given)
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -231,7 +251,12 @@ class Wording:
     """What is asked in one wording, in rounds: each is planned from the answers to those before."""
 
     def __init__(
-        self, experiment: Experiment, task: str, index: int, at_once: int | None = None
+        self,
+        experiment: Experiment,
+        task: Task,
+        shown: AxisLevels,
+        index: int,
+        at_once: int | None = None,
     ) -> None:
         asking = asking_of(experiment)
         #: Levels that a design gives at once.
@@ -240,6 +265,7 @@ class Wording:
         self._experiment = experiment
         self._asking = asking
         self._task = task
+        self._axis_levels = shown
         self._index = index
         #: Which reading counts; None until the pilot has shown it.
         self.readout: Readout | None = (
@@ -247,7 +273,7 @@ class Wording:
         )
         self._later = asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
         repeats = asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
-        self._design = design_of(experiment, task, self.prompt, repeats)
+        self._design = design_of(experiment, task, shown, self.prompt, repeats)
         self._pilot: list[Read] = []
         given = {
             "top_p": asking.top_p,
@@ -268,7 +294,14 @@ class Wording:
         asking = self._asking
         levels = self._design.ask(self._at_once)
         if not levels and self.readout == "text" and asking.design == "constant" and self._later:
-            self._design = design_of(self._experiment, self._task, self.prompt, self._later, part=1)
+            self._design = design_of(
+                self._experiment,
+                self._task,
+                self._axis_levels,
+                self.prompt,
+                self._later,
+                part=1,
+            )
             self._later = 0
             levels = self._design.ask(self._at_once)
         return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
@@ -292,7 +325,7 @@ class Wording:
 
     def meant(self, order: int) -> tuple[Prompt, int]:
         """How an answer is read, and what its yes means; see `Prompt.meant`."""
-        return self.prompt.meant(order, 4 if self._task == "four_alternatives" else 2)
+        return self.prompt.meant(order, self._task.alternatives)
 
     def estimate(self) -> dict[str, Any] | None:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which

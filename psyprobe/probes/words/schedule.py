@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import Task
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of
@@ -37,7 +36,7 @@ from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
-from psyprobe.probes.differences import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.differences import PERIOD, contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
@@ -46,13 +45,13 @@ from psyprobe.probes.words.prompt_variant import (
     Trial,
     Wording,
     asking_of,
-    level_name,
+    axis_levels,
     spoken,
-    stimulus_axis,
 )
 from psyprobe.running.loop import ExperimentSchedule
-from psyprobe.running.protocol import Answered, Batch, Origin, Question
+from psyprobe.running.protocol import Answered, Batch, Origin, Question, RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import CONTRAST_AXIS, Scored, Task
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -82,10 +81,15 @@ class WordsSchedule(ExperimentSchedule):
         The observer cannot be asked so, or something cannot be shown to it.
     """
 
-    def __init__(self, task: WordsProbe, experiment: Experiment, observer: AnswerObserver) -> None:
+    def __init__(self, probe: WordsProbe, experiment: Experiment, observer: AnswerObserver) -> None:
         super().__init__(experiment, observer)
-        self.task = task
-        self.level = level_name(experiment)
+        self.probe = probe
+        shown = axis_levels(experiment, probe.period)
+        self.level = shown.level
+        #: Levels on the stimulus axis: contrasts, differences or periods, rising.
+        self.contrasts = shown.values
+        self.axis = shown.axis
+        self.task = Task(probe.words, probe.scored, shown.axis)
         self.asking = asking_of(experiment)
         self._check()
         held = self.asking.hold
@@ -93,9 +97,11 @@ class WordsSchedule(ExperimentSchedule):
             **{name: values[0] for name, values in experiment.levels.items()} | held
         )
         self.scene = self._scene()
-        _, contrasts = stimulus_axis(experiment)
         self.scene.check(
-            experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1]
+            experiment.name,
+            observer.card.name,
+            experiment.levels[self.level],
+            self.contrasts[-1],
         )
         self.people, self.remarks = self._people()
         self._examples = self._shown_before()
@@ -104,7 +110,7 @@ class WordsSchedule(ExperimentSchedule):
         self._one_at_a_time = self.scene.delivery.format == "page"
         at_once = 1 if self._one_at_a_time else None
         self._wordings = [
-            Wording(experiment, task.design_task, i, at_once)
+            Wording(experiment, self.task, shown, i, at_once)
             for i in range(len(self.asking.prompts))
         ]
         #: In which wordings questions are asked: all of them, or those of a part.
@@ -123,7 +129,7 @@ class WordsSchedule(ExperimentSchedule):
         """The level, what is asked, and how it is shown."""
         parameter = level_of(self.scene.spec, self.level)
         return {
-            "version": self.task.version,
+            "version": self.probe.version,
             "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
             "asking": {
@@ -134,18 +140,8 @@ class WordsSchedule(ExperimentSchedule):
             "size": list(self.scene.spec.shape),
             "ppd": self.scene.spec.ppd,
             **({} if self.people is None else {"human": self.people}),
-            **self._differing(),
-            **({"alternatives": len(self.task.words)} if len(self.task.words) > 2 else {}),
+            "task": self.task.to_dict(),
         }
-
-    def _differing(self) -> dict[str, Any]:
-        if stimulus_axis(self.experiment)[0] == PERIOD["name"]:
-            return {"difference": PERIOD}
-        given = self.experiment.difference
-        if given is None:
-            return {}
-        by = changing(given, self.scene.spec)
-        return {"difference": {name: getattr(by, name) for name in ("name", "unit", "label")}}
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The display and the card; what is asked and shown is kept with the answers."""
@@ -223,10 +219,10 @@ class WordsSchedule(ExperimentSchedule):
         experiment = self.experiment
         who = self.observer
         spec = experiment.spec()
-        shown = self.task.intervals * spec.frames
+        shown = self.probe.intervals * spec.frames
         if who.images_at_once is not None and who.images_at_once < shown:
             clips = spec.is_clip
-            several = self.task.intervals > 1
+            several = self.probe.intervals > 1
             those = f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
             remedy = (
                 "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
@@ -242,39 +238,38 @@ class WordsSchedule(ExperimentSchedule):
                 f"{who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
-        name, contrasts = stimulus_axis(experiment)
-        if len(contrasts) < 2 or not contrasts[0] > 0:
-            where = f"levels.{name}" if name == "contrast" else "difference.levels"
+        if len(self.contrasts) < 2 or not self.contrasts[0] > 0:
+            where = "levels.contrast" if self.axis == CONTRAST_AXIS else "difference.levels"
             raise InputError(
-                f"{where} are {list(contrasts)}; give at least two levels above 0, in ascending "
+                f"{where} are {list(self.contrasts)}; give at least two levels above 0, in ascending "
                 "order"
             )
         self._check_prompts()
 
     def _check_prompts(self) -> None:
         """Notice prompts of the other task before they are asked and paid for."""
-        one = self.task.intervals == 1
-        tasks = (yes_no, two_interval, orientation, orientation_4)
-        foreign = {word for task in tasks for word in task.words} - {*self.task.words}
+        one = self.probe.intervals == 1
+        probes = (yes_no, two_interval, orientation, orientation_4)
+        foreign = {word for probe in probes for word in probe.words} - {*self.probe.words}
         for prompt in self.asking.prompts:
             if foreign & {*prompt.words} or (
-                len(self.task.words) > 2 and prompt.words != self.task.words
+                len(self.probe.words) > 2 and prompt.words != self.probe.words
             ):
                 raise InputError(
                     f"{self.experiment.name}: prompt {prompt.id!r} is answered by "
                     f"{prompt.yes[0]!r} and "
                     f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows "
-                    f"{self.task.intervals} "
+                    f"{self.probe.intervals} "
                     f"image{'' if one else 's'}; give prompts whose answers are "
-                    f"{' and '.join(self.task.words)}, "
-                    f"such as the set {self.task.prompts!r}"
+                    f"{' and '.join(self.probe.words)}, "
+                    f"such as the set {self.probe.prompts!r}"
                 )
             named = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
             if named and not self.experiment.spec().is_clip:
                 raise InputError(
                     f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, "
                     "and what is shown is no "
-                    f"clip; give a prompt about images, such as the set {self.task.prompts!r}"
+                    f"clip; give a prompt about images, such as the set {self.probe.prompts!r}"
                 )
 
     def _scene(self) -> Scene:
@@ -298,8 +293,8 @@ class WordsSchedule(ExperimentSchedule):
             ),
             refuse=sending.refuse,
             seed=self.asking.seed,
-            intervals=self.task.intervals,
-            orientations=self.task.orientations,
+            intervals=self.probe.intervals,
+            orientations=self.probe.orientations,
             observer=self.observer.card.digest,
             change=self._change(),
         )
@@ -329,15 +324,15 @@ class WordsSchedule(ExperimentSchedule):
             delivery=Delivery(bits=8, dither=screen.dither, format="page"),
             refuse=True,
             seed=self.asking.seed,
-            intervals=self.task.intervals,
-            orientations=self.task.orientations,
+            intervals=self.probe.intervals,
+            orientations=self.probe.orientations,
             observer=self.observer.card.digest,
         )
 
     def _change(self) -> tuple[str, str] | None:
         """Parameter and unit in which two images differ; None where it is contrast."""
-        if stimulus_axis(self.experiment)[0] == PERIOD["name"]:
-            return "frequency", PERIOD["name"]
+        if self.axis == PERIOD:
+            return "frequency", PERIOD.name
         given = self.experiment.difference
         return None if given is None else (given.parameter, given.unit)
 
@@ -379,7 +374,7 @@ class WordsSchedule(ExperimentSchedule):
         grey = (
             self.level == "frequency"
             and contrast_kind(native) != "cone"
-            and stimulus_axis(experiment)[0] == "contrast"
+            and self.axis == CONTRAST_AXIS
         )
         if grey and (
             reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)
@@ -416,7 +411,7 @@ class WordsSchedule(ExperimentSchedule):
             shown = digest(self.scene.identity(images))
             asked = [self._asked(trial) for trial in together]
             questions = [
-                Question(shown, digest(each), self.observer.card.digest, self.task.version)
+                Question(shown, digest(each), self.observer.card.digest, self.probe.version)
                 for each in asked
             ]
             for trial, question, each in zip(together, questions, asked, strict=True):
@@ -445,10 +440,10 @@ class WordsSchedule(ExperimentSchedule):
         trial's seed.
         """
         if not self._one_at_a_time:
-            return self.task.orders
+            return self.probe.orders
         return (
-            self.task.orders[
-                derived_seed(self.asking.seed, "side", *trial.place) % len(self.task.orders)
+            self.probe.orders[
+                derived_seed(self.asking.seed, "side", *trial.place) % len(self.probe.orders)
             ],
         )
 
@@ -579,7 +574,7 @@ class WordsProbe:
     """A task in words as a probe: what is asked in every trial."""
 
     #: Name of the probe.
-    name: Literal["yes_no", "two_interval", "orientation", "orientation_4"]
+    name: str
     #: Showing or asking differently makes another question of the same trial.
     version: str
     #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other
@@ -591,10 +586,12 @@ class WordsProbe:
     #: of the orders.
     words: tuple[str, ...]
     prompts: str
-    #: What a design takes it for: how often who sees nothing is right.
-    design_task: Task
+    #: What is counted: answers that say yes, or correct ones of a forced choice.
+    scored: Scored
     #: Of the pattern, deg, by the order; empty where the stimulus has its own.
     orientations: tuple[float, ...] = ()
+    #: Whether the period of stripes is the stimulus axis, in place of contrast.
+    period: bool = False
     ABILITIES: tuple[str, ...] = ("answer",)
     SECTIONS: tuple[str, ...] = ("stimulus", "levels", "asking", "delivery", "human", "fit")
     answer = staticmethod(put)
@@ -605,6 +602,11 @@ class WordsProbe:
     part_of = staticmethod(part_of)
     merge = staticmethod(merge_sessions)
     score_together = staticmethod(score_people)
+
+    @staticmethod
+    def task(record: RunRecord) -> Task:
+        """As in `Probe`."""
+        return Task.from_dict(record.layout["task"])
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
         """As in `Probe`."""
@@ -631,7 +633,7 @@ yes_no = WordsProbe(
     orders=(0,),
     words=("yes", "no"),
     prompts="base",
-    design_task="yes_no",
+    scored="yes",
 )
 #: Always asked in both orders: an observer that prefers one position does so in both, so that the
 #: mean is free of it.
@@ -642,7 +644,7 @@ two_interval = WordsProbe(
     orders=(0, 1),
     words=("first", "second"),
     prompts="two_image",
-    design_task="two_interval",
+    scored="correct",
 )
 #: Stripes that stand and stripes that lie: one image a question, and for the same reason one of
 #: each.
@@ -653,7 +655,7 @@ orientation = WordsProbe(
     orders=(0, 1),
     words=("vertical", "horizontal"),
     prompts="orientation",
-    design_task="two_interval",
+    scored="correct",
     orientations=(0.0, 90.0),
 )
 #: Four directions; of a fine pattern those aslant are seen worse, by 0.14 log10 at 8 cpd and 0.40
@@ -665,6 +667,6 @@ orientation_4 = WordsProbe(
     orders=(0, 1, 2, 3),
     words=("vertical", "horizontal", "rising", "falling"),
     prompts="orientation_4",
-    design_task="four_alternatives",
+    scored="correct",
     orientations=(0.0, 90.0, 135.0, 45.0),
 )

@@ -17,7 +17,7 @@ from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
-from psyprobe.probes import load_probe
+from psyprobe.probes import build_result, load_probe
 from psyprobe.probes.words.answer_table import Readout, read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -68,7 +68,7 @@ def write_inspect_log(
     log = _inspect("log")
     told = _inspect("model")
     model = record.observer.replace(":", "/", 1)
-    result = load_probe(record.probe).result(record, store)
+    result = build_result(record, store)
     heard = _heard(record, result)
     prompts = prompts_of(record)
     samples = []

@@ -24,7 +24,7 @@ from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.observers.chat.protocol import Answer, eight_bit
 from psyprobe.observers.protocol import Card
-from psyprobe.probes import load_probe
+from psyprobe.probes import build_result
 from psyprobe.probes.words.answer_table import read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -275,7 +275,7 @@ def write_lmms_eval_results(
             **_right(turn, prompts),
         }
         lines.append(json.dumps(told, ensure_ascii=False))
-    numbers = numbers_of(load_probe(record.probe).result(record, store))
+    numbers = numbers_of(build_result(record, store))
     results = {
         "results": {
             task: {"alias": task, **{f"{name},none": value for name, value in numbers.items()}}

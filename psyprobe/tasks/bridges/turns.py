@@ -301,9 +301,9 @@ def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
 
 def _about(schedule: Any) -> dict[str, dict[str, Any]]:
     """What is told of each trial or item, by the key of its question."""
-    alternatives = schedule.layout().get("alternatives", 2)
     trials = [
-        {**trial, "alternatives": alternatives} for trial in schedule.outcome().get("trials", ())
+        {**trial, "alternatives": schedule.task.alternatives}
+        for trial in schedule.outcome().get("trials", ())
     ]
     told = [*trials, *getattr(schedule, "named", ())]
     return {

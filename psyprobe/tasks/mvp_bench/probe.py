@@ -35,6 +35,7 @@ from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import Task
 from psyprobe.tasks.agreement import (
     PeopleAgreement,
     PeopleMean,
@@ -44,7 +45,7 @@ from psyprobe.tasks.agreement import (
 )
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
-    Task,
+    ItemTask,
     answers_of,
     items_of,
     judged_attributes,
@@ -173,7 +174,7 @@ def plan(
     )
     if options["rotations"]:
         questions = with_rotations(questions)
-    task = Task(
+    task = ItemTask(
         version=_VERSION,
         questions=_asked(questions, folder, options),
         cases=lambda replies: _open_cases(questions, replies),
@@ -223,6 +224,11 @@ def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Cas
         for row in questions[questions["task"] == "yes_no"].to_dict("records")
         if not parse_reply(replies[_name(row)], "yes_no", "main")
     ]
+
+
+def task(record: RunRecord) -> Task:
+    """As in `Probe`: every item has an answer that is correct."""
+    return Task(scored="correct")
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:

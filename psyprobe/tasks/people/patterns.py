@@ -23,7 +23,7 @@ from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.patterns import Patterns, drawing_of
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
-from psyprobe.probes.words.prompt_variant import asking_of, level_name
+from psyprobe.probes.words.prompt_variant import asking_of, axis_levels
 from psyprobe.probes.words.schedule import WordsProbe
 from psyprobe.stimulus.specification import Specification
 from psyprobe.tasks.people.sessions import PersonVisit, nobody
@@ -64,9 +64,10 @@ class PatternVisit(PersonVisit):
     def __init__(
         self, experiment: Experiment, person: str, store: Path, display: Display | None = None
     ) -> None:
-        if level_name(experiment) != "frequency":
+        level = axis_levels(experiment).level
+        if level != "frequency":
             raise InputError(
-                f"{experiment.name} varies {level_name(experiment)}, and the page shows a curve "
+                f"{experiment.name} varies {level}, and the page shows a curve "
                 "over frequency; give "
                 "[levels] frequency and contrast"
             )

@@ -45,6 +45,7 @@ from psyprobe.probes.pair_batches import seconds_an_image
 from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.tasks.item_schedule import TaskPlan, items_of, options_of
 from psyprobe.tasks.items import read_planned
 from psyprobe.tasks.parts import by_parts, corruption_gallery
@@ -199,6 +200,11 @@ def answer(
             )
             for question, value in zip(asked, plain(values), strict=True):
                 yield Answered(question, {"values": value})
+
+
+def task(record: RunRecord) -> Task:
+    """As in `Probe`: a response over the strength of a corruption."""
+    return Task(axis=StimulusAxis("strength", "1", "Strength"))
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:

@@ -29,6 +29,7 @@ from psyprobe.observers.chat.protocol import AnswerObserver, Decoding
 from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
+from psyprobe.running.task import Task
 from psyprobe.tasks.agreement import (
     PeopleAgreement,
     PeopleMean,
@@ -38,7 +39,7 @@ from psyprobe.tasks.agreement import (
 )
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
-    Task,
+    ItemTask,
     answers_of,
     items_of,
     judged_attributes,
@@ -133,7 +134,7 @@ def plan(
         said = {kind: [replies[f"{kind}\n{name}"] for name in names] for kind in ("ref", "dis")}
         return open_cases(images.items, _answers(images.items, said), mcq_rule=rule)
 
-    task = Task(
+    task = ItemTask(
         version=f"{_VERSION}, wording {wordings()['version']}",
         questions=item_questions(images),
         cases=cases,
@@ -162,6 +163,11 @@ def item_questions(images: ImageSet) -> list[ItemQuestion]:
                 ItemQuestion(f"{kind}\n{row['name']}", asked, decoding, images=shown, words=letters)
             )
     return found
+
+
+def task(record: RunRecord) -> Task:
+    """As in `Probe`: every item has an answer that is correct."""
+    return Task(scored="correct")
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:

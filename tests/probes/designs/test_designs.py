@@ -106,7 +106,7 @@ def test_catch_and_top_trials_keep_their_shares_throughout(
 def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(
     make: Callable[..., Design],
 ) -> None:
-    design = make(task="two_interval")
+    design = make(chance=0.5)
     rng = np.random.default_rng(0)
     for _ in range(3):
         for level in design.ask(5):
@@ -149,7 +149,7 @@ def test_answers_outside_0_to_1_are_refused(make: Callable[..., Design], said: f
 
 def test_several_answers_to_a_level_are_told_one_by_one() -> None:
     grid = Grid(np.linspace(-3.0, 0.0, 61), np.array([0.6]), np.array([0.25]), np.array([0.02]))
-    design = QuestPlus([4], (0.01, 0.1), task="four_alternatives", grid=grid, refine=False)
+    design = QuestPlus([4], (0.01, 0.1), chance=0.25, grid=grid, refine=False)
     wanted = np.ones(61)
     for contrast, said in ((0.01, [1, 0, 0, 0]), (0.1, [1, 1, 1, 1])):
         design.tell(Level(4, contrast), said)
@@ -203,7 +203,7 @@ def test_without_deviation_qcsf_knows_frequencies_that_it_hardly_asked() -> None
         (lambda: constant([4], [0.1, 0.0]), "contrasts"),
         (lambda: constant([4], [0.1, 1], repeats=0), "repeats"),
         (lambda: constant([4], [0.1, 1], catch=0.95), "catch"),
-        (lambda: constant([4], [0.1, 1], task="three"), "unknown task"),  # type: ignore[arg-type]
+        (lambda: constant([4], [0.1, 1], chance=1.0), "chance is 1.0"),
         (lambda: ladder([4], [0.1, 1], coarse=1), "coarse"),
         (lambda: QuestPlus([4], [0.1, 1], about="width"), "unknown aim"),  # type: ignore[arg-type]
         (lambda: QuestPlus([4], [0.1, 1], n_max=0), "n_max"),

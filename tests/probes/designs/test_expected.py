@@ -66,7 +66,7 @@ def test_queries_are_the_fewest_that_do(design: str) -> None:
 def test_the_order_of_designs_and_tasks() -> None:
     cost = {name: expected_queries(name, 0.3) for name in ("constant", "quest_plus", "quick_csf")}  # type: ignore[arg-type]
     assert cost["constant"] > 2.5 * cost["quest_plus"] > 1.5 * cost["quick_csf"]
-    assert expected_queries("quest_plus", 0.3, task="two_interval") > 1.8 * cost["quest_plus"]
+    assert expected_queries("quest_plus", 0.3, chance=0.5) > 1.8 * cost["quest_plus"]
 
 
 def test_bad_arguments_are_named() -> None:
