@@ -321,9 +321,11 @@ def images_over_passes(observer: Any, network: Any) -> float:
     def ours() -> None:
         shown = show(specs, DISPLAY)
         (quarters,) = shown.pieces
-        distances(quarters[..., 0].reshape(len(specs), -1), reference[..., 0].reshape(1, -1))
+        distances(
+            quarters.planes[..., 0].reshape(len(specs), -1), reference.planes[..., 0].reshape(1, -1)
+        )
         for start in range(0, len(specs), len(images)):
-            observer.features(shown.part(start, start + len(images)).drive)
+            observer.features(shown.part(start, start + len(images)).drive.rgb)
 
     def bare() -> None:
         with torch.inference_mode():

@@ -16,6 +16,7 @@ from psyprobe.analysis import score_table
 from psyprobe.analysis.direction import SOUND, TURNED, UNDEFINED, angle_status
 from psyprobe.analysis.distance import distances
 from psyprobe.observers import Card
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away
 from psyprobe.probes.results import scoreboard
 
@@ -145,12 +146,12 @@ def test_zero_features_have_lengths_and_no_angle() -> None:
 def test_the_step_is_one_of_rounding_and_stays_in_range(
     dtype: str, step: float, drive: float
 ) -> None:
-    grey = np.broadcast_to(np.full((2, 8, 8, 1), drive, np.float32), (2, 8, 8, 3))
+    grey = ImagePlanes(np.full((2, 8, 8, 1), drive, np.float32))
     card = Card(
         "net", "features", input="normalised", mean=(0.5,) * 3, std=(0.25,) * 3, dtype=dtype
     )
-    moved = one_step_away(grey, card)
-    assert moved.strides[-1] == 0 and moved.min() >= 0 and moved.max() <= 1
+    moved = one_step_away(grey, card).planes
+    assert moved.shape == (2, 8, 8, 1) and moved.min() >= 0 and moved.max() <= 1
     by = np.abs(moved - drive)
     whole = max(step * abs(drive - 0.5), float(np.spacing(np.float32(drive))))
     assert by.min() == 0 and by.max() == pytest.approx(whole, rel=0.01)

@@ -27,7 +27,7 @@ from psyprobe.files.terminal import harmless, say, say_json, settings, show, tel
 from psyprobe.light.codes import Codes, pack, spread, to_codes
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_from
-from psyprobe.observers.images import is_grey_view
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.stimulus import Specification, Stimulus
 
 #: What a file of each ending holds.
@@ -266,7 +266,7 @@ def _writer(
         if how.packing:
             image: Codes = pack(drive, how.packing, how.dither, how.seed)
         else:
-            plane = drive[..., 0] if is_grey_view(drive) else drive
+            plane = drive[..., 0] if ImagePlanes.of(drive).is_grey else drive
             image = spread(to_codes(plane, how.bits, how.dither, how.seed), how.bits)
         data = encode_png(image, noise=how.dither != "none")
         return lambda partial: partial.write_bytes(data)

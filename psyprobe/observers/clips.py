@@ -23,8 +23,8 @@ from psyprobe.observers.images import (
     check_images,
     check_light,
     checked_size,
-    is_grey_view,
 )
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Clips
 
 Function = Callable[..., Any]
@@ -166,10 +166,8 @@ def clip_network(
     )
 
     def look(clips: FloatArray) -> Any:
-        channels = 1 if is_grey_view(clips) else 3
-        planes = torch.from_numpy(np.moveaxis(clips[..., :channels], -1, 1).astype(np.float32)).to(
-            chosen
-        )
+        channels_first = np.moveaxis(ImagePlanes.of(clips).planes, -1, 1)
+        planes = torch.from_numpy(channels_first.astype(np.float32)).to(chosen)
         with torch.inference_mode(), exact_arithmetic(chosen):
             found = network((planes - mean).div_(std).contiguous())
         return (

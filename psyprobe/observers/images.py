@@ -14,6 +14,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 
 #: What rounding may add to a drive of 1: a fortieth of an 8-bit code.
@@ -91,9 +92,9 @@ def check_images(
             f"{size_text(shape[1:3])}: "
             f"draw them at that size (nothing is resized here){hint}"
         )
-    plane = images[..., 0] if is_grey_view(images) else images
-    low = float(plane.min())
-    high = float(plane.max())
+    planes = ImagePlanes.of(images).planes
+    low = float(planes.min())
+    high = float(planes.max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"{name} was given an image with NaN or infinity in it")
     if low < pixel_range[0] - _SLACK or high > pixel_range[1] + _SLACK:
@@ -161,19 +162,6 @@ def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> 
     """Refuse a feature of the observer `name` that holds NaN or infinity."""
     if not np.isfinite(rows).all():
         raise PsyprobeError(f"{name}: the feature {feature!r} holds NaN or infinity{where}")
-
-
-def is_grey_view(images: Array) -> bool:
-    """Whether the channels are one and the same plane in memory, as in a grey drive from a display.
-
-    Examples
-    --------
-    >>> plane = np.zeros((2, 8, 8, 1), "float32")
-    >>> is_grey_view(np.broadcast_to(plane, (2, 8, 8, 3))), is_grey_view(np.repeat(plane, 3, axis=-1))
-    (True, False)
-    """
-    strides = images.strides if isinstance(images, np.ndarray) else images.stride()
-    return bool(strides[-1] == 0)
 
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:

@@ -33,7 +33,8 @@ from psyprobe.human import castle_mechanisms
 from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.observers.encoders.network import checked_device
-from psyprobe.observers.images import check_light, is_grey_view
+from psyprobe.observers.images import check_light
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import STIMULUS_PPD, Card, Clips
 
 #: LMS to achromatic, red-green and yellow-violet responses, as castleCSF's mechanisms have them.
@@ -99,11 +100,11 @@ class CastleCsf:
             If the shapes differ, a value is not finite, or a reference is black.
         """
         test, reference = check_light(test, reference, self.card.name)
-        grey = is_grey_view(test) and is_grey_view(reference)
-        planes = 1 if grey else 3
+        images = [ImagePlanes.of(test), ImagePlanes.of(reference)]
+        grey = all(each.is_grey for each in images)
         shown, surround = (
-            np.moveaxis(np.asarray(each[..., :planes], np.float64), -1, 1)
-            for each in (test, reference)
+            np.moveaxis(np.asarray(each.planes if grey else each.rgb, np.float64), -1, 1)
+            for each in images
         )
         adapted = surround.mean(axis=(2, 3), keepdims=True)
         if not (adapted > 0).all():

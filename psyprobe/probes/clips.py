@@ -23,6 +23,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away, presented
 from psyprobe.probes.feature_distances import DIFFERENCE, GROWING, LENGTH, equal_planes, features
 from psyprobe.stimulus import Specification
@@ -86,16 +87,21 @@ class DisplayedClips:
         ]
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """Some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one
+        """Give some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one
         plane.
         """
-        drives = [self.display.encode(stack.stills(start, stop).draw()) for stack in self._stacks]
-        grey = all(drive.strides[-1] == 0 for drive in drives)
-        drive = np.concatenate([each[..., :1] if grey else each for each in drives])
-        drive = np.broadcast_to(drive, (*drive.shape[:-1], 3))
+        frames = self.images(start, stop)
+        return frames.reshaped(len(self.specs), stop - start).rgb
+
+    def images(self, start: int, stop: int) -> ImagePlanes:
+        """Give some frames of all clips after each other, shape (N * (stop - start), H, W)."""
+        drives = [
+            np.asarray(self.display.encode(stack.stills(start, stop).draw()))
+            for stack in self._stacks
+        ]
+        drive = ImagePlanes.joined([ImagePlanes.of(each) for each in drives]).reshaped(-1)
         if self.moved:
-            flat = drive.reshape(-1, *drive.shape[2:])
-            drive = one_step_away(flat, self.card).reshape(drive.shape)
+            drive = one_step_away(drive, self.card)
         return presented(drive, self.display, self.card.ability)
 
     def of(self, rows: Sequence[int]) -> DisplayedClips:
@@ -211,7 +217,7 @@ def _mean_difference(
     """Of a metric of images: the mean over frames."""
     total: FloatArray = np.zeros(len(tests.specs))
     for start, stop in _chunks(tests, at_once):
-        both = (_flat(each.frames(start, stop)) for each in (tests, references))
+        both = (each.images(start, stop).rgb for each in (tests, references))
         total += (
             np.asarray(who.difference(*both, ppd=ppd)).reshape(len(tests.specs), -1).sum(axis=1)
         )
@@ -278,18 +284,10 @@ def _seen(
     """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes
     they stand.
     """
-    images = _flat(clips.frames(start, stop))
+    images = clips.images(start, stop)
     planes = equal_planes(who, images)
     shape = (len(clips.specs), stop - start, -1)
     return {
         name: (np.asarray(rows).reshape(shape), planes)
         for name, rows in features(who, images).items()
     }
-
-
-def _flat(frames: FloatArray) -> FloatArray:
-    """Frames of all clips after each other, (N * T, H, W, 3); grey stays a view of one plane."""
-    plane = frames[..., :1] if frames.strides[-1] == 0 else frames
-    return np.broadcast_to(
-        plane.reshape(-1, *plane.shape[2:]), (len(plane) * plane.shape[1], *frames.shape[2:])
-    )

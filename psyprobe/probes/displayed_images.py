@@ -18,10 +18,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
 from psyprobe.errors import GamutError, InputError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.certificate import observer_of
 
@@ -30,9 +30,9 @@ from psyprobe.stimulus.certificate import observer_of
 class DisplayedImages:
     """Images of one size as drive values."""
 
-    #: Of neighbours, shape (n, H, W, 3), or (n, H/2, W/2, 3) of the upper left quarters of images
-    #: that mirror themselves; grey as read-only views whose channels share one plane.
-    pieces: tuple[FloatArray, ...]
+    #: Neighbours of one kind, (n, H, W), or the upper left quarters of images that mirror
+    #: themselves, (n, H/2, W/2).
+    pieces: tuple[ImagePlanes, ...]
     #: (H, W) of a whole image.
     shape: tuple[int, int]
 
@@ -40,15 +40,11 @@ class DisplayedImages:
         return sum(map(len, self.pieces))
 
     @cached_property
-    def drive(self) -> FloatArray:
-        """All of all images, shape (n, H, W, 3); a grey batch as a view of one plane."""
-        whole = [_mirrored(piece) if self.by_quarter(piece) else piece for piece in self.pieces]
-        if len(whole) == 1:
-            return whole[0]
-        if all(drive.strides[-1] == 0 for drive in whole):
-            plane = np.concatenate([drive[..., 0] for drive in whole])
-            return np.broadcast_to(plane[..., None], (*plane.shape, 3))
-        return np.concatenate(whole)
+    def drive(self) -> ImagePlanes:
+        """The drive values of all images in full."""
+        return ImagePlanes.joined(
+            [_mirrored(piece) if self.by_quarter(piece) else piece for piece in self.pieces]
+        )
 
     @property
     def quarters(self) -> DisplayedImages:
@@ -58,9 +54,10 @@ class DisplayedImages:
             tuple(filter(self.by_quarter, self.pieces)), (height // 2, width // 2)
         )
 
-    def by_quarter(self, piece: FloatArray) -> bool:
+    def by_quarter(self, piece: ImagePlanes) -> bool:
         """Whether a piece holds quarters."""
-        return piece.shape[1:3] != self.shape
+        height_and_width = tuple(piece.planes.shape[1:3])
+        return height_and_width != self.shape
 
     def part(self, start: int, stop: int) -> DisplayedImages:
         """Some of the images."""
@@ -99,8 +96,8 @@ def show(
     --------
     >>> from psyprobe.stimulus import Gabor
     >>> shown = show([Gabor(frequency=4, contrast=0.5)], Display(peak=400))
-    >>> [piece.shape for piece in shown.pieces], shown.drive.shape
-    ([(1, 112, 112, 3)], (1, 224, 224, 3))
+    >>> [piece.planes.shape for piece in shown.pieces], shown.drive.rgb.shape
+    ([(1, 112, 112, 1)], (1, 224, 224, 3))
     """
     pieces = []
     runs = _runs(specs, mirroring(specs) if quarters is None else quarters)
@@ -132,27 +129,26 @@ def _runs(
             yield spec.chosen(spec.batch, [*places]), bool(by_quarter)
 
 
-def _drive(spec: Specification, display: Display, by_quarter: bool) -> FloatArray:
+def _drive(spec: Specification, display: Display, by_quarter: bool) -> ImagePlanes:
     if by_quarter:
         pixels, space = spec.corner()
         try:
-            return np.asarray(display.encode(pixels, space=space, observer=observer_of(spec)))
+            drive = display.encode(pixels, space=space, observer=observer_of(spec))
+            return ImagePlanes.of(np.asarray(drive))
         except GamutError:
             pass  # what is said of it is said of all its pixels
-    return np.asarray(display.encode(spec.draw()))
+    return ImagePlanes.of(np.asarray(display.encode(spec.draw())))
 
 
-def _mirrored(quarters: FloatArray) -> FloatArray:
-    """Whole images, (n, H, W, 3), of their upper left quarters."""
-    grey = quarters.strides[-1] == 0
-    planes = np.moveaxis(quarters[..., :1] if grey else quarters, -1, 1)
+def _mirrored(quarters: ImagePlanes) -> ImagePlanes:
+    """Complete images of which the upper left quarters are given."""
+    planes = np.moveaxis(quarters.planes, -1, 1)
     *leading, height, width = planes.shape
     drive = np.empty((*leading, 2 * height, 2 * width), planes.dtype)
     drive[..., :height, :width] = planes
     drive[..., :height, width:] = planes[..., ::-1]
     drive[..., height:, :] = drive[..., height - 1 :: -1, :]
-    whole = np.moveaxis(drive, 1, -1)
-    return np.broadcast_to(whole, (*whole.shape[:-1], 3)) if grey else whole
+    return ImagePlanes(np.moveaxis(drive, 1, -1))
 
 
 T = TypeVar("T")
@@ -217,13 +213,13 @@ def spread(levels: Sequence[T]) -> Sequence[T]:
     return [levels[round(i)] for i in np.linspace(0, len(levels) - 1, MOST_DRAWN)]
 
 
-def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
-    """What an observer gets of a shown image.
+def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes:
+    """Turn the drive of images into what an observer gets of them.
 
     Parameters
     ----------
-    drive : array, shape (n, H, W, 3)
-        As `show` gives it.
+    drive : ImagePlanes
+        Of the images, as `show` gives it.
     display : Display
         What shows it.
     ability : {"features", "difference", "answer"}
@@ -231,10 +227,9 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
 
     Returns
     -------
-    array, shape (n, H, W, 3)
+    ImagePlanes
         For a metric ("difference") the light that the display emits: linear, of BT.709 primaries,
-        cd/m² a channel; for others the drive values themselves. Grey stays a read-only view of one
-        plane.
+        cd/m² a channel; for others the drive values themselves.
 
     Raises
     ------
@@ -243,30 +238,29 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
 
     Examples
     --------
-    >>> presented(np.ones((1, 2, 2, 3)), Display(peak=400), "difference").max()
+    >>> white = ImagePlanes(np.ones((1, 2, 2, 1)))
+    >>> presented(white, Display(peak=400), "difference").planes.max()
     np.float64(400.0)
     """
     if ability != "difference":
         return drive
-    if drive.strides[-1] == 0 and display.primaries == "sRGB":
-        plane = display.decode(drive[..., :1])
-        return np.broadcast_to(plane, drive.shape)
-    light = np.asarray(display.decode(drive))
-    if display.primaries != "sRGB":
-        light = light @ (Display().xyz_to_rgb @ display.rgb_to_xyz).astype(light.dtype).T
-        if light.min() < 0:
-            raise InputError(
-                f"a display with primaries {display.primaries} shows colours outside BT.709, "
-                f"down to {light.min():g} "
-                "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB "
-                "primaries"
-            )
-    return light
+    if display.primaries == "sRGB":
+        return ImagePlanes(np.asarray(display.decode(drive.planes)))
+    to_bt709 = Display().xyz_to_rgb @ display.rgb_to_xyz
+    own_light = np.asarray(display.decode(drive.rgb))
+    light = own_light @ to_bt709.astype(own_light.dtype).T
+    if light.min() < 0:
+        raise InputError(
+            f"a display with primaries {display.primaries} shows colours outside BT.709, "
+            f"down to {light.min():g} "
+            "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB "
+            "primaries"
+        )
+    return ImagePlanes(light)
 
 
-def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
-    """Shown images with about half of their pixels, always the same ones, moved by one step of
-    rounding.
+def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
+    """Move about half of the pixels of images, always the same ones, by one step of rounding.
 
     The step is that of the drive in float32, or of the drive as a network computes with it
     (normalised, in its own format) where that is coarser; it leads towards the middle, so that no
@@ -274,23 +268,24 @@ def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
 
     Parameters
     ----------
-    drive : array, shape (n, H, W, 3)
+    drive : ImagePlanes
         As `show` gives it.
     card : Card
         Of the observer.
 
     Returns
     -------
-    array, shape (n, H, W, 3), float32
-        Grey stays a read-only view of one plane.
+    ImagePlanes
+        In float32.
 
     Examples
     --------
-    >>> moved = one_step_away(np.full((1, 64, 64, 3), 0.75, np.float32), Card("mine", "features"))
-    >>> sorted({float((0.75 - value) / 2.0**-24) for value in moved.flat})
+    >>> grey = ImagePlanes(np.full((1, 64, 64, 1), 0.75, np.float32))
+    >>> moved = one_step_away(grey, Card("mine", "features"))
+    >>> sorted({float((0.75 - value) / 2.0**-24) for value in moved.planes.flat})
     [0.0, 1.0]
     """
-    plane = drive[..., :1] if drive.strides[-1] == 0 else drive
+    planes = drive.planes
     normalised = card.input == "normalised"
     mean = np.array(card.mean if normalised else [0.0])
     # Behind the binary point bfloat16 has 7 digits, float16 10, and what else a network may compute
@@ -298,11 +293,11 @@ def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
     own = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
         card.dtype, 2.0**-23 if normalised else 0.0
     )
-    away = np.stack([np.abs(plane - one).max(axis=-1) for one in mean]).max(axis=0)[..., None]
-    step = np.maximum(np.spacing(plane.astype(np.float32)), own * away)
-    chosen = np.random.default_rng(0).integers(0, 2, (*plane.shape[1:3], 1))
-    moved = (plane + np.where(plane > 0.5, -1, 1) * step * chosen).astype(np.float32)
-    return np.broadcast_to(moved, drive.shape)
+    away = np.stack([np.abs(planes - one).max(axis=-1) for one in mean]).max(axis=0)[..., None]
+    step = np.maximum(np.spacing(planes.astype(np.float32)), own * away)
+    chosen = np.random.default_rng(0).integers(0, 2, (*planes.shape[1:3], 1))
+    moved = planes + np.where(planes > 0.5, -1, 1) * step * chosen
+    return ImagePlanes(moved.astype(np.float32))
 
 
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:

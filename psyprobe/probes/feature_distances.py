@@ -17,7 +17,8 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
-from psyprobe.observers.images import Pixels, is_grey_view
+from psyprobe.observers.images import Pixels
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away
 
 if TYPE_CHECKING:
@@ -56,16 +57,15 @@ LENGTH = "length"
 
 
 def features(
-    observer: FeatureObserver | DifferenceObserver, images: FloatArray
+    observer: FeatureObserver | DifferenceObserver, images: ImagePlanes
 ) -> Mapping[str, FloatArray]:
-    """What is kept of shown references: an observer's features of them; for a metric their light
-    itself.
+    """Compute what is kept of reference images: an observer's features; for a metric their light.
 
     Parameters
     ----------
     observer : FeatureObserver or DifferenceObserver
         Who looks.
-    images : array, shape (n, H, W, 3)
+    images : ImagePlanes
         As `presented` gives them.
 
     Returns
@@ -79,8 +79,8 @@ def features(
         The observer returns other names or other numbers of features than its card says.
     """
     if not _has_features(observer):
-        return dict.fromkeys(observer.card.features, images)
-    found = observer.features(images[..., :1] if equal_planes(observer, images) > 1 else images)
+        return dict.fromkeys(observer.card.features, images.rgb)
+    found = observer.features(images.planes if by_pixel(observer) else images.rgb)
     if set(found) != set(observer.card.features):
         raise InputError(
             f"observer {observer.card.name} gives features {', '.join(found)}, and its card says "
@@ -99,7 +99,7 @@ def features(
 
 def respond(
     observer: FeatureObserver | DifferenceObserver,
-    images: FloatArray,
+    images: ImagePlanes,
     references: Mapping[str, FloatArray],
     rows: Sequence[int],
     measures: Sequence[str] = MEASURES,
@@ -113,7 +113,7 @@ def respond(
     ----------
     observer : FeatureObserver or DifferenceObserver
         Who is asked.
-    images : array, shape (n, H, W, 3)
+    images : ImagePlanes
         Test images, as `presented` gives them.
     references : mapping of str to array, shape (m, ...)
         Of the reference images, as `features` gives them.
@@ -154,7 +154,8 @@ def respond(
         ):
             # Of colour beside grey; and the published sum has the order of all planes.
             seen, compared = (
-                np.tile(each, (1, images[0].size // each.shape[-1])) for each in (seen, compared)
+                np.tile(each, (1, images.rgb[0].size // each.shape[-1]))
+                for each in (seen, compared)
             )
             planes = 1
         found = _distances(observer, name, seen, compared)
@@ -174,7 +175,7 @@ def respond(
 def lengths_of(
     observer: FeatureObserver | DifferenceObserver,
     references: Mapping[str, FloatArray],
-    drive: FloatArray,
+    drive: ImagePlanes,
 ) -> FloatArray | None:
     """How long the features of references are, and how far one step of rounding moves them; None
     for a metric.
@@ -185,7 +186,7 @@ def lengths_of(
         Who is asked about each reference once more.
     references : mapping of str to array, shape (m, ...)
         As `features` gives them.
-    drive : array, shape (m, H, W, 3)
+    drive : ImagePlanes
         Of the reference images.
 
     Returns
@@ -225,9 +226,9 @@ def tells_by_part(observer: Any, measures: Sequence[str]) -> bool:
     return by_pixel(observer) and "angular_float32" not in measures
 
 
-def equal_planes(observer: FeatureObserver, images: FloatArray) -> int:
+def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:
     """For how many equal planes of images the one stands of which the features are."""
-    return 3 if by_pixel(observer) and is_grey_view(images) else 1
+    return 3 if by_pixel(observer) and images.is_grey else 1
 
 
 def _distances(
@@ -252,18 +253,16 @@ def _has_features(observer: FeatureObserver | DifferenceObserver) -> TypeIs[Feat
 
 def _differences(
     observer: DifferenceObserver,
-    images: FloatArray,
+    images: ImagePlanes,
     references: Mapping[str, FloatArray],
     rows: Sequence[int],
     ppd: float,
 ) -> FloatArray:
     name = observer.card.name
     (layer,) = observer.card.features
-    light = references[layer]
     # Grey light stays a view of one plane, which a metric may take at a third of the cost.
-    plane = light[..., :1] if light.strides[-1] == 0 else light
-    compared = np.broadcast_to(plane[list(rows)], images.shape)
-    found = np.asarray(observer.difference(images, compared, ppd=ppd), dtype=np.float64)
+    compared = ImagePlanes.of(references[layer])[list(rows)]
+    found = np.asarray(observer.difference(images.rgb, compared.rgb, ppd=ppd), dtype=np.float64)
     if found.shape != (len(images),):
         raise InputError(
             f"observer {name} gives differences of shape {found.shape} for {len(images)} "

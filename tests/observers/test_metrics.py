@@ -20,6 +20,7 @@ from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.metrics import CastleCsf
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 from psyprobe.probes.displayed_images import presented, show
 from psyprobe.probes.experiments import observer_for
@@ -133,7 +134,11 @@ def test_castlecsf_puts_one_half_at_the_human_threshold(
     spec = Gabor(contrast=1 / sensitivity, orientation=orientation, ppd=PPD, size=192, **fixed)
     display = Display(peak=1000.0, extended=True, eotf="linear")
     both = (
-        presented(display.encode(each.draw(), dtype="float64")[None], display, "difference")
+        presented(
+            ImagePlanes.of(display.encode(each.draw(), dtype="float64")[None]),
+            display,
+            "difference",
+        ).rgb
         for each in (spec, spec.reference())
     )
     response = CastleCsf().difference(*both, ppd=PPD)[0]
@@ -206,8 +211,8 @@ def test_metric_sees_the_light_of_the_display() -> None:
     spec = Gabor(frequency=4, contrast=0.3, luminance=50, radius=0.2, ppd=PPD, size=32)
     shown = show([spec], display).drive
     seen = presented(shown, display, "difference")
-    np.testing.assert_allclose(seen[..., 0], spec.draw().pixels[None], rtol=1e-5)
-    assert seen.strides[-1] == 0
+    np.testing.assert_allclose(seen.planes[..., 0], spec.draw().pixels[None], rtol=1e-5)
+    assert seen.is_grey and seen.rgb.strides[-1] == 0
     assert presented(shown, display, "features") is shown
 
 

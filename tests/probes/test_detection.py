@@ -23,6 +23,7 @@ from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.detection import grid_conditions as conditions
 from psyprobe.probes.displayed_images import show
 from psyprobe.probes.feature_distances import features, respond
@@ -203,7 +204,9 @@ noises = st.builds(
 @settings(max_examples=40)
 def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -> None:
     display = Display(peak=400.0)
-    shown = show(specs, display).drive
+    drive = show(specs, display).drive
+    assert drive.is_grey
+    shown = drive.rgb
     assert shown.shape == (len(specs), 12, 12, 3) and shown.dtype == np.float32
     assert shown.strides[-1] == 0
     alone = np.stack([np.asarray(display.encode(spec.draw())) for spec in specs])
@@ -218,7 +221,7 @@ def test_chromatic_and_masked_batches() -> None:
     ]
     specs = [*colour, colour[0].reference()]
     np.testing.assert_allclose(
-        show(specs, display).drive,
+        show(specs, display).drive.rgb,
         [np.asarray(display.encode(spec.draw())) for spec in specs],
         rtol=1e-6,
     )
@@ -233,7 +236,7 @@ def test_chromatic_and_masked_batches() -> None:
     ]
     assert masked[0].joined(masked).batch == (3,)
     np.testing.assert_allclose(
-        show(masked, display).drive,
+        show(masked, display).drive.rgb,
         [np.asarray(display.encode(spec.draw())) for spec in masked],
         rtol=1e-6,
     )
@@ -271,9 +274,9 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(
         pixels, space = spec.corner()
         rows, columns = (pixels // 2 for pixels in spec.shape)
         np.testing.assert_allclose(pixels, whole.pixels[:rows, :columns], rtol=1e-15)
-        assert space == whole.space and shown.pieces[0].shape == (1, rows, columns, 3)
+        assert space == whole.space and shown.pieces[0].rgb.shape == (1, rows, columns, 3)
     np.testing.assert_allclose(
-        shown.drive[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9
+        shown.drive.rgb[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9
     )
 
 
@@ -281,7 +284,7 @@ def test_fields_are_drawn_by_their_corner() -> None:
     fields = [Uniform(size=(6, 8)), Uniform(size=(6, 8), chromatic=True), Uniform(size=(6, 7))]
     assert [bool(field.mirrors()) for field in fields] == [True, True, False]
     for field in fields:
-        shown = show([field, field], Display(peak=400)).drive
+        shown = show([field, field], Display(peak=400)).drive.rgb
         np.testing.assert_array_equal(
             shown, np.repeat([Display(peak=400).encode(field.draw())], 2, axis=0)
         )
@@ -299,18 +302,18 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
     }
     for (start, stop), part in parts.items():
         assert len(part) == stop - start
-        np.testing.assert_array_equal(part.drive, shown.drive[start:stop])
+        np.testing.assert_array_equal(part.drive.rgb, shown.drive.rgb[start:stop])
         # What is mirrored once is not mirrored again.
-        assert np.shares_memory(shown.part(start, stop).drive, shown.drive)
-    np.testing.assert_array_equal(shown.quarters.drive, shown.drive[[0, 1, 5, 6], :8, :8])
+        assert np.shares_memory(shown.part(start, stop).drive.planes, shown.drive.planes)
+    np.testing.assert_array_equal(shown.quarters.drive.rgb, shown.drive.rgb[[0, 1, 5, 6], :8, :8])
     whole = show(specs, Display(peak=400), np.zeros(7, bool))
-    np.testing.assert_array_equal(whole.drive, shown.drive)
+    np.testing.assert_array_equal(whole.drive.rgb, shown.drive.rgb)
     assert len(whole.pieces) == 1
     # However they are told: one by one, or as arrays of which some mirror themselves.
     together = Gabor(frequency=4, contrast=0.1, orientation=turned[:5], ppd=16, size=16, radius=0.3)
     arrays = show([together, *specs[5:]], Display(peak=400))
     assert [len(piece) for piece in arrays.pieces] == [2, 3, 2]
-    np.testing.assert_array_equal(arrays.drive, shown.drive)
+    np.testing.assert_array_equal(arrays.drive.rgb, shown.drive.rgb)
 
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
@@ -325,7 +328,7 @@ def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
         Display(peak=400.0),
     )
     np.testing.assert_array_equal(
-        show([spec], display).drive[0], np.asarray(display.encode(spec.draw()))
+        show([spec], display).drive.rgb[0], np.asarray(display.encode(spec.draw()))
     )
 
 
@@ -351,8 +354,8 @@ def test_responses_are_distances_to_the_own_reference() -> None:
     rng = np.random.default_rng(5)
     images = rng.random((4, 6, 6, 3), dtype=np.float32)
     observer = Counting()
-    references = features(observer, images[2:])
-    found = respond(observer, images[:3], references, [0, 1, 0], ppd=60)
+    references = features(observer, ImagePlanes(images[2:]))
+    found = respond(observer, ImagePlanes(images[:3]), references, [0, 1, 0], ppd=60)
     tests = observer.features(images[:3])["output"]
     expected = distances(tests, references["output"][[0, 1, 0]])
     assert found.shape == (3, 1, 4)
@@ -364,7 +367,8 @@ def test_responses_are_distances_to_the_own_reference() -> None:
 def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     display, pixels = Display(peak=400), load_observer("pixels")
     specs = [Gabor(frequency=2, contrast=contrast, ppd=16, size=16) for contrast in (0.01, 0.5)]
-    images = {"grey": show(specs, display).drive, "copied": np.array(show(specs, display).drive)}
+    grey = show(specs, display).drive
+    images = {"grey": grey, "copied": ImagePlanes(np.array(grey.rgb))}
     references = {name: features(pixels, drive[:1]) for name, drive in images.items()}
     assert references["grey"]["pixels"].size * 3 == references["copied"]["pixels"].size
     measures = (*MEASURES, "angular_float32", "length")
@@ -425,7 +429,7 @@ def test_observers_that_break_their_word_are_named() -> None:
         def features(self, images: object) -> dict[str, object]:
             return self._found
 
-    images = np.ones((2, 4, 4, 3), np.float32)
+    images = ImagePlanes(np.ones((2, 4, 4, 3), np.float32))
     card = Card("broken", "features", ("a",))
     with pytest.raises(InputError, match="broken gives features b, and its card says a"):
         features(Broken(card, {"b": np.ones((2, 3))}), images)  # type: ignore[arg-type]
@@ -445,7 +449,7 @@ def test_a_layer_each() -> None:
         name="two",
         features=("a", "b"),
     )
-    images = np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)
+    images = ImagePlanes(np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32))
     found = respond(observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60)
     assert found.shape == (3, 2, 4)
     assert (found[1:, 0, 0] != found[1:, 1, 0]).all()

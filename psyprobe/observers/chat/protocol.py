@@ -13,7 +13,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.images import check_images, is_grey_view
+from psyprobe.observers.images import check_images
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Observer
 
 #: How the answer of an attempt ends that does not count; the question is asked again.
@@ -483,8 +484,7 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     >>> eight_bit(np.full((1, 1, 3), 128 / 255)).tolist()
     [[[128, 128, 128]]]
     """
-    plane = image[..., :1] if isinstance(image, np.ndarray) and is_grey_view(image) else image
-    off = np.asarray(plane) * 255.0
+    off = ImagePlanes.of(np.asarray(image)).planes * 255.0
     codes = np.rint(off)
     off -= codes
     step = float(max(off.max(initial=0), -off.min(initial=0)))

@@ -27,7 +27,8 @@ from psyprobe.errors import (
     WeightsError,
     unknown_name,
 )
-from psyprobe.observers.images import check_finite, check_images, drive_range, is_grey_view
+from psyprobe.observers.images import check_finite, check_images, drive_range
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -335,9 +336,8 @@ class NetworkObserver:
         )
         if images.shape[-1] != 3:
             raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
-        planes = images[
-            ..., : 1 if is_grey_view(images) else 3
-        ]  # a grey plane is normalised into three
+        # A grey plane is normalised into three.
+        planes = ImagePlanes.of(images).planes
         normalised = torch.empty(
             (len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device
         )

@@ -33,6 +33,7 @@ from psyprobe.light.colour import contrast_along, rgb_to_xyz_matrix, xyz_to_lms
 from psyprobe.light.primaries import SRGB_PRIMARIES
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow
 from psyprobe.observers.simulated.comparing import (
@@ -686,9 +687,7 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
 
 def _grey(image: FloatArray) -> npt.NDArray[np.float32]:
     """One channel where all are the same plane."""
-    return np.ascontiguousarray(
-        image[..., :1] if image.strides[-1] == 0 else image, dtype=np.float32
-    )
+    return np.ascontiguousarray(ImagePlanes.of(image).planes, dtype=np.float32)
 
 
 def _still(view: FloatArray) -> npt.NDArray[np.float32]:

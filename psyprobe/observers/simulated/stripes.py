@@ -11,7 +11,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit
-from psyprobe.observers.images import is_grey_view
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 
 #: It sees no direction where energies differ by less than this share of them, or by less than so
@@ -95,7 +95,7 @@ class StripeReader(Answering):
 
         codes = eight_bit(image)
         shown = Image.fromarray(
-            np.ascontiguousarray(codes[..., 0]) if is_grey_view(image) else codes
+            np.ascontiguousarray(codes[..., 0]) if ImagePlanes.of(image).is_grey else codes
         )
         if self._side is not None:
             way = Image.Resampling.BICUBIC if self._smoothing else Image.Resampling.NEAREST

@@ -31,7 +31,7 @@ from psyprobe.files.output import digest
 from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import eight_bit
-from psyprobe.observers.images import is_grey_view
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.differences import PERIOD, changed
 from psyprobe.probes.displayed_images import show, spread
 from psyprobe.stimulus import Specification, Uniform
@@ -157,7 +157,7 @@ def deliver(
             f"the image has shape {values.shape}; give drive values of shape (..., H, W, 3)"
         )
     # The channels of a grey image are one plane, with noise of their own.
-    planes = values[..., :1] if is_grey_view(values) else values
+    planes = ImagePlanes.of(values).planes
     if not (planes.min(initial=0.0) >= 0 and planes.max(initial=0.0) <= 1):
         raise InputError(
             f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold "
@@ -674,7 +674,7 @@ class Scene:
     def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
         """One image, or each frame of a clip with dither of its own."""
         if not spec.is_clip:
-            return (deliver(show([spec], self.display).drive[0], self.delivery, seed),)
+            return (deliver(show([spec], self.display).drive.rgb[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 

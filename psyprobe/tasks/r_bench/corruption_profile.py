@@ -38,6 +38,7 @@ from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
+from psyprobe.observers.planes import ImagePlanes
 from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.plotting.figure_data import Part
 from psyprobe.probes.feature_distances import features, plain, respond
@@ -188,9 +189,10 @@ def answer(
     for batch in batches:
         work: CorruptedPhotograph = batch.work
         photograph = read_planned(work.path, work.sha256)
-        original = _fed([photograph], work.size)
+        original = ImagePlanes(_fed([photograph], work.size))
         corrupted = partial(corrupt, photograph, seed=work.seed, image_id=Path(work.path).name)
-        shown = _fed([corrupted(name, strength) for name, strength in work.cells], work.size)
+        versions = [corrupted(name, strength) for name, strength in work.cells]
+        shown = ImagePlanes(_fed(versions, work.size))
         for name, who in observers.items():
             asked = [question for question in batch.questions if question.observer == name]
             if not asked:
