@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from psyprobe.errors import InputError
 from psyprobe.files.arrays import read_mat, read_npy, read_npz, read_tiff
-from psyprobe.files.images import MOST_PIXELS, decode_png, file_digest, read_image
+from psyprobe.files.images import MAX_PIXELS, decode_png, file_digest, read_image
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import settings, show, tell
 from psyprobe.light.codes import unpack
@@ -100,9 +100,9 @@ def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
     spec = load_stimulus(stimulus).spec(**settings(words, "--set"))
     pixels = math.prod((*spec.batch, *spec.shape))
-    if pixels > MOST_PIXELS:
+    if pixels > MAX_PIXELS:
         raise InputError(
-            f"{stimulus} would have {pixels:,} pixels in all; give up to {MOST_PIXELS:,}"
+            f"{stimulus} would have {pixels:,} pixels in all; give up to {MAX_PIXELS:,}"
         )
     return spec
 

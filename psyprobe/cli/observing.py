@@ -19,7 +19,7 @@ from psyprobe.cli.checking import specification_from
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
-from psyprobe.files.terminal import say, settings, show, tell, told_to_end
+from psyprobe.files.terminal import say, settings, show, tell, stop_event
 from psyprobe.light.screen import display_from
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.cost_summary import told as spending_told
@@ -172,7 +172,7 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     latency = (parsed.latency[0], parsed.latency[-1])
     faults = Faults.parse(parsed.faults)
     with (
-        told_to_end() as told,
+        stop_event() as told,
         serve(
             observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour
         ) as server,

@@ -1,6 +1,4 @@
-"""Arrays from files that anybody may have cut, changed or made up: read, or refused with one
-line.
-"""
+"""Read arrays from files that may be damaged or hostile, or refuse them with one line."""
 
 from __future__ import annotations
 
@@ -12,41 +10,41 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe.errors import InputError
-from psyprobe.files.images import MOST_PIXELS
+from psyprobe.files.images import MAX_PIXELS
 
 #: Bytes that a file may unpack to: the largest image in float64 and colour.
-_MOST_BYTES = 24 * MOST_PIXELS
+_MAX_BYTES = 24 * MAX_PIXELS
 
 
 def read_npy(path: str | Path) -> npt.NDArray[Any]:
-    """The array of a ``.npy`` file.
+    """Read the array of a ``.npy`` file.
 
     Raises
     ------
     InputError
-        It cannot be read, is damaged, or holds something else than numbers and text.
+        It cannot be read, is damaged, or holds other things than numbers and text.
     """
     try:
         # Mapped first: a header that claims more than the file holds must not be believed.
         return np.array(np.lib.format.open_memmap(path, mode="r"))
     except Exception as error:  # numpy's own errors of a damaged header are of many kinds
-        raise _unread(path, error) from None
+        raise _read_error(path, error) from None
 
 
 def read_npz(path: str | Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a ``.npz`` file by name; as `read_npy`."""
+    """Read the arrays of a ``.npz`` file by name; errors as in `read_npy`."""
     try:
-        check_unpacked(path, _MOST_BYTES)
+        check_unpacked(path, _MAX_BYTES)
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
     except Exception as error:
-        raise _unread(path, error) from None
+        raise _read_error(path, error) from None
 
 
 def read_mat(path: str | Path) -> dict[str, npt.NDArray[Any]]:
-    """The numeric arrays of a MATLAB file by name; as `read_npy`.
+    """Read the numeric arrays of a MATLAB file by name; errors as in `read_npy`.
 
-    Files of version 7.3 are HDF5, and are refused with what to do.
+    Files of version 7.3, which are HDF5, are refused with a remedy.
     """
     from scipy.io import loadmat
 
@@ -56,44 +54,40 @@ def read_mat(path: str | Path) -> dict[str, npt.NDArray[Any]]:
                 raise InputError(
                     "it is of version 7.3, which is HDF5; save it in MATLAB with '-v7'"
                 )
-        held = loadmat(str(path), squeeze_me=True)
+        variables = loadmat(str(path), squeeze_me=True)
     except Exception as error:  # scipy's errors of a damaged file are of many kinds
-        raise _unread(path, error) from None
+        raise _read_error(path, error) from None
     return {
-        name: each
-        for name, each in held.items()
-        if isinstance(each, np.ndarray) and each.dtype.kind in "uif"
+        name: value
+        for name, value in variables.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "uif"
     }
 
 
-def check_unpacked(path: str | Path, most: int) -> None:
-    """Refuse a zip file that claims to unpack to more bytes than that."""
+def check_unpacked(path: str | Path, max_bytes: int) -> None:
+    """Refuse a zip file that claims to unpack to more bytes."""
     with zipfile.ZipFile(path) as file:
-        claimed = sum(entry.file_size for entry in file.infolist())
-    if claimed > most:
-        raise InputError(f"it claims {claimed:,} bytes, and {most:,} are allowed")
+        size = sum(entry.file_size for entry in file.infolist())
+    if size > max_bytes:
+        raise InputError(f"it claims {size:,} bytes, and {max_bytes:,} are allowed")
 
 
 def read_tiff(path: str | Path) -> npt.NDArray[Any]:
-    """The array of a TIFF file; as `read_npy`."""
+    """Read the array of a TIFF file; errors as in `read_npy`."""
     import tifffile
 
     try:
         with tifffile.TiffFile(path) as file:
-            claimed = file.series[0].size
-            if claimed > 3 * MOST_PIXELS:
-                raise InputError(
-                    f"it claims {claimed:,} values, and {3 * MOST_PIXELS:,} are allowed"
-                )
+            size = file.series[0].size
+            if size > 3 * MAX_PIXELS:
+                raise InputError(f"it claims {size:,} values, and {3 * MAX_PIXELS:,} are allowed")
             return np.asarray(file.asarray())
     except Exception as error:
-        raise _unread(path, error) from None
+        raise _read_error(path, error) from None
 
 
-def _unread(path: str | Path, error: Exception) -> InputError:
+def _read_error(path: str | Path, error: Exception) -> InputError:
     if isinstance(error, FileNotFoundError):
         return InputError(f"there is no file {str(path)!r}")
-    return InputError(
-        f"{path} cannot be read, it may be damaged: "
-        f"{getattr(error, 'strerror', None) or error!s:.120}"
-    )
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"{path} cannot be read, it may be damaged: {reason!s:.120}")

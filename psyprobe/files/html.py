@@ -1,4 +1,4 @@
-"""How values show themselves in a notebook: pieces of HTML in which all text is inert."""
+"""Build HTML by which values show themselves in a notebook; all text in it is inert."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
 
-#: Of a picture's longer side, and of a curve, px; and what axes take besides.
+#: Longer side of a picture, size of a curve, and margins for axes and titles, px.
 _SIDE = 168
 _CURVE = (220, 140)
 _LEFT = 44
@@ -24,8 +24,7 @@ _TEXT = f'fill="{_INK}" font-size="11" font-family="sans-serif" text-anchor="mid
 
 
 def inert(value: Any) -> str:
-    r"""Text that stands in a page as it is: no tag, no quote and no control character in it does
-    anything.
+    r"""Escape text for a page: no tag, quote or control character in it has an effect.
 
     Examples
     --------
@@ -36,56 +35,57 @@ def inert(value: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
-    """A table whose first row is its heading; cells are text.
+    """Build a table whose first row is its heading; cells are text.
 
     Examples
     --------
     >>> table([["observer", "r_s"], ["<b>", 0.5]])
-    '<table><thead><tr><th>observer</th><th>r_s</th></tr></thead><tbody><tr><td>&lt;b&gt;</td><td>0.5</td></tr>...'
+    '<table><thead><tr><th>observer</th><th>r_s</th></tr></thead><tbody><tr><td>&lt;b&gt;...'
     """
-    head, *body = [[inert(cell) for cell in row] for row in rows]
-    above = f"<caption>{inert(caption)}</caption>" if caption else ""
-    heading = "".join(f"<th>{cell}</th>" for cell in head)
-    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
-    return f"<table>{above}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
+    header, *body = [[inert(cell) for cell in row] for row in rows]
+    title = f"<caption>{inert(caption)}</caption>" if caption else ""
+    heading = "".join(f"<th>{cell}</th>" for cell in header)
+    cells = ["".join(f"<td>{cell}</td>" for cell in row) for row in body]
+    lines = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table>{title}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def fields(values: Mapping[str, Any], caption: str = "") -> str:
-    """Names and values under each other."""
+    """Build a table of names and their values."""
     return table([["", ""], *([name, value] for name, value in values.items())], caption)
 
 
 def paragraphs(text: str) -> str:
-    """Text line by line."""
+    """Build a paragraph for each line of a text."""
     return "".join(f"<p>{inert(line)}</p>" for line in text.split("\n") if line.strip())
 
 
 def preformatted(text: str) -> str:
-    """Text in columns of its own."""
+    """Build a block of text whose columns stay aligned."""
     return f"<pre>{inert(text)}</pre>"
 
 
 def folded(summary: str, content: str) -> str:
-    """HTML that opens with a click on its summary, which is text."""
+    """Fold HTML so that a click on its summary, which is text, opens it."""
     return f"<details><summary>{inert(summary)}</summary>{content}</details>"
 
 
 def beside(parts: Sequence[str]) -> str:
-    """Pieces of HTML side by side, as many as fit."""
+    """Put pieces of HTML side by side, as many as fit."""
     return '<div style="display:flex;flex-wrap:wrap;gap:0.5em">' + "".join(parts) + "</div>"
 
 
 def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
-    """An image with axes in degrees of visual angle.
+    """Draw an image with axes in degrees of visual angle.
 
     Parameters
     ----------
     codes : ndarray of uint8, shape (H, W, 3)
-        sRGB, shown pixel for pixel or larger, without smoothing.
+        sRGB, drawn pixel for pixel or larger, without smoothing.
     degrees : (float, float)
-        Height and width.
+        Height and width of the image.
     title : str
-        Above it.
+        Title above it.
     """
     height, width = codes.shape[:2]
     scale = _SIDE / max(height, width)
@@ -98,11 +98,11 @@ def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
         f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
     )
     spans = (-degrees[1] / 2, degrees[1] / 2), (-degrees[0] / 2, degrees[0] / 2)
-    return _framed(image, (wide, high), spans, ("x (deg)", "y (deg)"), title)
+    return _draw_frame(image, (wide, high), spans, ("x (deg)", "y (deg)"), title)
 
 
 def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
-    """A line through points, in a frame from 0 to the largest value of each axis."""
+    """Draw a line through points, in a frame from 0 to the largest value of both axes."""
     wide, high = _CURVE
     right = float(np.max(x))
     top = float(np.max(y))
@@ -111,17 +111,17 @@ def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
         for a, b in zip(x, y, strict=True)
     )
     line = f'<polyline points="{points}" fill="none" stroke="#3b82c4" stroke-width="2"/>'
-    return _framed(line, _CURVE, ((0.0, right), (0.0, top)), labels, title)
+    return _draw_frame(line, _CURVE, ((0.0, right), (0.0, top)), labels, title)
 
 
-def _framed(
+def _draw_frame(
     content: str,
     size: tuple[float, float],
     spans: tuple[tuple[float, float], tuple[float, float]],
     labels: tuple[str, str],
     title: str,
 ) -> str:
-    """A drawing with a frame, and with the ends and the middle of both axes."""
+    """Draw a frame around content, with the ends and the middle of both axes."""
     wide, high = size
     parts = [
         content,

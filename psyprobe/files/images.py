@@ -1,10 +1,8 @@
-"""Images from files, as they are or not at all: nothing is converted, rotated or cut off on the
-quiet.
+"""Read images from files as they are, or refuse them: none is converted, rotated or cut silently.
 
-PNG files of 8 and 16 bits a channel, exact codes out and in, are not read by Pillow, which has no
-16-bit RGB: it would read such a file as 8 bits, without a word. pypng reads. They are written here,
-because pypng always searches for repetitions, which in noise takes twenty times as long and finds
-none.
+pypng reads PNG files of 8 and 16 bits a channel as exact codes: Pillow has no 16-bit RGB, and would
+silently read such a file as 8 bits. They are written here, since pypng always searches for
+repetitions, which takes twenty times as long in noise and finds none.
 
 References
 ----------
@@ -27,25 +25,24 @@ import numpy.typing as npt
 from psyprobe.errors import InputError
 from psyprobe.files.parsing import read_bytes
 
-#: Endings of the files that a folder of images is searched for.
+#: Endings of image files.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".jp2")
-#: Pixels of an image that nobody means to show to a model: a file of a few kB can claim billions.
-MOST_PIXELS = 100_000_000
+#: Largest number of pixels of an image: a file of a few kB can claim billions.
+MAX_PIXELS = 100_000_000
 #: EXIF's tag of the camera's orientation; 1 is upright.
 _ORIENTATION = 0x0112
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY = 0
 _RGB = 2
-#: Pixels that a file may claim to hold; a larger claim is a damaged or hostile header.
+#: Pixels that a PNG file may claim; a larger claim is a damaged or hostile header.
 _LARGEST_PNG = 16384 * 16384
 
 Codes = npt.NDArray[np.unsignedinteger]
 
 
 def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
-    """An 8-bit image as it lies in its file: sRGB values of shape (H, W, 3); grey has three equal
-    channels.
+    """Read an 8-bit image as it is in its file: sRGB values of shape (H, W, 3), grey repeated.
 
     Parameters
     ----------
@@ -55,30 +52,29 @@ def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
     Raises
     ------
     InputError
-        The file is missing, damaged or cut off, claims more than `MOST_PIXELS`, has a palette, an
-        alpha channel or more than 8 bits, or asks by EXIF to be turned: one sentence that says
-        which, and what to do.
+        The file is missing, damaged or cut off, claims more than `MAX_PIXELS`, has a palette, an
+        alpha channel or more than 8 bits, or an EXIF rotation: one sentence says which, and the
+        remedy.
     """
     return decode_image(read_bytes(path), str(path))
 
 
 def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
-    """As `read_image`, from the bytes of a whole file, which messages call by the name."""
+    """Decode an image from the bytes of a file, as `read_image` does; messages call it by name."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
-            # Pillow warns at half of its own limit; ours is told in our own words.
+            # Pillow warns at half of its own limit; ours is an error.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(io.BytesIO(raw))
-        width, height = opened.size
-        if width * height > MOST_PIXELS:
+            image = Image.open(io.BytesIO(raw))
+        width, height = image.size
+        if width * height > MAX_PIXELS:
             raise InputError(
-                f"{name} claims {width} x {height} px; give images of at most {MOST_PIXELS:,} "
-                "pixels"
+                f"{name} claims {width} x {height} px; give images of at most {MAX_PIXELS:,} pixels"
             )
-        _check_kind(opened, name)
-        opened.load()
+        _check_kind(image, name)
+        image.load()
     except InputError:
         raise
     except UnidentifiedImageError:
@@ -87,20 +83,20 @@ def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
         ) from None
     except Image.DecompressionBombError:
         raise InputError(
-            f"{name} claims more than {MOST_PIXELS:,} pixels; give a smaller image"
+            f"{name} claims more than {MAX_PIXELS:,} pixels; give a smaller image"
         ) from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise InputError(f"{name} is damaged or cut off ({error}); get the file again") from None
-    pixels = np.asarray(opened, dtype=np.uint8)
+    pixels = np.asarray(image, dtype=np.uint8)
     return np.repeat(pixels[..., None], 3, axis=-1) if pixels.ndim == 2 else pixels
 
 
-def _check_kind(opened: Any, name: str) -> None:
-    """Refuse what could only be shown after a conversion that somebody should have chosen."""
-    mode = opened.mode
+def _check_kind(image: Any, name: str) -> None:
+    """Refuse an image that needs a conversion, which is the user's choice."""
+    mode = image.mode
     if mode == "P":
         raise InputError(f"{name} has a palette of colours; save it as RGB")
-    if mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in opened.info:
+    if mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         raise InputError(f"{name} has an alpha channel; put it on a background and save it as RGB")
     if mode.startswith(("I", "F")):
         raise InputError(f"{name} has more than 8 bits a channel; save it with 8")
@@ -108,7 +104,7 @@ def _check_kind(opened: Any, name: str) -> None:
         raise InputError(
             f"{name} has the colour mode {mode}; save it as grey or RGB with 8 bits a channel"
         )
-    orientation = opened.getexif().get(_ORIENTATION, 1)
+    orientation = image.getexif().get(_ORIENTATION, 1)
     if orientation != 1:
         raise InputError(
             f"{name} is to be turned by its EXIF orientation ({orientation}); turn it and save it "
@@ -117,42 +113,36 @@ def _check_kind(opened: Any, name: str) -> None:
 
 
 def file_digest(path: str | Path) -> str:
-    """SHA-256, hexadecimal, of a file's bytes; an `InputError` where it cannot be read."""
+    """Compute the SHA-256, hexadecimal, of a file's bytes."""
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
-def same_pixels(one: str | Path, other: str | Path) -> bool:
-    """Whether two image files show the same, pixel for pixel; an `InputError` where one cannot be
-    read.
-    """
-    return file_digest(one) == file_digest(other) or np.array_equal(
-        read_image(one), read_image(other)
-    )
+def same_pixels(path: str | Path, other_path: str | Path) -> bool:
+    """Return whether two image files have equal pixels."""
+    if file_digest(path) == file_digest(other_path):
+        return True
+    return np.array_equal(read_image(path), read_image(other_path))
 
 
 def images_in(folder: str | Path) -> list[Path]:
-    """The image files of a folder, by name, and not those of folders in it; an `InputError` where
-    there are none.
-    """
-    place = Path(folder)
-    if not place.is_dir():
+    """List the image files directly in a folder by name; an `InputError` if there are none."""
+    if not Path(folder).is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
-    found = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES)
-    if not found:
+    paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in SUFFIXES)
+    if not paths:
         raise InputError(f"folder {folder} has no images ({', '.join(SUFFIXES)})")
-    return found
+    return paths
 
 
 def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
-    """The bytes of a PNG file, without any interpretation of the codes: no gamma, no colour
-    profile.
+    """Encode codes as the bytes of a PNG file, without gamma or colour profile.
 
     Parameters
     ----------
     codes : array of uint8 or uint16, shape (H, W) or (H, W, 3)
         Grey or RGB.
     noise : bool
-        Whether the image is noise, as dither makes it: then repetitions are not looked for.
+        Whether the image is noise, as dither makes it: then repetitions are not searched for.
 
     Examples
     --------
@@ -160,20 +150,16 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
     >>> decode_png(encode_png(np.array([[0, 65535]], np.uint16)))
     array([[    0, 65535]], dtype=uint16)
     """
-    if codes.dtype not in (np.uint8, np.uint16) or not (
-        codes.ndim == 2 or (codes.ndim == 3 and codes.shape[2] == 3)
-    ):
+    has_shape = codes.ndim == 2 or (codes.ndim == 3 and codes.shape[2] == 3)
+    if codes.dtype not in (np.uint8, np.uint16) or not has_shape:
         raise InputError(
-            f"codes of a PNG are uint8 or uint16 of shape (H, W) or (H, W, 3), not {codes.dtype} "
-            f"of {codes.shape}"
+            "codes of a PNG are uint8 or uint16 of shape (H, W) or (H, W, 3), not "
+            f"{codes.dtype} of {codes.shape}"
         )
     height, width = codes.shape[:2]
     colour = _RGB if codes.ndim == 3 else _GREY
-    rows = (
-        np.ascontiguousarray(codes, codes.dtype.newbyteorder(">"))
-        .reshape(height, -1)
-        .view(np.uint8)
-    )
+    big_endian = np.ascontiguousarray(codes, codes.dtype.newbyteorder(">"))
+    rows = big_endian.reshape(height, -1).view(np.uint8)
     unfiltered = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8 * codes.dtype.itemsize, colour, 0, 0, 0)
     strategy = zlib.Z_RLE if noise else zlib.Z_DEFAULT_STRATEGY
@@ -187,13 +173,16 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 
 
 def decode_png(data: bytes) -> Codes:
-    """The codes of a PNG file as stored, neither scaled nor converted: uint8 or uint16, shape (H,
-    W) or (H, W, 3).
+    """Decode the codes of a PNG file as stored, neither scaled nor converted.
 
     Parameters
     ----------
     data : bytes
         A whole file: grey or RGB, 8 or 16 bits, not interlaced.
+
+    Returns
+    -------
+    array of uint8 or uint16, shape (H, W) or (H, W, 3)
 
     Raises
     ------
@@ -211,12 +200,8 @@ def decode_png(data: bytes) -> Codes:
         file.preamble()
         width = file.width
         height = file.height
-        if (
-            file.bitdepth not in (8, 16)
-            or file.color_type not in (_GREY, _RGB)
-            or file.trns
-            or file.interlace
-        ):
+        is_plain = file.bitdepth in (8, 16) and file.color_type in (_GREY, _RGB)
+        if not is_plain or file.trns or file.interlace:
             raise InputError(
                 "the PNG file has a palette, transparency, interlacing or fewer than 8 bits; save "
                 "it as plain RGB"
@@ -227,15 +212,15 @@ def decode_png(data: bytes) -> Codes:
             )
         size = height * (1 + file.row_bytes)
         squeezed = b"".join(body for name, body in file.chunks() if name == b"IDAT")
-        # No more than the header promised: a file of a few kB can hold gigabytes.
+        # No more than the header says: a file of a few kB can hold gigabytes.
         lines = np.frombuffer(zlib.decompressobj().decompress(squeezed, size), np.uint8)
         if len(lines) != size:
             raise InputError(f"the PNG file is cut short: {len(lines)} of {size} bytes")
         rows = []
-        above = None
+        row = None
         for line in lines.reshape(height, -1):
-            above = file.undo_filter(line[0], bytearray(line[1:]), above)
-            rows.append(above)
+            row = file.undo_filter(line[0], bytearray(line[1:]), row)
+            rows.append(row)
     except (png.Error, zlib.error) as error:
         raise InputError(f"the PNG file is damaged: {error}") from None
     codes: Codes = np.frombuffer(b"".join(rows), ">u2" if file.bitdepth == 16 else np.uint8)

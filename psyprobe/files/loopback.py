@@ -1,4 +1,4 @@
-"""A page on this machine alone: loopback, and a token in the address that nobody can guess."""
+"""Serve a page on this machine alone, under an address with a token that nobody can guess."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from starlette.routing import Mount, Route
 from psyprobe.errors import InputError, PsyprobeError
 
 _HOST = "127.0.0.1"
-#: Of what a page sends: far more than a decision or the account of a trial.
-_MOST_BYTES = 100_000
-#: Of a path: the token, a word and two numbers.
-_LONGEST_PATH = 100
-_NOTHING_ELSE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+#: Bytes that a page may send: far more than a decision or the record of a trial.
+_MAX_BYTES = 100_000
+#: Characters of a path: the token, a word and two numbers.
+_MAX_PATH = 100
+_BASE_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 class LoopbackServer:
-    """Serves routes on loopback under a secret address, for as long as it is entered.
+    """A server of routes on loopback under a secret address, for as long as it is entered.
 
     Parameters
     ----------
     routes : sequence of Route
-        As they stand behind the token.
+        Routes with their paths behind the token.
     port : int
-        To listen at; 0 for any that is free.
+        Port to listen at; 0 for any that is free.
 
     Raises
     ------
     PsyprobeError
-        The port cannot be had.
+        The port cannot be used.
 
     Notes
     -----
@@ -58,11 +58,11 @@ class LoopbackServer:
             raise PsyprobeError(
                 f"port {port} cannot be used: {reason}; give another --port, or 0"
             ) from error
-        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this
-        # socket is TCP.
+        # Otherwise head and body of a reply wait 40 ms for each other: asyncio does not see that
+        # this socket is TCP.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
-        # No log: the address is a secret, and a terminal no place for what others send.
+        # No log: the address is a secret, and requests of others do not belong on a terminal.
         self._server = uvicorn.Server(
             uvicorn.Config(
                 _app(routes, token),
@@ -88,23 +88,23 @@ class LoopbackServer:
 
 
 def page_response(page: str) -> Response:
-    """A page that loads nothing from elsewhere; "NONCE" in it stands where its own scripts and
-    styles are named.
+    """Make the response of a page that loads nothing from elsewhere.
+
+    "NONCE" in the page names its own scripts and styles.
     """
     nonce = secrets.token_urlsafe(16)
-    own = (
+    sources = (
         f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src "
         f"'nonce-{nonce}'"
     )
-    return HTMLResponse(
-        page.replace("NONCE", nonce), headers={"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"}
-    )
+    headers = {"Content-Security-Policy": f"{_BASE_POLICY}; {sources}"}
+    return HTMLResponse(page.replace("NONCE", nonce), headers=headers)
 
 
 async def posted(request: Request) -> dict[str, Any] | Response:
-    """What a page of ours sent, or the refusal of anything else."""
+    """Return the JSON object that one of our pages posted, or the refusal of any other request."""
     length = request.headers.get("Content-Length", "")
-    if not length.isdecimal() or int(length) > _MOST_BYTES:
+    if not length.isdecimal() or int(length) > _MAX_BYTES:
         return JSONResponse({}, 413, {"Connection": "close"})
     # Pages of other origins cannot send this type without asking first, and are never allowed.
     if request.headers.get("Content-Type") != "application/json":
@@ -120,14 +120,13 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
     async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
         host = request.headers.get("Host", "")
         path = request.url.path
-        known = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
-        ours = (
-            known and host.rpartition(":")[0] in (_HOST, "localhost") and len(path) <= _LONGEST_PATH
-        )
-        # A browser names the origin of whatever it posts.
-        ours &= request.headers.get("Origin", f"http://{host}") == f"http://{host}"
+        has_token = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
+        is_local = host.rpartition(":")[0] in (_HOST, "localhost")
+        # A browser sends the origin with whatever it posts.
+        is_own_page = request.headers.get("Origin", f"http://{host}") == f"http://{host}"
+        ours = has_token and is_local and is_own_page and len(path) <= _MAX_PATH
         response = await call_next(request) if ours else JSONResponse({}, 404)
-        response.headers.setdefault("Content-Security-Policy", _NOTHING_ELSE)
+        response.headers.setdefault("Content-Security-Policy", _BASE_POLICY)
         response.headers.update(
             {
                 "Cache-Control": "no-store",
@@ -143,9 +142,9 @@ def _app(routes: Sequence[Route], token: str) -> Starlette:
     return Starlette(
         routes=[Mount(f"/{token}", routes=list(routes))],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
-        exception_handlers={InputError: _wrong, PsyprobeError: _wrong},
+        exception_handlers={InputError: _error_response, PsyprobeError: _error_response},
     )
 
 
-def _wrong(_: Request, error: Exception) -> Response:
+def _error_response(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 400 if isinstance(error, InputError) else 500)

@@ -1,6 +1,4 @@
-"""What is kept: files that are whole or not there, JSON, digests of values, and versions of
-software.
-"""
+"""Write files that are whole or not there, JSON and TOML, digests of values, and versions."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from typing import Any
 from psyprobe import __version__
 from psyprobe.errors import InputError, PsyprobeError
 
-#: Names of files that are being written: of what, by which process, on which machine.
+#: Names of files that are being written: final name, process, machine.
 _PARTIAL = re.compile(r"^\..*\.(\d+)-([0-9a-f]{8})\.part(\.[^.]*)?$", re.DOTALL)
-#: Processes and the folders in which they have looked for what was left.
+#: Processes and folders whose abandoned files were removed.
 _SWEPT: set[tuple[int, Path]] = set()
 _SWEEPING = threading.Lock()
-#: What digests are taken of.
+#: Encoder of values for their digests.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -33,16 +31,16 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     Parameters
     ----------
     path : Path
-        Where the file shall be; one that is there is replaced.
+        Path of the file; an existing one is replaced.
     write : callable
-        Writes to the path that it is given, which has the same ending.
+        Writes to its argument, another path with the same ending.
 
     Raises
     ------
     PsyprobeError
         The file cannot be written.
     """
-    remove_left(path.parent)
+    remove_abandoned(path.parent)
     # The ending stays: writers choose the format by it.
     partial = path.with_name(f".{path.stem}.{os.getpid()}-{_machine()}.part{path.suffix}")
     try:
@@ -65,42 +63,38 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @cache
 def _machine() -> str:
-    """What tells processes of one number on two machines apart, where both write into one
-    folder.
-    """
+    """Compute a digest of this machine's name, for folders that several machines write to."""
     # Loaded here: ``psyprobe --help`` goes through this module.
     import socket
 
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
-def remove_left(folder: Path) -> None:
-    """Remove what processes of this machine that were killed left half-written in a folder; looked
-    for once a process.
+def remove_abandoned(folder: Path) -> None:
+    """Remove half-written files that killed processes of this machine left; once a process.
 
     Parameters
     ----------
     folder : Path
-        That something is to be written to; need not be there.
+        Folder to write to; it need not exist.
     """
     with _SWEEPING:
-        place = (os.getpid(), folder.absolute())
-        if place in _SWEPT:
+        sweep = (os.getpid(), folder.absolute())
+        if sweep in _SWEPT:
             return
-        _SWEPT.add(place)
+        _SWEPT.add(sweep)
         with contextlib.suppress(OSError):
             for path in folder.iterdir():
-                left = _PARTIAL.search(path.name)
-                # Our own number is that of a dead one here: we have written nothing yet.
-                if (
-                    left
-                    and left[2] == _machine()
-                    and (int(left[1]) == os.getpid() or not _runs(int(left[1])))
-                ):
+                match = _PARTIAL.search(path.name)
+                if not match or match[2] != _machine():
+                    continue
+                pid = int(match[1])
+                # Our own number is that of a dead process here: we have written nothing yet.
+                if pid == os.getpid() or not _is_running(pid):
                     path.unlink(missing_ok=True)
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     if os.name == "nt":
         return True  # where `os.kill` would end it
     try:
@@ -118,17 +112,17 @@ def write_text(path: Path, text: str) -> None:
 
 
 def make_folder(path: str | Path, *, empty: bool = False) -> Path:
-    """Make a folder with those above it, unless it is there; it may have to be empty.
+    """Make a folder and its parents, unless it exists; with `empty` it must hold nothing.
 
     Raises
     ------
     InputError
-        It cannot be made, or holds something.
+        It cannot be made, or is not empty.
     """
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        remove_left(folder)
+        remove_abandoned(folder)
         if empty and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty; give a new folder")
     except (OSError, ValueError) as error:  # a path with NUL is a ValueError
@@ -140,34 +134,22 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
 
 
 def json_text(value: Any) -> str:
-    """JSON as it stands in files, sorted and indented: the same bytes for the same value, and never
-    NaN.
-    """
-    return (
-        json.dumps(
-            value,
-            indent=2,
-            sort_keys=True,
-            allow_nan=False,
-            ensure_ascii=False,
-            default=plain_value,
-        )
-        + "\n"
+    """Write a value as JSON, sorted and indented: equal values give equal text, and NaN none."""
+    text = json.dumps(
+        value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value
     )
+    return f"{text}\n"
 
 
 def plain_value(value: Any) -> Any:
-    """A numpy scalar as Python's own, for ``json.dumps(default=)``; anything else is a
-    TypeError.
-    """
+    """Convert a numpy scalar to a Python one, for ``json.dumps(default=)``."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 
 def digest(value: Any) -> str:
-    """SHA-256, hexadecimal, of the canonical JSON of a value without NaN and infinity; no order of
-    keys matters.
+    """Compute the SHA-256, hexadecimal, of a finite value's JSON, whatever the order of its keys.
 
     Examples
     --------
@@ -178,8 +160,7 @@ def digest(value: Any) -> str:
 
 
 def digest_of_names(names: Sequence[str]) -> str:
-    """As `digest`, of a list of digests, which JSON tells as they are: a run has one for each
-    image.
+    """Compute the `digest` of a list of digests faster; a run has one for each image.
 
     Examples
     --------
@@ -191,9 +172,7 @@ def digest_of_names(names: Sequence[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON
-    can hold.
-    """
+    """Convert tuples, arrays and numpy's numbers in a value to those that JSON can hold."""
     if type(value) in (str, float, int, bool):
         return value
     if isinstance(value, list | tuple):
@@ -204,13 +183,13 @@ def plain(value: Any) -> Any:
 
 
 def software_versions() -> dict[str, str]:
-    """Version of each package that has a part in every result."""
+    """Return the version of each package that every result depends on."""
     return dict(_versions())
 
 
 @cache
 def _versions() -> Mapping[str, str]:
-    # Read once, since each package's own file is searched for; and loaded here: ``psyprobe --help``
+    # Read once, since each package's metadata are searched for; and loaded here: ``psyprobe --help``
     # goes through this.
     import platform
     from importlib.metadata import version
@@ -220,11 +199,12 @@ def _versions() -> Mapping[str, str]:
 
 
 def toml_text(page: Mapping[str, Any]) -> str:
-    """Plain values as a page of TOML, one line a key at the top.
+    """Write plain values as a page of TOML, one line a key at the top.
 
     Examples
     --------
-    >>> print(toml_text({"title": "A", "levels": {"contrast": {"n": 8, "from": 1e-3}}, "seeds": [1, 2]}), end="")
+    >>> levels = {"contrast": {"n": 8, "from": 1e-3}}
+    >>> print(toml_text({"title": "A", "levels": levels, "seeds": [1, 2]}), end="")
     title = "A"
     levels = { contrast = { n = 8, from = 0.001 } }
     seeds = [1, 2]
@@ -238,11 +218,8 @@ def _key(name: str) -> str:
 
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return (
-            f"{{ {', '.join(f'{_key(name)} = {_toml(each)}' for name, each in value.items())} }}"
-            if value
-            else "{}"
-        )
+        entries = ", ".join(f"{_key(name)} = {_toml(entry)}" for name, entry in value.items())
+        return f"{{ {entries} }}" if value else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):

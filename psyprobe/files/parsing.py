@@ -1,20 +1,21 @@
-"""JSON and TOML that anybody wrote: read, or refused with one line, whatever stands in it."""
+"""Read JSON and TOML from anybody, or refuse it with one line, whatever it holds."""
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError
 
-#: Lists within lists of what is still meant to be read.
-_DEEPEST = 50
+#: Deepest nesting of lists and tables.
+_MAX_DEPTH = 50
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """What is in a file; an `InputError` where it cannot be read."""
+    """Read a file's bytes, or raise an `InputError` with the reason."""
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:  # a path with NUL is a ValueError
@@ -24,7 +25,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """A file's text in UTF-8, as `read_bytes`."""
+    """Read a file's text in UTF-8, or raise an `InputError` with the reason."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -36,52 +37,53 @@ def read_text(path: str | Path) -> str:
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
-    """The value of a JSON text, which messages call by the name.
+    """Parse a JSON text; messages call it by the name.
 
     Raises
     ------
     InputError
-        It is no JSON, or holds a whole number or a nesting that nobody means.
+        It is no JSON, or holds a whole number or a nesting that is too large.
     """
-    return _parsed(json.loads, text, f"{name}: this is no JSON")
+    return _parse(json.loads, text, f"{name}: this is no JSON")
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """As `parse_json`, of a TOML text."""
-    found: dict[str, Any] = _parsed(tomllib.loads, text, f"{name} is not valid TOML")
-    return found
+    """Parse a TOML text, as `parse_json` does."""
+    page: dict[str, Any] = _parse(tomllib.loads, text, f"{name} is not valid TOML")
+    return page
 
 
-def _parsed(parse: Any, text: str | bytes, wrong: str) -> Any:
+def _parse(parse: Callable[[Any], Any], text: str | bytes, complaint: str) -> Any:
     try:
-        found = parse(text)
+        value = parse(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{wrong}: {error.msg}") from None
+        raise InputError(f"{complaint}: {error.msg}") from None
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{wrong}: {error}") from None
+        raise InputError(f"{complaint}: {error}") from None
     except RecursionError:
-        raise InputError(f"{wrong}: it is nested too deeply") from None
+        raise InputError(f"{complaint}: it is nested too deeply") from None
     except ValueError:  # Python's own limit of digits, or text in another encoding
         raise InputError(
-            f"{wrong}: a number has too many digits, or the text is not UTF-8"
+            f"{complaint}: a number has too many digits, or the text is not UTF-8"
         ) from None
-    _check(found, wrong)
-    return found
+    _check(value, complaint)
+    return value
 
 
-def _check(value: Any, wrong: str, depth: int = 0) -> None:
-    """Refuse what would end in an error anywhere further on."""
-    if depth > _DEEPEST:
+def _check(value: Any, complaint: str, depth: int = 0) -> None:
+    """Refuse nesting and whole numbers that would fail anywhere further on."""
+    if depth > _MAX_DEPTH:
         raise InputError(
-            f"{wrong}: it is nested too deeply; {_DEEPEST} lists within each other are allowed"
+            f"{complaint}: it is nested too deeply; {_MAX_DEPTH} lists within each other are "
+            "allowed"
         )
     if isinstance(value, int) and value.bit_length() > 1023:
         raise InputError(
-            f"{wrong}: a whole number has {value.bit_length()} bits; numbers up to 1e307 are "
+            f"{complaint}: a whole number has {value.bit_length()} bits; numbers up to 1e307 are "
             "allowed"
         )
-    entries = (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    )
-    for entry in entries:
-        _check(entry, wrong, depth + 1)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for entry in value:
+            _check(entry, complaint, depth + 1)

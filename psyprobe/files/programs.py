@@ -1,4 +1,4 @@
-"""Python files of the user's own."""
+"""Run Python files of users."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from types import ModuleType
 def run_file(path: Path, name: str) -> ModuleType:
     """Run a Python file as a module of that name.
 
-    What the file says now is compiled. Python's import would use the byte code kept beside it, also
-    after the file was changed within a second to a text of the same length.
+    The file is compiled as it is now. Python's import would use cached byte code, even after the
+    file changed within a second to a text of the same length.
 
     Raises
     ------
     OSError
         The file cannot be read.
     Exception or SystemExit
-        What the file raises.
+        Whatever the file raises.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "own.py"
+    ...     path = Path(folder) / "seeds.py"
     ...     _ = path.write_text("seed = 1")
-    ...     run_file(path, "own").seed
+    ...     run_file(path, "seeds").seed
     1
     """
     module = ModuleType(name)

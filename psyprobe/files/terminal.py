@@ -1,7 +1,7 @@
-"""What a command is told and what it prints: results on standard output, remarks and progress on
-standard error.
+"""Read the settings of a command, and print results, remarks, progress and tables.
 
-Tables are laid out for the terminal, a page or a paper. None of it can steer a terminal.
+Results go to standard output, remarks and progress to standard error. No text that is printed can
+control a terminal.
 """
 
 from __future__ import annotations
@@ -20,18 +20,12 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain_value
 from psyprobe.files.parsing import parse_json
 
-#: Ways to lay out a table for reading.
+#: Layouts of a table for reading.
 LAYOUTS = ("text", "markdown", "latex")
 
 
 def printable(text: str) -> str:
-    r"""Text with everything but line breaks and visible characters escaped: names come out of files
-    and servers.
-
-    Parameters
-    ----------
-    text : str
-        Any.
+    r"""Escape all but line breaks and visible characters: names come from files and servers.
 
     Examples
     --------
@@ -44,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    r"""As `printable`, with line breaks escaped too: a name in a table, a figure or a title.
+    r"""Escape line breaks too, for a name in a table, a figure or a title.
 
     Examples
     --------
@@ -55,10 +49,9 @@ def printable_line(text: str) -> str:
 
 
 def harmless(cell: Any) -> Any:
-    r"""A cell of a table that people open in a spreadsheet: text that would run as a formula
-    becomes text for good.
+    r"""Escape a cell of a spreadsheet, so that no text in it runs as a formula.
 
-    Numbers stay as they are, and so does text that is one.
+    Numbers stay as they are, and so does the text of a number.
 
     Examples
     --------
@@ -70,8 +63,8 @@ def harmless(cell: Any) -> Any:
     try:
         float(cell)
     except ValueError:
-        formula = cell.lstrip().startswith(("=", "+", "-", "@"))
-        return f"'{printable(cell)}" if formula else printable(cell)
+        is_formula = cell.lstrip().startswith(("=", "+", "-", "@"))
+        return f"'{printable(cell)}" if is_formula else printable(cell)
     return cell
 
 
@@ -86,22 +79,25 @@ def tell(text: str) -> None:
 
 
 def show(value: Any, text: str, *, as_json: bool) -> None:
-    """Print a result on standard output: as JSON where that is asked for, else as text."""
-    say_json(value) if as_json else say(text)
+    """Print a result on standard output, as JSON or as text."""
+    if as_json:
+        say_json(value)
+    else:
+        say(text)
 
 
 def say_json(value: Any) -> None:
-    """Print a result as JSON on standard output: what JSON can hold, without NaN."""
+    """Print a result as JSON, without NaN, on standard output."""
     # JSON escapes control characters by itself; beyond ASCII it would not.
     print(json.dumps(value, indent=2, allow_nan=False, default=plain_value))
 
 
-#: A decimal number as people write one.
+#: Decimal numbers as people write them.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def settings(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Values by name: numbers, JSON where it is JSON (lists, true), text otherwise.
+    """Parse words such as "name=value": numbers, other JSON (lists, true), or else text.
 
     A word without a value is an `InputError` that names the option.
 
@@ -112,82 +108,77 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
     >>> settings(["contrast=.5"], "--set")
     {'contrast': 0.5}
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
         # JSON knows neither .5 nor 5. nor +1.
         if _NUMBER.fullmatch(value):
-            found[name] = float(value) if set(value) & set(".eE") else int(value)
+            values[name] = float(value) if set(value) & set(".eE") else int(value)
             continue
         try:
-            found[name] = parse_json(value, option)
+            values[name] = parse_json(value, option)
         except InputError:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 @contextmanager
-def told_to_end() -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C and SIGTERM set, in a shell's background too, where Ctrl-C is
-    ignored otherwise.
-    """
-    told = threading.Event()
-    earlier = {
-        each: signal.signal(each, lambda *_: told.set()) for each in (signal.SIGINT, signal.SIGTERM)
+def stop_event() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C and SIGTERM set, also in the background of a shell."""
+    stop = threading.Event()
+    earlier_handlers = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield told
+        yield stop
     finally:
-        for each, handler in earlier.items():
-            signal.signal(each, handler)
+        for number, handler in earlier_handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
 def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iterator[Any]:
-    """A progress bar on a terminal and in a notebook; elsewhere one that shows nothing.
+    """Show a progress bar on a terminal and in a notebook, and nothing elsewhere.
 
     Parameters
     ----------
     total : int
-        Of what is counted.
+        Number of units.
     progress : bool or None
         Whether to show it; None for where it can be seen.
     unit : str
-        What is counted.
+        Name of a unit.
     """
-    # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is
-    # loaded for it.
-    shown = sys.stderr.isatty() or _in_notebook() if progress is None else progress
-    if shown:
+    is_visible = sys.stderr.isatty() or _in_notebook() if progress is None else progress
+    # A bar that is not visible needs no packages of notebooks.
+    if is_visible:
         from tqdm.auto import tqdm
     else:
         from tqdm import tqdm
-    with tqdm(total=total, unit=unit, disable=not shown) as bar:
+    with tqdm(total=total, unit=unit, disable=not is_visible) as bar:
         yield bar
 
 
 def _in_notebook() -> bool:
-    """Whether a kernel runs this; that its package was imported, as by some library, tells
-    nothing.
-    """
+    """Return whether a notebook's kernel runs; a library may import its package without one."""
     shell = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules else None
     return shell is not None
 
 
 def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()) -> str:
-    """A table with its first row as headings and its first column to the left, and lines under it;
-    printable.
+    """Lay out a table with its first row as headings, and lines under it, as printable text.
 
     Parameters
     ----------
     layout : {"text", "markdown", "latex"}
-        How.
+        Form of the table.
     rows : sequence of sequence of str
-        Cells, all rows of one length.
+        Cells, all rows of equal length; the first column is aligned to the left.
     lines : sequence of str, optional
-        What is said under the table.
+        Notes under the table.
 
     Examples
     --------
@@ -199,45 +190,35 @@ def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = (
     if layout not in LAYOUTS:
         raise unknown_name("table format", layout, LAYOUTS)
     cells = [[printable_line(cell) for cell in row] for row in rows]
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[layout](
-        cells, [printable(line) for line in lines]
-    )
+    write = {"text": _text, "markdown": _markdown, "latex": _latex}[layout]
+    return write(cells, [printable(line) for line in lines])
 
 
 def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    laid = [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
-    rule = "-" * max(map(len, laid))
-    below = [text for line in lines for text in textwrap.wrap(line, max(60, len(rule)))]
-    return "\n".join([laid[0], rule, *laid[1:], *below])
+    aligned = []
+    for row in rows:
+        numbers = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        aligned.append("  ".join([row[0].ljust(widths[0]), *numbers[1:]]).rstrip())
+    rule = "-" * max(map(len, aligned))
+    notes = [text for line in lines for text in textwrap.wrap(line, max(60, len(rule)))]
+    return "\n".join([aligned[0], rule, *aligned[1:], *notes])
 
 
 def _markdown(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     table = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
     escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table]
-    return "\n".join(
-        ["| " + " | ".join(row) + " |" for row in escaped] + [""] * bool(lines) + list(lines)
-    )
+    body = [f"| {' | '.join(row)} |" for row in escaped]
+    return "\n".join([*body, *[""] * bool(lines), *lines])
 
 
 def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     escapes = str.maketrans(
         {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
     )
-    headings = [
-        rows[0][0].translate(escapes),
-        *(c.translate(escapes).replace(r"r\_s", "$r_s$") for c in rows[0][1:]),
-    ]
-    body = [" & ".join(headings) + r" \\"]
-    body += [" & ".join(cell.translate(escapes) for cell in row) + r" \\" for row in rows[1:]]
+    body = [[cell.translate(escapes) for cell in row] for row in rows]
+    body[0][1:] = [cell.replace(r"r\_s", "$r_s$") for cell in body[0][1:]]
+    heading, *others = [" & ".join(row) + r" \\" for row in body]
     start = rf"\begin{{tabular}}{{l{'r' * (len(rows[0]) - 1)}}}"
-    ruled = [start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", r"\end{tabular}"]
-    return "\n".join([*ruled, *(f"% {line}" for line in lines)])
+    table = [start, r"\hline", heading, r"\hline", *others, r"\hline", r"\end{tabular}"]
+    return "\n".join([*table, *(f"% {line}" for line in lines)])

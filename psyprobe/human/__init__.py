@@ -1,6 +1,4 @@
-"""What people see: models of human contrast sensitivity and how well they fit the data; measured
-thresholds.
-"""
+"""Human vision: models of contrast sensitivity, their fit to data, and measured thresholds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Achromatic contrast sensitivity functions: stelaCSF, Barten, Watson-Malo and Watson-Ahumada, each
-with its limits.
+"""Compute achromatic contrast sensitivity: stelaCSF, Barten, Watson-Malo and Watson-Ahumada.
 
 References
 ----------
@@ -56,7 +55,7 @@ STELA_LIMITS = Limits(
 
 @achromatic_csf(STELA_LIMITS)
 def stela_csf(**condition: FloatArray) -> FloatArray:
-    """Achromatic sensitivity of the human eye by stelaCSF (Mantiuk et al. 2022).
+    """Compute the achromatic sensitivity of the human eye by stelaCSF (Mantiuk et al. 2022).
 
     Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual
     field is that of castleCSF, so that changing the model does not change the place; the authors'
@@ -90,8 +89,7 @@ BARTEN_LIMITS = Limits(
 
 @achromatic_csf(BARTEN_LIMITS)
 def barten_csf(frequency: FloatArray, luminance: FloatArray, area: FloatArray) -> FloatArray:
-    """Achromatic sensitivity of the human fovea to a static stimulus by Barten (1999), for a square
-    field.
+    """Compute the achromatic sensitivity of the fovea to a static square field by Barten (1999).
 
     Call and errors as in `castle_csf`; frequency, luminance (which also sets the pupil) and area
     are needed. The field is the square of the area, sqrt(area) deg wide: for a Gabor pi * sigma**2
@@ -120,11 +118,11 @@ WATSON_MALO_LIMITS = Limits(
 
 @achromatic_csf(WATSON_MALO_LIMITS)
 def watson_malo_csf(frequency: FloatArray) -> FloatArray:
-    """Gain of the Watson-Malo contrast filter, S(f) = g (exp(-f / fm) - l exp(-f**2 / s**2)).
+    """Compute the gain of the Watson-Malo contrast filter.
 
-    This is the gain of a filter that comes before spatial summation, and peaks at 201.4 at 3.05
-    cpd: it is no threshold of any one pattern (Gabors of sigma 0.5 deg peak at 128 in the ModelFest
-    data).
+    S(f) = g (exp(-f / fm) - l exp(-f**2 / s**2)) is the gain of a filter that comes before spatial
+    summation, and peaks at 201.4 at 3.05 cpd: it is no threshold of any one pattern (Gabors of
+    sigma 0.5 deg peak at 128 in the ModelFest data).
 
     Call and errors as in `castle_csf`; an area is refused, and luminance, where given, must be 10
     cd/m² or more: the model is one curve for daylight.
@@ -162,10 +160,9 @@ WATSON_AHUMADA_LIMITS = Limits(
 
 @achromatic_csf(WATSON_AHUMADA_LIMITS)
 def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) -> FloatArray:
-    """Sensitivity to a foveal Gabor by Watson and Ahumada (2005), or the gain of their contrast
-    filter.
+    """Compute sensitivity to a foveal Gabor by Watson and Ahumada (2005), or their filter's gain.
 
-    Given an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency,
+    With an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency,
     times the Minkowski sum of its contrast under the fovea's aperture. Without one, the gain of the
     filter (HPmH) alone, which peaks at 217.3 at 3.45 cpd and is no threshold of any one pattern.
 
@@ -203,7 +200,7 @@ def _sech(x: FloatArray) -> FloatArray:
 
 
 def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
-    """The Minkowski sum over deg² of a Gabor of unit contrast, seen through the aperture."""
+    """Compute the Minkowski sum over deg² of a Gabor of unit contrast under the aperture."""
     cycles = frequency * np.sqrt(area / math.pi)
     # The tolerance forgives the rounding of an area that was computed as pi * sigma**2.
     if (cycles < _FEWEST_CYCLES * (1 - 1e-6)).any():
@@ -213,5 +210,5 @@ def _summation(frequency: FloatArray, area: FloatArray) -> FloatArray:
             "use castle_csf"
         )
     seen_area = 1.0 / (1.0 / area + 1.0 / (math.pi * _APERTURE**2))
-    summed: FloatArray = (_CYCLE_MEAN * 2.0 / _POOLING * seen_area) ** (1.0 / _POOLING)
-    return summed
+    summation: FloatArray = (_CYCLE_MEAN * 2.0 / _POOLING * seen_area) ** (1.0 / _POOLING)
+    return summation

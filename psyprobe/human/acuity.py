@@ -1,7 +1,6 @@
-"""Acuity: the finest stripes that people see, as measured, as fitted, and as castleCSF would have
-it.
+"""Find the finest stripes that people see: as measured, as fitted, and as castleCSF predicts.
 
-castleCSF is no reference here: at the contrasts that were shown it gives 64, 108 and 51 cpd for the
+castleCSF is no reference here: at the contrasts of the study it gives 64, 108 and 51 cpd for the
 achromatic, red-green and yellow-violet direction, where 47, 44 and 27 were measured.
 
 References
@@ -29,31 +28,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FILES = files("psyprobe.human") / "data" / "resolution_limit"
-#: By direction: (c, cF, cR) of limit = (log10 S - c) / (cF (1 + cR e)).
+#: (c, cF, cR) of limit = (log10 S - c) / (cF (1 + cR e)), by direction.
 _FIT = {
     "achromatic": (2.13474805, -0.04393618, 0.16007963),
     "red_green": (2.17939345, -0.02996545, 0.45358028),
     "yellow_violet": (1.77668671, -0.05503703, 0.4629946),
 }
-#: castleCSF is declared up to here, cpd, and looked through up to there.
+#: Highest frequency that castleCSF is declared for, and highest one that is searched, cpd.
 DECLARED = 64.0
 _HIGHEST = 5000.0
 
 
 def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
-    """Highest visible frequencies as measured: medians of people with the range of the population,
-    or each person's.
+    """Load the highest visible frequencies of people: medians with ranges, or single people's.
 
     Parameters
     ----------
     observers : bool, optional
-        Whether single people are wanted: 146 rows in place of 9.
+        Whether to load single people: 146 rows in place of 9.
 
     Returns
     -------
     pandas.DataFrame
-        Frequencies in cpd, eccentricity in deg, luminance in cd/m², the RMS cone contrast that was
-        shown.
+        Frequencies in cpd, eccentricity in deg, luminance in cd/m², RMS cone contrast.
 
     Examples
     --------
@@ -63,30 +60,26 @@ def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with (_FILES / ("observers.csv" if observers else "medians.csv")).open(
-        encoding="utf-8"
-    ) as file:
+    path = _FILES / ("observers.csv" if observers else "medians.csv")
+    with path.open(encoding="utf-8") as file:
         return pd.read_csv(file, comment="#")
 
 
 def resolution_limit(
     contrast: Any, direction: Any = "achromatic", eccentricity: Any = 0.0
 ) -> FloatArray:
-    """Highest visible frequency, cpd, by the authors' fit: 1 / the finest period, at an RMS cone
-    contrast.
-    """
+    """Compute the highest visible frequency (cpd) at an RMS cone contrast, by the authors' fit."""
     if direction not in _FIT:
         raise unknown_name("direction of a resolution limit", str(direction), _FIT)
-    c, falling, outwards = _FIT[direction]
-    log_s = -np.log10(np.asarray(contrast, dtype=np.float64))
-    return np.asarray(
-        (log_s - c) / (falling * (1 + outwards * np.asarray(eccentricity, dtype=np.float64)))
-    )
+    c, c_f, c_r = _FIT[direction]
+    log_sensitivity = -np.log10(np.asarray(contrast, dtype=np.float64))
+    e = np.asarray(eccentricity, dtype=np.float64)
+    return np.asarray((log_sensitivity - c) / (c_f * (1 + c_r * e)))
 
 
 @dataclass(frozen=True)
 class CastleLimit:
-    """Where castleCSF falls to a sensitivity."""
+    """The frequency at which castleCSF falls to a sensitivity."""
 
     #: The highest frequency, cpd.
     frequency: float
@@ -97,7 +90,7 @@ class CastleLimit:
 def castle_limit(
     sensitivity: float, direction: str, *, luminance: float, area: float, eccentricity: float = 0.0
 ) -> CastleLimit | None:
-    """The highest frequency at which castleCSF has a sensitivity; for comparison, see above.
+    """Find the highest frequency at which castleCSF reaches a sensitivity, for comparison.
 
     Parameters
     ----------
@@ -109,26 +102,32 @@ def castle_limit(
     Returns
     -------
     CastleLimit or None
-        None where it is nowhere so sensitive, up to 5,000 cpd.
+        None if it does not reach it up to 5,000 cpd.
 
     Examples
     --------
-    >>> found = castle_limit(1.095, "achromatic", luminance=100, area=3.1416)
-    >>> round(found.frequency, 1), found.extrapolated
+    >>> limit = castle_limit(1.095, "achromatic", luminance=100, area=3.1416)
+    >>> round(limit.frequency, 1), limit.extrapolated
     (64.1, True)
     """
     from scipy.optimize import brentq
 
-    def above(frequency: Any) -> Any:
-        at: dict[str, Any] = {"luminance": luminance, "area": area, "direction": direction}
-        return castle_csf(frequency, eccentricity=eccentricity, **at) - sensitivity
+    conditions: dict[str, Any] = {
+        "luminance": luminance,
+        "area": area,
+        "direction": direction,
+        "eccentricity": eccentricity,
+    }
+
+    def excess(frequency: Any) -> Any:
+        return castle_csf(frequency, **conditions) - sensitivity
 
     grid = np.geomspace(0.01, _HIGHEST, 2000)
-    seen = np.flatnonzero(above(grid) >= 0)
-    if not seen.size:
+    visible = np.flatnonzero(excess(grid) >= 0)
+    if not visible.size:
         return None
-    last = int(seen[-1])
+    last = int(visible[-1])
     if last == len(grid) - 1:
         return CastleLimit(_HIGHEST, True)
-    frequency = float(brentq(above, grid[last], grid[last + 1], xtol=1e-13, rtol=1e-15))
+    frequency = float(brentq(excess, grid[last], grid[last + 1], xtol=1e-13, rtol=1e-15))
     return CastleLimit(frequency, frequency > DECLARED)

@@ -1,8 +1,7 @@
-"""castleCSF: contrast sensitivity over colour, area, spatio-temporal frequency, luminance and
-eccentricity.
+"""Compute castleCSF: human contrast sensitivity over colour, size, frequencies, light and place.
 
-Written from the paper and checked against the values that its authors' code (v0.2.4, its constants
-too) returns. Its mechanisms are a sustained and a transient achromatic channel, added, which
+Written from the paper and checked against the values of its authors' code (v0.2.4, also the source
+of the constants). Its mechanisms are a sustained and a transient achromatic channel, added, which
 stelaCSF has too, and two chromatic ones.
 
 References
@@ -37,11 +36,10 @@ DIRECTIONS: Mapping[str, tuple[float, float, float]] = {
     "yellow_violet": (0.0, 0.0, 1.0),
 }
 
-#: The direction that the authors' code takes when none is given; nearly, but not exactly,
-#: achromatic.
+#: The default direction of the authors' code; nearly, but not exactly, achromatic.
 DEFAULT_DIRECTION = (0.6855, 0.2951, 0.0194)
 
-#: LMS of the background per cd/m² when only its luminance is given (daylight, D65).
+#: LMS of the background per cd/m² if only its luminance is known (daylight, D65).
 DEFAULT_BACKGROUND = (0.6991, 0.3009, 0.0198)
 
 _LN10 = math.log(10.0)
@@ -49,9 +47,7 @@ _LN10 = math.log(10.0)
 
 @dataclass(frozen=True)
 class Condition:
-    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast
-    against each other.
-    """
+    """Conditions of a stimulus, as in `castle_csf`: arrays that broadcast against each other."""
 
     frequency: FloatArray
     luminance: FloatArray
@@ -62,39 +58,31 @@ class Condition:
 
     @classmethod
     def read(cls, dtype: np.dtype[Any], *values: npt.ArrayLike) -> Condition:
-        """From what a caller gives, in the order of the fields, each checked."""
-        return cls(
-            *(
-                QUANTITIES[each.name].read(value, dtype)
-                for each, value in zip(fields(cls), values, strict=True)
-            )
-        )
+        """Check the values of all fields, in their order, and make a condition of them."""
+        quantities = [QUANTITIES[field.name] for field in fields(cls)]
+        pairs = zip(quantities, values, strict=True)
+        return cls(*(quantity.read(value, dtype) for quantity, value in pairs))
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the fields, by their names."""
+        """Return the shape of each field by its name."""
         return {name: value.shape for name, value in vars(self).items()}
 
 
 def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
-    """A response that grows with luminance up to `maximum`: maximum * (1 + knee /
-    luminance)**-exponent.
-    """
+    """Compute a response that saturates: maximum * (1 + knee / luminance)**-exponent."""
     return np.asarray(maximum * np.exp(-exponent * np.log1p(knee / luminance)))
 
 
 def log10_saturating(
     luminance: FloatArray, maximum: float, knee: float, exponent: float
 ) -> FloatArray:
-    """The decimal logarithm of `saturating`, which stays finite where `saturating` underflows."""
+    """Compute log10 of `saturating`, which stays finite where `saturating` underflows."""
     return np.asarray(math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance))
 
 
 def fading(luminance: FloatArray, knee: float, exponent: float) -> FloatArray:
-    """A response that is 1 in dim light and fades in bright: 1 - (1 + knee /
-    luminance)**-exponent.
-    """
-    # knee / luminance lies near the rounding of 1, so 1 + knee / luminance would lose it: all of it
-    # in float32.
+    """Compute a response that fades in bright light: 1 - (1 + knee / luminance)**-exponent."""
+    # knee / luminance is near the rounding of 1, so that 1 + knee / luminance would lose it.
     return np.asarray(-np.expm1(-exponent * np.log1p(knee / luminance)))
 
 
@@ -104,9 +92,7 @@ def log_parabola(
     bandwidth: float,
     truncation: float = 0.0,
 ) -> FloatArray:
-    """A parabola in log10 frequency with peak 1, which below its peak never falls under 1 -
-    truncation.
-    """
+    """Compute a parabola in log10 frequency with peak 1, cut at 1 - truncation below its peak."""
     distance = log_frequency - log_peak
     parabola = np.exp(distance * distance * (-_LN10 / 2.0**bandwidth))
     return np.asarray(np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola))
@@ -115,8 +101,7 @@ def log_parabola(
 def area_summation(
     frequency: FloatArray, area: FloatArray, critical_area: float, critical_frequency: float
 ) -> FloatArray:
-    """Summation over area: grows as sqrt(area), saturates at a critical area that shrinks with
-    frequency.
+    """Compute summation over area, which grows as sqrt(area) and saturates at a critical area.
 
     With Ac = critical_area / (1 + (f / critical_frequency)**2), this is f * sqrt(Ac / (1 + Ac /
     area)).
@@ -128,27 +113,23 @@ def area_summation(
 
 
 def eccentricity_loss(condition: Condition, rates: tuple[float, float, float, float]) -> FloatArray:
-    """The factor, at most 1, by which sensitivity falls away from the fovea.
+    """Compute the factor, at most 1, by which sensitivity falls away from the fovea.
 
     `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and
     the same two per cpd.
     """
     k0, k0n, k1, k1n = rates
-    # In degrees first: 1 - |v - 180| / 90 would lose, to rounding, the little that is left of nasal
-    # near 90 deg.
+    # In degrees first: near 90 deg, 1 - |v - 180| / 90 would round off the nasal share.
     nasal = np.maximum(0.0, 90.0 - np.abs(condition.visual_field - 180.0)) / 90.0
     constant = (1.0 - nasal) * k0 + nasal * k0n
     slope = (1.0 - nasal) * k1 + nasal * k1n
-    return np.asarray(
-        np.exp(-_LN10 * condition.eccentricity * (constant + slope * condition.frequency))
-    )
+    loss = constant + slope * condition.frequency
+    return np.asarray(np.exp(-_LN10 * condition.eccentricity * loss))
 
 
 @dataclass(frozen=True)
 class SpatialChannel:
-    """The constants of one channel's dependence on spatial frequency and area, in the papers'
-    units.
-    """
+    """Constants of a channel's dependence on spatial frequency and area, in the papers' units."""
 
     bandwidth: float  # log2 of the parabola's scale in squared log10 units
     truncation: float  # how far the parabola may fall below its peak on the low-frequency side
@@ -158,7 +139,7 @@ class SpatialChannel:
     def shape(
         self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition
     ) -> FloatArray:
-        """Sensitivity over frequency and area, for a peak sensitivity of 1."""
+        """Compute sensitivity over frequency and area, for a peak sensitivity of 1."""
         parabola = log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
         return parabola * area_summation(
             condition.frequency, condition.area, self.critical_area, self.critical_frequency
@@ -167,7 +148,7 @@ class SpatialChannel:
 
 @dataclass(frozen=True)
 class AchromaticMechanism:
-    """The constants of an achromatic mechanism, under the names of the castleCSF paper."""
+    """Constants of an achromatic mechanism, under the names of the castleCSF paper."""
 
     sustained: SpatialChannel
     transient: SpatialChannel
@@ -187,30 +168,25 @@ class AchromaticMechanism:
     eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
-        """Response of the sustained and of the transient channel to the temporal frequency, 0 to
-        1.
-        """
+        """Compute the sustained and the transient channel's response to the temporal frequency."""
         frequency = condition.temporal_frequency
         decay, scale = self.sustained_decay
         sustained = np.exp(np.power(frequency, decay) / -scale)
 
         exponent, scale = self.transient_tuning
         slope, intercept = self.transient_centre
-        # In float64 always: the power is infinitely steep where the centre crosses 0 Hz (castleCSF:
-        # 0.0113 cd/m²).
+        # Always float64: the power is infinitely steep where the centre crosses 0 Hz.
         centre = slope * np.log10(condition.luminance, dtype=np.float64) + intercept
         tuned = np.power(np.abs(centre), exponent).astype(frequency.dtype)
         position = np.power(frequency, exponent)
-        # Below 0 Hz the authors' code takes the complex principal power; this is the modulus of the
-        # difference.
-        turn = np.where(centre < 0, 2.0 - 2.0 * math.cos(math.pi * exponent), 0.0).astype(
-            frequency.dtype
-        )
+        # Below 0 Hz the authors' code takes the complex principal power; distance is the modulus.
+        turn_below_0 = 2.0 - 2.0 * math.cos(math.pi * exponent)
+        turn = np.where(centre < 0, turn_below_0, 0.0).astype(frequency.dtype)
         distance = (position - tuned) ** 2 + turn * position * tuned
         return sustained, np.exp(distance / -scale)
 
     def sensitivity(self, condition: Condition) -> FloatArray:
-        """Sensitivity in the mechanism's own contrast units."""
+        """Compute sensitivity in the contrast unit of the mechanism."""
         luminance = condition.luminance
         maximum, knee, rise, bright_knee, bright_exponent = self.sustained_sensitivity
         exponent, factor = self.transient_sensitivity
@@ -233,9 +209,7 @@ class AchromaticMechanism:
 
 @dataclass(frozen=True)
 class ChromaticMechanism:
-    """The constants of a chromatic mechanism, one sustained, low-pass channel, under the names of
-    the paper.
-    """
+    """Constants of a chromatic mechanism, a sustained low-pass channel, by the paper's names."""
 
     peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
     peak_frequency: float  # cpd; sensitivity is flat below it
@@ -246,12 +220,12 @@ class ChromaticMechanism:
     eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_response(self, condition: Condition) -> FloatArray:
-        """Response to the temporal frequency, 0 to 1."""
+        """Compute the response to the temporal frequency, 0 to 1."""
         exponent, scale = self.temporal_decay
         return np.exp(np.power(condition.temporal_frequency, exponent) / -scale)
 
     def sensitivity(self, condition: Condition) -> FloatArray:
-        """Sensitivity in the mechanism's own contrast units."""
+        """Compute sensitivity in the contrast unit of the mechanism."""
         gain = self.temporal_response(condition) * saturating(
             condition.luminance, *self.peak_sensitivity
         )
@@ -269,11 +243,10 @@ _CONSTANTS = tomllib.loads(
 
 
 def achromatic_mechanism(model: str) -> AchromaticMechanism:
-    """The achromatic mechanism of "castle" or "stela"."""
+    """Build the achromatic mechanism of "castle" or "stela"."""
     constants = dict(_CONSTANTS[f"{model}_achromatic"])
-    sustained, transient = (
-        SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient")
-    )
+    sustained = SpatialChannel(**constants.pop("sustained"))
+    transient = SpatialChannel(**constants.pop("transient"))
     return AchromaticMechanism(sustained, transient, **constants)
 
 
@@ -315,7 +288,7 @@ LIMITS = Limits(
 
 @dataclass(frozen=True)
 class CastleMechanisms:
-    """What the three mechanisms of castleCSF do with a stimulus, each in its own contrast units.
+    """Sensitivities and temporal responses of castleCSF's three mechanisms to a stimulus.
 
     Sensitivity of each mechanism is 1 / (its response to the modulation at threshold, over the L+M
     of the background); the others are responses of each temporal channel to the temporal frequency,
@@ -345,7 +318,7 @@ def castle_csf(
     eccentricity: npt.ArrayLike = 0.0,
     visual_field: npt.ArrayLike = 180.0,
 ) -> FloatArray:
-    """Sensitivity of the human eye by castleCSF (Ashraf et al. 2024).
+    """Compute the sensitivity of the human eye by castleCSF (Ashraf et al. 2024).
 
     Sensitivity is 1 / contrast at threshold, where contrast is the length of the cone contrast
     vector (peak modulation over background, cone by cone) divided by sqrt(3). For an achromatic
@@ -382,8 +355,7 @@ def castle_csf(
     -------
     ndarray or scalar
         Sensitivity, >= 0, in the shape to which all arguments (without the LMS axis) broadcast; 0
-        where it is too small for the number type. float32 if all arrays given are float32, else
-        float64.
+        where it is too small for the number type. float32 if all arrays are float32, else float64.
 
     Raises
     ------
@@ -408,8 +380,8 @@ def castle_csf(
 
     Examples
     --------
-    >>> sensitivity = castle_csf([1.0, 4.0, 16.0], luminance=100, direction="achromatic", area=np.pi)
-    >>> sensitivity.round(2)
+    >>> frequencies = [1.0, 4.0, 16.0]
+    >>> castle_csf(frequencies, luminance=100, direction="achromatic", area=np.pi).round(2)
     array([ 89.65, 203.41,  41.74])
     >>> float(castle_csf(luminance=100, disc_radius=0.5).round(2))
     150.39
@@ -417,8 +389,8 @@ def castle_csf(
     Traceback (most recent call last):
     psyprobe.errors.InputError: neither luminance nor background is given; ...
     """
-    _exactly_one(luminance=luminance, background=background)
-    _exactly_one(area=area, disc_radius=disc_radius)
+    _check_exactly_one(luminance=luminance, background=background)
+    _check_exactly_one(area=area, disc_radius=disc_radius)
     if disc_radius is None and frequency is None:
         raise InputError(
             "a Gabor of some area needs a frequency (cpd) too; for a uniform disc give disc_radius"
@@ -451,18 +423,17 @@ def castle_csf(
         "background": surround.shape[:-1],
         "direction": modulation.shape[:-1],
     }
-    # What underflows is too faint to matter and becomes 0; what overflows ends as a division by
-    # infinity.
+    # Values that underflow are too faint to matter; those that overflow divide by infinity.
     with np.errstate(under="ignore", over="ignore"):
-        if disc_radius is None:
-            signature.common_shape(shapes)
-            sensitivity = _pooled_sensitivity(
-                condition, _mechanism_weights(modulation, surround, dtype)
-            )
-        else:
+        if disc_radius is not None:
             radius = QUANTITIES["disc_radius"].read(disc_radius, dtype)
-            shape = signature.common_shape(shapes | {"frequency": (), "disc_radius": radius.shape})
-            best = _best_gabor(condition, _mechanism_weights(modulation, surround, dtype), shape)
+            shapes |= {"frequency": (), "disc_radius": radius.shape}
+        shape = signature.common_shape(shapes)
+        weights = _mechanism_weights(modulation, surround, dtype)
+        if disc_radius is None:
+            sensitivity = _pooled_sensitivity(condition, weights)
+        else:
+            best = _best_gabor(condition, weights, shape)
             sensitivity = np.power(radius, _DISC_EXPONENT) * best
     result: FloatArray = sensitivity.astype(dtype, copy=False)[()]
     return result
@@ -477,10 +448,10 @@ def castle_mechanisms(
     eccentricity: npt.ArrayLike = 0.0,
     visual_field: npt.ArrayLike = 180.0,
 ) -> CastleMechanisms:
-    """Sensitivity of the three mechanisms of castleCSF one by one, and their temporal responses.
+    """Compute the sensitivity of castleCSF's three mechanisms, and their temporal responses.
 
-    Parameters, errors and reference as in `castle_csf`; each field of the answer has the shape to
-    which the arguments it depends on broadcast.
+    Parameters and errors as in `castle_csf`; each field of the result has the shape to which the
+    arguments it depends on broadcast.
 
     Examples
     --------
@@ -488,9 +459,9 @@ def castle_mechanisms(
     >>> float(mechanisms.achromatic.round(4)), float(mechanisms.yellow_violet.round(4))
     (30.8735, 2.8869)
     """
-    asked = (frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
-    dtype = signature.floating_dtype(*asked)
-    condition = Condition.read(dtype, *asked)
+    inputs = (frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
+    dtype = signature.floating_dtype(*inputs)
+    condition = Condition.read(dtype, *inputs)
     signature.common_shape(condition.shapes())
     with np.errstate(under="ignore", over="ignore"):
         sustained, transient = ACHROMATIC.temporal_responses(condition)
@@ -513,8 +484,7 @@ def castle_shares(
     direction: npt.ArrayLike,
     area: npt.ArrayLike,
 ) -> FloatArray:
-    """By how much each mechanism of castleCSF is responsible for seeing a static, foveal Gabor or
-    grating.
+    """Compute each mechanism's share in seeing a static, foveal Gabor or grating, by castleCSF.
 
     Parameters and errors as in `castle_csf`.
 
@@ -538,19 +508,20 @@ def castle_shares(
         RED_GREEN,
         YELLOW_VIOLET,
     )
-    driven = [
-        (weight * each.sensitivity(condition)) ** 2
-        for weight, each in zip(weights, mechanisms, strict=True)
+    responses = [
+        (weight * mechanism.sensitivity(condition)) ** 2
+        for weight, mechanism in zip(weights, mechanisms, strict=True)
     ]
-    together = np.stack(np.broadcast_arrays(*driven), axis=-1)
-    return np.asarray(together / together.sum(axis=-1, keepdims=True))
+    shares = np.stack(np.broadcast_arrays(*responses), axis=-1)
+    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def _exactly_one(**alternatives: Any) -> None:
-    (first, one), (second, other) = alternatives.items()
-    if one is None and other is None:
+def _check_exactly_one(**alternatives: Any) -> None:
+    first, second = alternatives
+    count = sum(value is not None for value in alternatives.values())
+    if count == 0:
         raise InputError(f"neither {first} nor {second} is given; give one of them")
-    if one is not None and other is not None:
+    if count == 2:
         raise InputError(
             f"both {first} and {second} are given, and they could contradict; give one of them"
         )
@@ -559,7 +530,7 @@ def _exactly_one(**alternatives: Any) -> None:
 def _read_background(
     luminance: npt.ArrayLike | None, background: npt.ArrayLike | None, dtype: np.dtype[Any]
 ) -> tuple[npt.ArrayLike, FloatArray]:
-    """Luminance, and the background's LMS up to a factor."""
+    """Return the luminance, and the background's LMS up to a factor."""
     if luminance is not None:
         return luminance, np.asarray(DEFAULT_BACKGROUND)
     assert background is not None
@@ -592,10 +563,9 @@ def _read_direction(direction: npt.ArrayLike | None, dtype: np.dtype[Any]) -> Fl
 def _mechanism_weights(
     direction: FloatArray, background: FloatArray, dtype: np.dtype[Any]
 ) -> tuple[FloatArray, ...]:
-    """By how much a modulation of unit cone contrast drives each mechanism.
+    """Compute each mechanism's response to a modulation of unit cone contrast.
 
-    In float64 and free of scale, because mechanism responses are differences of cones that may
-    nearly cancel.
+    In float64 and free of scale, since responses are differences of cones that may nearly cancel.
     """
     modulation = direction.astype(np.float64)
     modulation = modulation / np.abs(modulation).max(axis=-1, keepdims=True)
@@ -619,12 +589,10 @@ def _pooled_sensitivity(condition: Condition, weights: tuple[FloatArray, ...]) -
 def _best_gabor(
     condition: Condition, weights: tuple[FloatArray, ...], shape: tuple[int, ...]
 ) -> FloatArray:
-    """The highest sensitivity over the condition's frequencies, in blocks small enough for the
-    cache.
-    """
+    """Find the highest sensitivity over the condition's frequencies, in blocks for the cache."""
 
     def column(value: FloatArray) -> FloatArray:
-        # What is the same for all discs stays single, and so does all that is computed from it.
+        # A value for all discs stays single, and so do all values computed from it.
         return (
             value.reshape(1, 1) if value.size == 1 else np.broadcast_to(value, shape).reshape(-1, 1)
         )
@@ -638,9 +606,9 @@ def _best_gabor(
     weight_columns = [column(weight) for weight in weights]
     best = np.empty(math.prod(shape), condition.luminance.dtype)
     for start in range(0, best.size, _DISC_BLOCK):
-        part = Condition(
-            condition.frequency, **{name: block(value, start) for name, value in columns.items()}
-        )
-        pooled = _pooled_sensitivity(part, tuple(block(weight, start) for weight in weight_columns))
+        values = {name: block(value, start) for name, value in columns.items()}
+        part = Condition(condition.frequency, **values)
+        part_weights = tuple(block(weight, start) for weight in weight_columns)
+        pooled = _pooled_sensitivity(part, part_weights)
         best[start : start + _DISC_BLOCK] = pooled.max(axis=-1)
     return best.reshape(shape)

@@ -1,5 +1,4 @@
-"""Thresholds of contrast that people were measured to have, of 18 studies: their means, and one
-person's each.
+"""Load human contrast thresholds of 18 studies: means, and those of single people.
 
 References
 ----------
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _FILES = files("psyprobe.human") / "data" / "castlecsf"
 LICENCE = "MIT, Copyright (c) 2023 Graphics and Displays group, University of Cambridge"
 _COMPILED = "as compiled by Ashraf et al. (2024), Journal of Vision 24(4):5, doi:10.1167/jov.24.4.5"
-#: Of the columns that have one.
+#: Units of columns.
 _UNITS = {
     "luminance": "cd/m²",
     "L": "cd/m²",
@@ -43,8 +42,7 @@ _UNITS = {
 
 @cache
 def datasets() -> Mapping[str, Mapping[str, str]]:
-    """What is known of each data set, by its name: study, year, doi, protocol, criterion, persons,
-    ranges.
+    """Describe each data set, by its name: study, year, doi, protocol, criterion, persons, ranges.
 
     Examples
     --------
@@ -52,14 +50,12 @@ def datasets() -> Mapping[str, Mapping[str, str]]:
     ('16', '1.12..30')
     """
     with (_FILES / "datasets.csv").open(encoding="utf-8") as file:
-        return {
-            row["dataset"]: row
-            for row in csv.DictReader(line for line in file if not line.startswith("#"))
-        }
+        lines = (line for line in file if not line.startswith("#"))
+        return {row["dataset"]: row for row in csv.DictReader(lines)}
 
 
 def citation(dataset: str) -> str:
-    """The study of a data set, and who compiled it.
+    """Cite the study of a data set, and its compilation.
 
     Examples
     --------
@@ -73,7 +69,7 @@ def citation(dataset: str) -> str:
 
 
 def summary(dataset: str) -> str:
-    """A data set in a few words.
+    """Summarise a data set in a few words.
 
     Examples
     --------
@@ -82,30 +78,25 @@ def summary(dataset: str) -> str:
     """
     study = datasets()[dataset]
     count = int(study["persons"])
-    people = (
-        f"and those of {count} {'person' if count == 1 else 'people'}"
-        if count
-        else "no single people"
-    )
-    shown = [
+    people = "no single people"
+    if count:
+        people = f"and those of {count} {'person' if count == 1 else 'people'}"
+    details = [
         study["stimulus"],
         _range(study["frequency"], "cpd"),
         _range(study["luminance"], "cd/m²"),
+        _range(study["temporal_frequency"], "Hz"),
     ]
-    shown.append(_range(study["temporal_frequency"], "Hz"))
-    return (
-        f"{study['rows_mean']} mean thresholds, {people}: "
-        f"{', '.join(each for each in shown if each)}"
-    )
+    return f"{study['rows_mean']} mean thresholds, {people}: {', '.join(filter(None, details))}"
 
 
 def thresholds(dataset: str | None = None) -> pd.DataFrame:
-    """Mean thresholds of people, one row a condition.
+    """Load mean thresholds of people, one row a condition.
 
     Parameters
     ----------
     dataset : str, optional
-        A name of `list_human`; all data sets if it is left out: 2295 rows of 18 data sets.
+        A name of `list_human`; by default all 18 data sets, 2295 rows.
 
     Returns
     -------
@@ -129,37 +120,39 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
 
     Notes
     -----
-    `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. How long
-    a stimulus was shown is not in the tables.
+    `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. The
+    tables do not have the durations of stimuli.
 
     Examples
     --------
     >>> table = thresholds("modelfest")
     >>> best = table.loc[table["sensitivity"].idxmax()]
-    >>> float(best["frequency"]), table.attrs["units"]["frequency"], float(best["sensitivity"].round(1))
-    (4.0, 'cpd', 127.8)
+    >>> float(best["frequency"]), float(best["sensitivity"].round(1))
+    (4.0, 127.8)
+    >>> table.attrs["units"]["frequency"]
+    'cpd'
     """
     table = _read("thresholds.csv")
     if dataset is None:
-        return _told(table, datasets())
+        return _with_attributes(table, datasets())
     if dataset not in datasets():
         raise unknown_name("human data set", dataset, datasets())
-    return _told(table[table["dataset"] == dataset].reset_index(drop=True), [dataset])
+    return _with_attributes(table[table["dataset"] == dataset].reset_index(drop=True), [dataset])
 
 
 def observers(dataset: str | None = None) -> pd.DataFrame:
-    """Thresholds of single people, one row a threshold as published.
+    """Load thresholds of single people, one row a threshold as published.
 
     Parameters
     ----------
     dataset : str, optional
-        A data set with single people; all 13 of them if it is left out.
+        A data set with single people; by default all 13 of them.
 
     Returns
     -------
     pandas.DataFrame
-        As `thresholds` gives it, with `observer`, who is anonymous, and `age_years` (NaN where
-        unknown) in place of `n`. A person may have been measured more than once at a condition.
+        Columns as in `thresholds`, with `observer`, an anonymous name, and `age_years` (NaN if
+        unknown) in place of `n`. A person may have several thresholds at a condition.
 
     Raises
     ------
@@ -180,21 +173,20 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    known = [name for name, study in datasets().items() if study["persons"] != "0"]
-    if dataset is not None and dataset not in known:
+    available = [name for name, study in datasets().items() if study["persons"] != "0"]
+    if dataset is not None and dataset not in available:
         if dataset in datasets():
             raise InputError(
                 f"{dataset} was published as means of people only; take thresholds({dataset!r})"
             )
-        raise unknown_name("human data set", dataset, known)
-    names = known if dataset is None else [dataset]
-    return _told(
-        pd.concat([_read(f"observers/{name}.csv") for name in names], ignore_index=True), names
-    )
+        raise unknown_name("human data set", dataset, available)
+    names = available if dataset is None else [dataset]
+    tables = [_read(f"observers/{name}.csv") for name in names]
+    return _with_attributes(pd.concat(tables, ignore_index=True), names)
 
 
 def _read(name: str) -> pd.DataFrame:
-    """Variances of 0 mean unknown, as empty ones do."""
+    """Read a table; variances of 0 mean unknown, as empty ones do."""
     import pandas as pd
 
     with (_FILES / name).open(encoding="utf-8") as file:
@@ -205,7 +197,7 @@ def _read(name: str) -> pd.DataFrame:
     return table.assign(**{column: table[column].where(table[column] > 0)})
 
 
-def _told(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+def _with_attributes(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
     table.attrs = {
         "units": {name: unit for name, unit in _UNITS.items() if name in table},
         "citations": {name: citation(name) for name in names},
@@ -215,7 +207,7 @@ def _told(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
 
 
 def _range(text: str, unit: str) -> str:
-    """Three digits of each end; nothing where all is 0."""
+    """Write a range with three digits; nothing if it is 0."""
     low, high = (f"{float(f'{float(end):.3g}'):g}" for end in text.split(".."))
     if high == "0":
         return ""

@@ -1,8 +1,7 @@
-"""What people tell apart: thresholds of increments on pedestals and behind masks, of orientation
-and of frequency.
+"""Model human discrimination: of contrast on pedestals and masks, of orientation and frequency.
 
-Each is a function of a stimulus' parameters and gives 1 / threshold, as a page names it under
-``human.model``.
+Each model is a function of a stimulus' parameters that returns 1 / threshold, and has the name that
+an experiment gives as ``human.model``.
 
 References
 ----------
@@ -31,24 +30,24 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf
 
-#: A contrast has a place in the light up to here.
-_MOST = 1.0
-#: Halvings of the log contrast between `_LEAST` and `_MOST`: more than float64 can tell apart.
-_LEAST = 1e-7
+#: Range of contrasts that are searched for a threshold; halved more often than float64 resolves.
+_MIN_CONTRAST = 1e-7
+_MAX_CONTRAST = 1.0
 _HALVINGS = 60
-#: By orientation of a mask, deg: its weight in the divisor of Foley's model.
+#: Weight of a mask in the divisor of Foley's model, by its orientation in deg.
 _FOLEY_WEIGHTS = {45.0: 37.78, 90.0: 21.80}
-#: Of orientation at contrast 1, deg; and how fast it falls, so that it is 5.5 times that at
-#: contrast 0.03.
-_ORIENTATION = 0.6
+#: Just noticeable turn at contrast 1, deg; and the rate of its fall, which makes it 5.5 times as
+#: large at contrast 0.03.
+_ORIENTATION_JND = 0.6
 _FALL = 0.1617
-#: Weber fraction, the middle of what studies found.
-_FREQUENCY = 0.05
+#: Just noticeable Weber fraction of frequency, in the middle of the studies.
+_FREQUENCY_JND = 0.05
 
 
 def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
-    """Response of Legge and Foley's (1980) transducer to a contrast of 0 to 1; a step of 1 is at
-    threshold.
+    """Compute the response of Legge and Foley's (1980) transducer to a contrast of 0 to 1.
+
+    A step of 1 is at threshold.
 
     Examples
     --------
@@ -60,23 +59,26 @@ def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
 
 
 def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) -> FloatArray:
-    """Response of observer RJS (Meese et al. 2007) on a mask at right angles; a step of 0.436 is at
-    threshold.
+    """Compute the response of observer RJS (Meese et al. 2007) on a mask at right angles.
+
+    A step of 0.436 is at threshold.
 
     Examples
     --------
     >>> meese_response([0.03, 0.1], mask_contrast=0.1).round(3)
     array([0.954, 2.325])
     """
-    c, x = (100 * np.asarray(each, dtype=np.float64) for each in (contrast, mask_contrast))
+    c = 100 * np.asarray(contrast, dtype=np.float64)
+    x = 100 * np.asarray(mask_contrast, dtype=np.float64)
     return np.asarray(c**3.11 * (1 + 0.323 * x) / (32.87 + c**2.59 * (1 + 0.494 * x)))
 
 
 def foley_response(
     contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0, mask_orientation: float = 0.0
 ) -> FloatArray:
-    """Response of a model of Foley's (1994) form to a target on a mask; a step of 1 above the
-    mask's is at threshold.
+    """Compute the response of a model of Foley's (1994) form to a target on a mask.
+
+    A step of 1 above the response to the mask is at threshold.
 
     Examples
     --------
@@ -102,16 +104,16 @@ def foley_response(
 def increment(
     response: Callable[[FloatArray], FloatArray], step: float, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Smallest increments at which a response that rises has risen by a step.
+    """Find the smallest increments at which a rising response has risen by a step.
 
     Parameters
     ----------
     response : callable
-        From increments of this shape to responses of it.
+        Takes increments of this shape and returns responses of the same shape.
     step : float
-        By which it is above the response to no increment.
+        Rise above the response to no increment.
     shape : tuple of int
-        Of the result.
+        Shape of the result.
 
     Returns
     -------
@@ -123,74 +125,78 @@ def increment(
     >>> increment(lambda c: 100 * c, 1.0, (1,)).round(12)
     array([0.01])
     """
-    aim = response(np.zeros(shape)) + step
-    low = np.full(shape, np.log(_LEAST))
-    high = np.full(shape, np.log(_MOST))
-    reached = response(np.exp(high)) >= aim
+    target = response(np.zeros(shape)) + step
+    low = np.full(shape, np.log(_MIN_CONTRAST))
+    high = np.full(shape, np.log(_MAX_CONTRAST))
+    is_reachable = response(np.exp(high)) >= target
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        above = response(np.exp(middle)) >= aim
-        low = np.where(above, low, middle)
-        high = np.where(above, middle, high)
-    return np.where(reached, np.exp(high), np.nan)
+        is_above = response(np.exp(middle)) >= target
+        low = np.where(is_above, low, middle)
+        high = np.where(is_above, middle, high)
+    return np.where(is_reachable, np.exp(high), np.nan)
 
 
 def legge_foley1980(contrast: Any) -> FloatArray:
-    """1 / increment threshold on a pedestal by Legge and Foley's (1980) transducer."""
+    """Compute 1 / increment threshold on a pedestal by Legge and Foley's (1980) transducer."""
     pedestal = np.asarray(contrast, dtype=np.float64)
-    return 1 / increment(lambda by: legge_foley_response(pedestal + by), 1.0, pedestal.shape)
+    return 1 / increment(lambda step: legge_foley_response(pedestal + step), 1.0, pedestal.shape)
 
 
 def meese2007_rjs(contrast: Any, mask_contrast: Any = 0.0) -> FloatArray:
-    """1 / increment threshold of observer RJS (Meese et al. 2007) on a pedestal, 7 cpd, and a mask
-    at right angles.
+    """Compute 1 / increment threshold of observer RJS (Meese et al. 2007), on a mask or none.
+
+    Pedestal and mask are gratings of 7 cpd at right angles.
     """
     pedestal, mask = np.broadcast_arrays(np.asarray(contrast, dtype=np.float64), mask_contrast)
-    return 1 / increment(lambda by: meese_response(pedestal + by, mask), 0.436, pedestal.shape)
+    return 1 / increment(lambda step: meese_response(pedestal + step, mask), 0.436, pedestal.shape)
 
 
 def foley1994_fit(mask_contrast: Any, mask_orientation: Any = 0.0) -> FloatArray:
-    """1 / threshold of a target on a mask of 0, 45 or 90 deg by a model of Foley's (1994) form."""
-    mask, turned = np.broadcast_arrays(
+    """Compute 1 / threshold of a target on a mask of 0, 45 or 90 deg, as Foley (1994) measured."""
+    mask, orientation = np.broadcast_arrays(
         np.asarray(mask_contrast, dtype=np.float64), mask_orientation
     )
-    found = np.empty(mask.shape)
-    for angle in np.unique(turned):
-        here = turned == angle
-        own = mask[here]
-        at = float(angle)
-        response = partial(foley_response, mask_contrast=own, mask_orientation=at)
-        found[here] = 1 / increment(response, 1.0, own.shape)
-    return found
+    sensitivity = np.empty(mask.shape)
+    for angle in np.unique(orientation):
+        is_angle = orientation == angle
+        masks = mask[is_angle]
+        response = partial(foley_response, mask_contrast=masks, mask_orientation=float(angle))
+        sensitivity[is_angle] = 1 / increment(response, 1.0, masks.shape)
+    return sensitivity
 
 
 def dipper(
     contrast: Any, frequency: Any, luminance: Any, area: Any, direction: Any = "achromatic"
 ) -> FloatArray:
-    """1 / increment threshold on a pedestal: Legge and Foley's dipper, both axes in units of
-    castleCSF's threshold.
+    """Compute 1 / increment threshold on a pedestal by Legge and Foley's dipper.
+
+    Both its axes are in units of castleCSF's detection threshold.
     """
-    own = 1 / legge_foley1980(np.zeros(()))
+    unit = 1 / legge_foley1980(np.zeros(()))
     sensitivity = castle_csf(frequency, luminance=luminance, area=area, direction=direction)
-    return np.asarray(legge_foley1980(np.asarray(contrast) * sensitivity * own) * own * sensitivity)
+    pedestal = np.asarray(contrast) * sensitivity * unit
+    return np.asarray(legge_foley1980(pedestal) * unit * sensitivity)
 
 
 def orientation_jnd_constructed(contrast: Any) -> FloatArray:
-    """1 / just noticeable turn (1/deg), constructed from single studies: 0.6 deg, 5.5 times that at
-    contrast 0.03.
+    """Compute 1 / just noticeable turn (1/deg), constructed from single studies.
+
+    The turn is 0.6 deg, and 5.5 times that at contrast 0.03.
     """
-    jnd = _ORIENTATION * (1 + _FALL / np.asarray(contrast, dtype=np.float64)) / (1 + _FALL)
+    jnd = _ORIENTATION_JND * (1 + _FALL / np.asarray(contrast, dtype=np.float64)) / (1 + _FALL)
     return np.asarray(1 / jnd)
 
 
 def frequency_jnd_constructed() -> FloatArray:
-    """1 / just noticeable Weber fraction of frequency, constructed from single studies: 0.05 at any
-    contrast.
+    """Return 1 / just noticeable Weber fraction of frequency, constructed from single studies.
+
+    The fraction is 0.05 at any contrast.
     """
-    return np.asarray(1 / _FREQUENCY)
+    return np.asarray(1 / _FREQUENCY_JND)
 
 
-#: By the name under which a page has them, with their source.
+#: Models by the name that experiments give them, with their source.
 MODELS: Mapping[str, tuple[Callable[..., FloatArray], str]] = {
     "legge_foley1980": (legge_foley1980, "Legge, Foley (1980), JOSA 70:1458"),
     "meese2007_rjs": (

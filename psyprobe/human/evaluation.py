@@ -1,5 +1,4 @@
-"""How well a contrast sensitivity function fits human data: the error in dB that the castleCSF
-paper reports.
+"""Evaluate a contrast sensitivity function on human data: its error in dB, as castleCSF's paper.
 
 References
 ----------
@@ -60,30 +59,29 @@ class DatasetScore:
 
 @dataclass(frozen=True)
 class CsfEvaluation:
-    """Error of a model on the thresholds of several studies, as in `DatasetScore`, each study with
-    its own gain.
-    """
+    """Error of a model on the thresholds of several studies, as in `DatasetScore`."""
 
-    #: Thresholds.
+    #: Number of thresholds.
     n: int
-    #: Of all, dB, as they are and with a gain for each study.
+    #: RMS error of all predictions, dB.
     rmse_db: float
+    #: The error once predictions are multiplied by a gain for each study, dB.
     adjusted_rmse_db: float
-    #: By name.
+    #: Error on each study, by its name.
     datasets: Mapping[str, DatasetScore]
 
 
 def evaluate_csf(
     table: Mapping[str, npt.ArrayLike] | pd.DataFrame, model: ContrastSensitivity = castle_csf
 ) -> CsfEvaluation:
-    """Error of a contrast sensitivity function on measured thresholds.
+    """Compute the error of a contrast sensitivity function on measured thresholds.
 
     Parameters
     ----------
     table : pandas.DataFrame, or mapping of str to array_like
-        As `thresholds` gives it; of its columns `COLUMNS` are read.
+        A table of `thresholds`, or one with its `COLUMNS`.
     model : ContrastSensitivity
-        Called with everything that a row says: background, direction, area or disc_radius, and the
+        Called with all conditions of a row: background, direction, area or disc_radius, and the
         rest.
 
     Notes
@@ -96,8 +94,10 @@ def evaluate_csf(
     --------
     >>> from psyprobe.human import thresholds
     >>> score = evaluate_csf(thresholds("modelfest"))
-    >>> round(score.rmse_db, 3), round(score.adjusted_rmse_db, 3), round(score.datasets["modelfest"].gain, 3)
-    (2.162, 2.07, 1.075)
+    >>> round(score.rmse_db, 3), round(score.adjusted_rmse_db, 3)
+    (2.162, 2.07)
+    >>> round(score.datasets["modelfest"].gain, 3)
+    1.075
     """
     missing = [name for name in COLUMNS if name not in table]
     if missing:
@@ -120,7 +120,7 @@ def evaluate_csf(
 def predicted_sensitivity(
     table: Mapping[str, npt.ArrayLike] | pd.DataFrame, model: ContrastSensitivity = castle_csf
 ) -> FloatArray:
-    """What a model says of each row of a table; parameters as for `evaluate_csf`.
+    """Predict the sensitivity of each row of a table; parameters as for `evaluate_csf`.
 
     Examples
     --------
@@ -129,22 +129,19 @@ def predicted_sensitivity(
     array([53.6, 43.9])
     """
     columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
-    disks = columns["stimulus"] == "disk"
-    predicted = np.empty(disks.shape)
-    inputs = {
+    is_disk = columns["stimulus"] == "disk"
+    conditions = {
         name: columns[name] for name in ("temporal_frequency", "eccentricity", "visual_field")
     }
-    inputs["background"] = np.stack([columns["L"], columns["M"], columns["S"]], axis=-1)
-    inputs["direction"] = np.stack([columns["dL"], columns["dM"], columns["dS"]], axis=-1)
-    sharp = {"disc_radius": columns["sigma"]}
-    for rows, size in (
-        (disks, sharp),
-        (~disks, {name: columns[name] for name in ("frequency", "area")}),
-    ):
+    conditions["background"] = np.stack([columns["L"], columns["M"], columns["S"]], axis=-1)
+    conditions["direction"] = np.stack([columns["dL"], columns["dM"], columns["dS"]], axis=-1)
+    disk = {"disc_radius": columns["sigma"]}
+    grating = {"frequency": columns["frequency"], "area": columns["area"]}
+    predicted = np.empty(is_disk.shape)
+    for rows, size in ((is_disk, disk), (~is_disk, grating)):
         if rows.any():
-            predicted[rows] = model(
-                **{name: values[rows] for name, values in (size | inputs).items()}
-            )
+            inputs = {name: values[rows] for name, values in (size | conditions).items()}
+            predicted[rows] = model(**inputs)
     return predicted
 
 

@@ -1,5 +1,4 @@
-"""Sensitivity of people to flicker: what eight studies measured, and elaTCSF, which is fitted to
-them.
+"""Load human sensitivity to flicker from eight studies, and compute elaTCSF, fitted to them.
 
 References
 ----------
@@ -33,7 +32,7 @@ _UNITS = {
     "area": "deg²",
     "eccentricity": "deg",
 }
-#: In the table what stands for an unbounded field, deg.
+#: Radius of an unbounded field in the table, deg.
 _UNBOUNDED = 99999.0
 
 ELA_LIMITS = Limits(
@@ -67,11 +66,11 @@ def ela_tcsf(
     temporal_frequency: FloatArray,
     eccentricity: FloatArray,
 ) -> FloatArray:
-    """Sensitivity to discs that flicker, by elaTCSF (Cai et al. 2024).
+    """Compute sensitivity to discs that flicker, by elaTCSF (Cai et al. 2024).
 
-    Call and errors as in `castle_csf`; it knows no spatial frequency. Needed are the luminance and
+    Call and errors as in `castle_csf`; there is no spatial frequency. It needs the luminance and
     ``disc_radius``; ``eccentricity`` is that of the centre of the disc. Sensitivities at the points
-    of the disc, each at its own eccentricity, are summed up.
+    of the disc, each at its eccentricity, are summed.
 
     Examples
     --------
@@ -86,11 +85,10 @@ def ela_tcsf(
     arrays = np.broadcast_arrays(luminance, disc_radius, temporal_frequency, eccentricity)
     light, radius, frequency, centre = (array.astype(np.float64)[..., None] for array in arrays)
     position, weight = np.polynomial.legendre.leggauss(_NODES)
-    # Rings that lie whole in the disc, and those that it cuts, whose arcs end steeply at both of
-    # its sides.
+    # Rings that lie wholly in the disc, then those that it cuts, whose arcs end steeply.
     inner = np.maximum(radius - centre, 0.0)
     ring = inner * (position + 1) / 2
-    total = _summed(frequency, ring, light, 2 * np.pi * ring, weight * inner / 2)
+    total = _integrate(frequency, ring, light, 2 * np.pi * ring, weight * inner / 2)
     nearest = np.abs(centre - radius)
     farthest = centre + radius
     angle = np.pi * (position + 1) / 2
@@ -100,26 +98,28 @@ def ela_tcsf(
     with np.errstate(divide="ignore", invalid="ignore"):
         cosine = (ring**2 + centre**2 - radius**2) / (2 * ring * centre)
     arc = np.where(centre > 0, 2 * ring * np.arccos(np.clip(np.nan_to_num(cosine), -1, 1)), 0.0)
-    total += _summed(frequency, ring, light, arc, weight * np.pi / 2 * half * np.sin(angle))
+    total += _integrate(frequency, ring, light, arc, weight * np.pi / 2 * half * np.sin(angle))
     return np.asarray((total / _POINT) ** (1 / _SUMMATION))
 
 
-def _summed(
+def _integrate(
     frequency: FloatArray, ring: FloatArray, light: FloatArray, arc: FloatArray, weight: FloatArray
 ) -> FloatArray:
-    return np.asarray((_at_point(frequency, ring, light) ** _SUMMATION * arc * weight).sum(axis=-1))
+    return np.asarray(
+        (_point_sensitivity(frequency, ring, light) ** _SUMMATION * arc * weight).sum(axis=-1)
+    )
 
 
-def _at_point(frequency: FloatArray, eccentricity: FloatArray, luminance: FloatArray) -> FloatArray:
-    """Sensitivity of a point at some eccentricity, deg."""
-    seen = ((frequency + 2) / (1 + 0.0341811 * eccentricity) - 2) / (
+def _point_sensitivity(
+    frequency: FloatArray, eccentricity: FloatArray, luminance: FloatArray
+) -> FloatArray:
+    """Compute the sensitivity to a point at some eccentricity, deg."""
+    scaled_frequency = ((frequency + 2) / (1 + 0.0341811 * eccentricity) - 2) / (
         0.6678 + 0.222269 * np.log10(luminance)
     )
-    turned = 2j * np.pi * seen * _TAU
-    sustained, transient = (
-        (1 + slowness * turned) ** -stages
-        for slowness, stages in zip((1.0, _SLOWER), _STAGES, strict=True)
-    )
+    omega = 2j * np.pi * scaled_frequency * _TAU
+    sustained = (1 + 1.0 * omega) ** -_STAGES[0]
+    transient = (1 + _SLOWER * omega) ** -_STAGES[1]
     response = _GAIN * np.abs(sustained - _SHARE * transient)
     return (
         response
@@ -130,12 +130,12 @@ def _at_point(frequency: FloatArray, eccentricity: FloatArray, luminance: FloatA
 
 
 def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
-    """Sensitivities of people to flicker, one row a condition: 532 rows of eight data sets.
+    """Load human sensitivities to flicker, one row a condition: 532 rows of eight data sets.
 
     Parameters
     ----------
     dataset : str, optional
-        One of the data sets; all if it is left out.
+        One of the data sets; by default all.
 
     Returns
     -------
@@ -152,8 +152,8 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
 
     Notes
     -----
-    In krajancich2021 and hvei_cff2022 frequencies at which flicker vanished were measured;
-    sensitivity is the inverse of the contrast that was shown.
+    krajancich2021 and hvei_cff2022 measured the frequencies at which flicker vanished; sensitivity
+    is the inverse of the stimulus' contrast.
 
     Examples
     --------
@@ -163,18 +163,16 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with (files("psyprobe.human") / "data" / "flicker" / "thresholds.csv").open(
-        encoding="utf-8"
-    ) as file:
+    path = files("psyprobe.human") / "data" / "flicker" / "thresholds.csv"
+    with path.open(encoding="utf-8") as file:
         table = pd.read_csv(file, comment="#")
-    renamed = {
-        name: name.removesuffix(end) for name in table for end in _ENDS if name.endswith(end)
+    new_names = {
+        name: name.removesuffix(unit) for name in table for unit in _ENDS if name.endswith(unit)
     }
-    table = table.rename(columns=renamed)
-    unbounded = table["radius"] == _UNBOUNDED
-    table = table.assign(
-        **{name: table[name].mask(unbounded, np.inf) for name in ("radius", "area")}
-    )
+    table = table.rename(columns=new_names)
+    is_unbounded = table["radius"] == _UNBOUNDED
+    for name in ("radius", "area"):
+        table[name] = table[name].mask(is_unbounded, np.inf)
     names = sorted(table["dataset"].unique())
     if dataset is not None:
         if dataset not in names:

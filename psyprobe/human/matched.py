@@ -1,10 +1,8 @@
-"""Human sensitivity to noise in an annulus of frequency: what a contrast filter makes of all its
-components.
+"""Compute human sensitivity to noise in an annulus of frequencies from a contrast filter.
 
-A standard observer's CSF is the gain of a filter at one frequency and, if the oblique effect is
-left out, of one orientation. Noise has components over a band and of all orientations; what the
-filter leaves of it is the root mean square of the gains, since its components have equal amplitudes
-and random phases.
+A standard observer's CSF is the gain of a filter at one frequency and, without the oblique effect,
+of one orientation. Noise has components over a band and of all orientations; the filter scales it
+by the root mean square of the gains, since its components have equal amplitudes and random phases.
 
 References
 ----------
@@ -52,15 +50,16 @@ def noise_matched_csf(
     size: int = 256,
     **conditions: Any,
 ) -> FloatArray:
-    """Human sensitivity to contrast sqrt(2) SD / mean of annulus noise: RMS of the 2-D CSF over its
-    components.
+    """Compute human sensitivity to annulus noise: the RMS of the 2-D CSF over its components.
+
+    The contrast of the noise is sqrt(2) SD / mean.
 
     Parameters
     ----------
     frequency : array_like of float
         Nominal frequency of the noise, cpd.
     model : str or callable
-        A name that `psyprobe.human.csf` takes, or a function of frequency (cpd) and `conditions`.
+        Name for `psyprobe.human.csf`, or a function of frequency (cpd) and `conditions`.
     oblique : bool
         Whether gain falls towards the diagonals: for noise of all orientations it does. Only the
         Watson-Malo and the Watson-Ahumada model have it.
@@ -69,15 +68,14 @@ def noise_matched_csf(
     ppd : float
         Pixels per degree of the image.
     size : int
-        Pixels of its side: which components there are.
+        Pixels of its side, which determine its components.
     **conditions
-        Passed on to the model, such as ``luminance=40, area=16``.
+        Further inputs of the model, such as ``luminance=40, area=16``.
 
     Raises
     ------
     InputError
-        If the image holds no frequency of the band, or `oblique` is asked of a model without that
-        effect.
+        If the image holds no frequency of the band, or the model has no oblique effect.
 
     Examples
     --------
@@ -97,10 +95,10 @@ def noise_matched_csf(
     x = cycles[None, :]
     y = cycles[:, None]
     radius = np.sqrt(x**2 + y**2)
-    asked = np.asarray(frequency, dtype=np.float64)
-    result = np.empty(asked.shape)
-    for index in np.ndindex(asked.shape):
-        nominal = float(asked[index])
+    frequencies = np.asarray(frequency, dtype=np.float64)
+    result = np.empty(frequencies.shape)
+    for index in np.ndindex(frequencies.shape):
+        nominal = float(frequencies[index])
         inside = (radius > low * nominal) & (radius < high * nominal)
         if not inside.any():
             raise InputError(

@@ -1,5 +1,4 @@
-"""What was measured: thresholds of people on masks and of ModelFest's Gabors, contrasts that look
-equal, own tables.
+"""Load human measurements: thresholds on masks and of ModelFest's Gabors, matches, user tables.
 
 Tables are comma-separated, with their source in lines that begin with #.
 
@@ -32,19 +31,18 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 _FILES = files("psyprobe.human")
-#: What is measured of people, by name; the file says what its keys are.
+#: Studies by name; the file explains its keys.
 STUDIES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (_FILES / "studies.toml").read_text(encoding="utf-8")
 )
-#: What a table of thresholds may give, as `_value` reads it; other columns say where people were
-#: measured.
+#: Columns for the measured value in a table of thresholds; other columns are its condition.
 MEASURES = ("sensitivity", "threshold", "contrast")
 #: Quantities above 0.
 _POSITIVE = (*MEASURES[:2], "frequency", "luminance", "area", "radius")
 
 
 def read_human_table(name: str) -> tuple[str, dict[str, FloatArray]]:
-    """The citation and the columns of a table of ``psyprobe/human/data``.
+    """Read a table of ``psyprobe/human/data``: its citation and its columns.
 
     Examples
     --------
@@ -61,26 +59,27 @@ def read_human_table(name: str) -> tuple[str, dict[str, FloatArray]]:
 
 @dataclass(frozen=True)
 class MaskingData:
-    """Thresholds of a Gabor target at several contrasts of one mask, of the study `name`."""
+    """Thresholds of a Gabor target at several contrasts of one mask, from one study."""
 
+    #: Name of the study.
     name: str
-    #: Shape (K,), increasing, above 0, of the kind `mask_contrast_kind`.
+    #: Contrast of the mask, shape (K,), increasing, above 0, of the kind `mask_contrast_kind`.
     mask_contrast: FloatArray
     #: Michelson contrast of the target at threshold, shape (K,).
     threshold: FloatArray
     #: Points at which Cai et al. (2025) score models: 0.005 < mask contrast < 0.25.
     scored: npt.NDArray[np.bool_]
-    #: Threshold without a mask; None where it was not measured.
+    #: Threshold without a mask; None if it was not measured.
     unmasked_threshold: float | None
-    #: Of the target, cpd.
+    #: Frequency of the target, cpd.
     frequency: float
-    #: Of a grating "michelson", of noise "rms".
+    #: "michelson" for a grating, "rms" for noise.
     mask_contrast_kind: str
     citation: str
 
 
 def masking_data(name: str) -> MaskingData:
-    """Human thresholds on masks, as digitised from the published figures by Cai et al. (2025).
+    """Load human thresholds on masks, as Cai et al. (2025) digitised the published figures.
 
     Parameters
     ----------
@@ -99,9 +98,9 @@ def masking_data(name: str) -> MaskingData:
     >>> len(data.threshold), int(data.scored.sum()), round(data.unmasked_threshold, 4)
     (10, 8, 0.0261)
     """
-    known = [each for each, study in STUDIES.items() if "mask_contrast_kind" in study]
-    if name not in known:
-        raise unknown_name("masking study", name, known)
+    names = [study_name for study_name, study in STUDIES.items() if "mask_contrast_kind" in study]
+    if name not in names:
+        raise unknown_name("masking study", name, names)
     citation, columns = read_human_table(name)
     masked = columns["mask_contrast"] > 0
     unmasked = columns["threshold"][~masked]
@@ -123,11 +122,11 @@ class MatchingData:
 
     #: Michelson contrast of the reference grating, decreasing, shape (K,).
     reference_contrast: FloatArray
-    #: Of the test gratings, cpd, increasing, shape (F,).
+    #: Frequency of the test gratings, cpd, increasing, shape (F,).
     frequency: FloatArray
     #: Michelson contrast of the test grating that looks as strong as the reference, shape (K, F).
     matched_contrast: FloatArray
-    #: Of the reference grating, cpd.
+    #: Frequency of the reference grating, cpd.
     reference_frequency: float
     #: Mean luminance of both, cd/m².
     luminance: float
@@ -135,10 +134,10 @@ class MatchingData:
 
 
 def matching_data() -> MatchingData:
-    """Human contrast matches of Georgeson and Sullivan (1975), averaged over observers.
+    """Load human contrast matches of Georgeson and Sullivan (1975), averaged over observers.
 
-    8 reference contrasts at 5 cpd, 9 test frequencies; as digitised from a published figure by Cai
-    et al. (2025).
+    8 reference contrasts at 5 cpd, 9 test frequencies; Cai et al. (2025) digitised the published
+    figure.
 
     Notes
     -----
@@ -168,17 +167,18 @@ def matching_data() -> MatchingData:
 class ModelFestGabors:
     """Thresholds of 14 Gabors."""
 
-    #: In cpd.
+    #: Spatial frequency, cpd.
     frequency: FloatArray
     #: Standard deviation of the Gaussian, deg: 0.5 for the first ten, then half a cycle.
     radius: FloatArray
     #: Mean over observers of log10 Michelson contrast at 84 % correct (of two intervals, or
     #: equivalent).
     log10_threshold: FloatArray
-    #: Standard deviation between observers.
+    #: Standard deviation of log10 contrast between observers.
     log10_sd: FloatArray
-    #: Of the background, cd/m².
+    #: Luminance of the background, cd/m².
     luminance: float
+    #: Number of observers.
     observers: int
     citation: str
 
@@ -189,7 +189,7 @@ class ModelFestGabors:
 
 
 def modelfest_gabors() -> ModelFestGabors:
-    """Stimuli 1 to 14 of ModelFest.
+    """Load ModelFest's thresholds of its stimuli 1 to 14, which are Gabors.
 
     Examples
     --------
@@ -203,15 +203,14 @@ def modelfest_gabors() -> ModelFestGabors:
 
 
 def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
-    """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, from 1.12 to 30 cpd.
+    """Interpolate human sensitivity to ModelFest's Gabors of 0.5 deg standard deviation.
 
-    Between its ten frequencies it is interpolated in a straight line between logarithms; beyond, it
-    is refused.
+    Between its ten frequencies, 1.12 to 30 cpd, lines are straight in logarithms.
 
     Parameters
     ----------
     frequency : array_like of float
-        cpd.
+        Spatial frequency, cpd.
 
     Raises
     ------
@@ -226,45 +225,42 @@ def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     data = modelfest_gabors()
     series = data.radius == 0.5  # deg
     measured = data.frequency[series]
-    asked = np.asarray(frequency, dtype=np.float64)
-    inside = (asked >= measured[0]) & (asked <= measured[-1])
-    if not inside.all():
+    values = np.asarray(frequency, dtype=np.float64)
+    is_outside = ~((values >= measured[0]) & (values <= measured[-1]))
+    if is_outside.any():
         raise InputError(
-            f"frequency is {asked[~inside].ravel()[0]:g} cpd; ModelFest measured {measured[0]:g} "
-            f"to {measured[-1]:g} cpd with Gabors of one size: leave it out, or use a model such "
-            "as castle_csf"
+            f"frequency is {values[is_outside].ravel()[0]:g} cpd; ModelFest measured "
+            f"{measured[0]:g} to {measured[-1]:g} cpd with Gabors of one size: leave it out, or "
+            "use a model such as castle_csf"
         )
-    sensitivity: FloatArray = 10.0 ** -np.interp(
-        np.log(asked), np.log(measured), data.log10_threshold[series]
-    )
-    return sensitivity
+    log10_threshold = np.interp(np.log(values), np.log(measured), data.log10_threshold[series])
+    return np.asarray(10.0**-log10_threshold)[()]
 
 
 def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]:
-    """A table of one's own, with a column for each level and ``sensitivity``, ``threshold`` or
-    ``contrast``.
+    """Read a user's table of thresholds, with a column for each level and the measured value.
 
-    Where there are several of these three, the first in this order is what was measured, and
-    ``contrast`` is a level (of a pedestal). ``observer`` may name who was measured and
-    ``direction`` the one colour direction. Lines that begin with # are passed over. Observers are
-    averaged geometrically, each condition over those who did it.
+    The measured value is the first of ``sensitivity``, ``threshold`` and ``contrast`` that is
+    there; ``contrast`` is a level (of a pedestal) beside another. ``observer`` may name people, and
+    ``direction`` the one colour direction. Lines that begin with # are skipped. Observers are
+    averaged geometrically, each condition over those with a threshold there.
 
     Returns
     -------
     tuple of dict, array and str
-        Where people were measured: a column each, with one row a condition; 1 / threshold there;
-        and the colour direction, if there is a column of it.
+        Conditions, a column for each level; 1 / threshold at each; and the colour direction, or ""
+        without such a column.
     """
     header, rows = _read_rows(path)
-    given = [name for name in MEASURES if name in header]
-    if not given:
+    measures = [name for name in MEASURES if name in header]
+    if not measures:
         raise InputError(
             f"{path.name} has no column {' or '.join(MEASURES)}; its columns are "
             f"{', '.join(header)}"
         )
-    if "sensitivity" in given and "threshold" in given:
+    if "sensitivity" in measures and "threshold" in measures:
         raise InputError(f"{path.name} has the columns sensitivity and threshold; give one of them")
-    measure = given[0]
+    measure = measures[0]
     levels = [name for name in header if name not in (measure, "observer", "direction")]
     if not levels:
         raise InputError(
@@ -276,29 +272,27 @@ def read_thresholds(path: Path) -> tuple[dict[str, FloatArray], FloatArray, str]
         raise InputError(
             f"{path.name} holds the directions {', '.join(directions)}; give each a file of its own"
         )
-    found: dict[tuple[float, ...], dict[str, tuple[int, float]]] = {}
+    by_condition: dict[tuple[float, ...], dict[str, tuple[int, float]]] = {}
     for line, row in rows:
-        condition = tuple(
-            _number(path, line, name, row[name], name in _POSITIVE) for name in levels
-        )
+        numbers = [_number(path, line, name, row[name], name in _POSITIVE) for name in levels]
         value = _number(path, line, measure, row[measure], True)
-        people = found.setdefault(condition, {})
+        people = by_condition.setdefault(tuple(numbers), {})
         observer = row.get("observer", "")
         if observer in people:
-            who = f" of observer {observer!r}" if observer else ""
+            owner = f" of observer {observer!r}" if observer else ""
             raise InputError(
-                f"{path.name} has the same condition{who} in lines {people[observer][0]} and {line}"
+                f"{path.name} has the same condition{owner} in lines {people[observer][0]} and "
+                f"{line}"
             )
-        people[observer] = line, value if measure == "sensitivity" else 1 / value
-    columns = np.array(list(found), dtype=np.float64).T
-    sensitivity = np.array(
-        [_mean([value for _, value in people.values()]) for people in found.values()]
-    )
-    return dict(zip(levels, columns, strict=True)), sensitivity, directions[0] if directions else ""
+        people[observer] = (line, value if measure == "sensitivity" else 1 / value)
+    columns = np.array(list(by_condition), dtype=np.float64).T
+    means = [_mean([value for _, value in people.values()]) for people in by_condition.values()]
+    direction = directions[0] if directions else ""
+    return dict(zip(levels, columns, strict=True)), np.array(means), direction
 
 
 def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Names of the columns, and each row with the number of its line."""
+    """Read the names of the columns, and each row with the number of its line."""
     if not path.is_file():
         raise InputError(
             f"there is no file {path.name!r} in {path.parent}; human.data is a study of the "
@@ -306,15 +300,13 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
         )
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-        kept = [
-            (n, line)
-            for n, line in enumerate(lines, 1)
+        numbered = [
+            (number, line)
+            for number, line in enumerate(lines, 1)
             if line.strip() and not line.startswith("#")
         ]
-        cells = [
-            [cell.strip() for cell in row]
-            for row in csv.reader((line for _, line in kept), strict=True)
-        ]
+        reader = csv.reader((line for _, line in numbered), strict=True)
+        cells = [[cell.strip() for cell in row] for row in reader]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise InputError(f"{path.name} is no comma-separated text in UTF-8: {problem}") from None
     if len(cells) < 2:
@@ -326,18 +318,17 @@ def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
         raise InputError(
             f"{path.name} has the columns {', '.join(header)}; name each, each by another name"
         )
-    if len(cells) != len(kept):
+    if len(cells) != len(numbered):
         raise InputError(f"{path.name} has a cell over several lines; keep each row in one")
-    for (line, _), row in zip(kept, cells, strict=True):
+    rows = []
+    for (number, _), row in zip(numbered, cells, strict=True):
         if len(row) != len(header):
             raise InputError(
-                f"{path.name}, line {line} has {len(row)} cells, and there are {len(header)} "
+                f"{path.name}, line {number} has {len(row)} cells, and there are {len(header)} "
                 "columns"
             )
-    return header, [
-        (n, dict(zip(header, row, strict=True)))
-        for (n, _), row in zip(kept[1:], cells[1:], strict=True)
-    ]
+        rows.append((number, dict(zip(header, row, strict=True))))
+    return header, rows[1:]
 
 
 def _number(path: Path, line: int, column: str, text: str, positive: bool) -> float:
@@ -346,14 +337,14 @@ def _number(path: Path, line: int, column: str, text: str, positive: bool) -> fl
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or (positive and value <= 0):
-        wanted = "a number above 0" if positive else "a finite number"
+        remedy = "a number above 0" if positive else "a finite number"
         raise InputError(
-            f"{path.name}, line {line}: {column} is {text!r}; give {wanted}, or leave the row out"
+            f"{path.name}, line {line}: {column} is {text!r}; give {remedy}, or leave the row out"
         )
     return value
 
 
 def _mean(values: list[float]) -> float:
-    return (
-        values[0] if len(values) == 1 else math.exp(math.fsum(map(math.log, values)) / len(values))
-    )
+    if len(values) == 1:
+        return values[0]
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

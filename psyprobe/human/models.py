@@ -1,4 +1,4 @@
-"""What people see, as functions by name: ours, those of installed packages, and those of a file."""
+"""Look up models of human vision by name: built-in, of installed packages, or in a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from psyprobe.human.signature import ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
 
-_OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
+_BUILT_IN: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
     "castle_csf": (castle.castle_csf, castle.LIMITS),
     "stela_csf": (achromatic.stela_csf, achromatic.STELA_LIMITS),
     "barten_csf": (achromatic.barten_csf, achromatic.BARTEN_LIMITS),
@@ -30,11 +30,13 @@ _OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
     "watson_ahumada_csf": (achromatic.watson_ahumada_csf, achromatic.WATSON_AHUMADA_LIMITS),
     "ela_tcsf": (flicker.ela_tcsf, flicker.ELA_LIMITS),
 }
-#: Our models by name, as an experiment file names them.
-CSF_MODELS: Mapping[str, ContrastSensitivity] = {name: model for name, (model, _) in _OURS.items()}
+#: Built-in models by the name that experiments give them.
+CSF_MODELS: Mapping[str, ContrastSensitivity] = {
+    name: model for name, (model, _) in _BUILT_IN.items()
+}
 
 
-#: What figures, tables and pages call those whose name as it is typed is no name.
+#: Names for readers of figures, tables and pages, where the typed name is none.
 _LABELS = {
     "castle_csf": "castleCSF",
     "stela_csf": "stelaCSF",
@@ -60,7 +62,7 @@ _LABELS = {
 
 
 def human_label(name: str) -> str:
-    """What a model of people, or a study, is called where it is read and not typed.
+    """Return the name of a human model or study for figures, tables and pages.
 
     Examples
     --------
@@ -72,22 +74,22 @@ def human_label(name: str) -> str:
 
 @dataclass(frozen=True)
 class HumanRow:
-    """One line of the listing of what people can be represented by."""
+    """One line of the listing of human models and data."""
 
-    #: What an experiment page names, or `thresholds`.
+    #: Name that an experiment gives, or `thresholds`.
     name: str
-    #: What it is, in a few words.
+    #: Description in a few words.
     summary: str
     #: The paper, or the package that brings it.
     source: str
-    #: Why it cannot be used here; empty where it can.
+    #: Why it cannot be used here; empty if it can.
     obstacle: str = ""
-    #: Of measured data, where their publishers state one.
+    #: Licence of measured data, where their publishers state one.
     licence: str = ""
 
 
 def csf(name: str) -> ContrastSensitivity:
-    """The contrast sensitivity function of that name, one of `csf_names`.
+    """Look up a contrast sensitivity function by its name, one of `csf_names`.
 
     Examples
     --------
@@ -95,72 +97,71 @@ def csf(name: str) -> ContrastSensitivity:
     134.61
     >>> csf("castel_csf")
     Traceback (most recent call last):
-    psyprobe.errors.UnknownNameError: unknown contrast sensitivity function 'castel_csf'; did you mean 'castle_csf'? ...
+    psyprobe.errors.UnknownNameError: unknown contrast sensitivity function 'castel_csf'; ...
     """
     if name in CSF_MODELS:
         return CSF_MODELS[name]
-    if name in (told := _discrimination()):
-        return told[name]
-    points = {point.name: point for point in _points()}
+    discrimination_models = _discrimination()
+    if name in discrimination_models:
+        return discrimination_models[name]
+    points = {point.name: point for point in _plugins()}
     if name not in points:
         raise unknown_name("contrast sensitivity function", name, csf_names())
     return _load(points[name])
 
 
 def csf_limits(model: ContrastSensitivity) -> Limits:
-    """What a model, as `csf` or `load_own_csf` gives it, can be asked."""
-    return model.limits if isinstance(model, OwnCsf) else dict(_OURS.values())[model]
+    """Return the inputs and ranges of a model that `csf` or `load_custom_csf` returned."""
+    return model.limits if isinstance(model, CustomCsf) else dict(_BUILT_IN.values())[model]
 
 
 def csf_names() -> tuple[str, ...]:
-    """Names of all models, those of installed packages (entry points ``psyprobe.human``)
-    included.
-    """
-    ours = (*CSF_MODELS, *_discrimination())
-    return (*ours, *(point.name for point in _points() if point.name not in ours))
+    """Return the names of all models, built-in and of entry points ``psyprobe.human``."""
+    built_in = (*CSF_MODELS, *_discrimination())
+    plugins = (point.name for point in _plugins() if point.name not in built_in)
+    return (*built_in, *plugins)
 
 
 def list_csf() -> list[HumanRow]:
-    """All models; one whose package is broken says why in its row, and takes nothing else along.
+    """List all models; the row of a broken package says why, and no other row suffers.
 
     Examples
     --------
     >>> list_csf()[0].name, list_csf()[0].source
     ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
     """
-    ours = [
-        HumanRow(name, _first_line(model), limits.source) for name, (model, limits) in _OURS.items()
+    rows = [
+        HumanRow(name, _first_line(model), limits.source)
+        for name, (model, limits) in _BUILT_IN.items()
     ]
-    ours += [
-        HumanRow(name, _first_line(own.function), own.limits.source)
-        for name, own in _discrimination().items()
+    rows += [
+        HumanRow(name, _first_line(model.function), model.limits.source)
+        for name, model in _discrimination().items()
     ]
-    return ours + [_row(point) for point in _points()]
+    return rows + [_row(point) for point in _plugins()]
 
 
 @cache
-def _discrimination() -> Mapping[str, OwnCsf]:
-    """Of what people tell apart and of how fine they see, which is no matter of most runs: it loads
-    on use.
-    """
+def _discrimination() -> Mapping[str, CustomCsf]:
+    """Load the models of discrimination and acuity, which most runs do not need."""
     from psyprobe.human.acuity import resolution_limit
     from psyprobe.human.discrimination import MODELS
 
     source = "Ashraf, Chapiro, Mantiuk (2025), Nature Communications 16:9086, MIT"
-    own = {**MODELS, "resolution_limit": (resolution_limit, source)}
-    return {name: own_csf(name, function, source) for name, (function, source) in own.items()}
+    models = {**MODELS, "resolution_limit": (resolution_limit, source)}
+    return {name: custom_csf(name, function, source) for name, (function, source) in models.items()}
 
 
-def _points() -> list[EntryPoint]:
+def _plugins() -> list[EntryPoint]:
     return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value))
 
 
-def _load(point: EntryPoint) -> OwnCsf:
+def _load(point: EntryPoint) -> CustomCsf:
     try:
         function = point.load()
         if not callable(function):
             raise TypeError("it is not a function")
-        return own_csf(point.name, function, _source(point))
+        return custom_csf(point.name, function, _source(point))
     except (Exception, SystemExit) as problem:
         raise InputError(
             f"{point.name} of {_source(point)} cannot be loaded: {describe_failure(problem)}"
@@ -190,11 +191,11 @@ def _first_line(model: object) -> str:
 
 
 @dataclass(frozen=True)
-class OwnCsf:
-    """A function under the shared call: it gets those keywords that it takes, and may take others
-    of its own.
+class CustomCsf:
+    """A function that is called as all contrast sensitivity functions are.
 
-    What goes wrong in the function is an `InputError` that names its file and the line.
+    It gets those keywords that it takes, and may take others of its own. A failure in the function
+    is an `InputError` that names its file and the line.
     """
 
     function: Callable[..., Any]
@@ -202,66 +203,61 @@ class OwnCsf:
     file: str
 
     def __call__(self, frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
-        given = self.limits.check({"frequency": frequency} | conditions)
+        inputs = self.limits.check({"frequency": frequency} | conditions)
         try:
-            values = self.function(**given)
+            values = self.function(**inputs)
         except Exception as problem:
             raise InputError(
                 f"{self.limits.name} fails at {describe_failure(problem, self.file)}"
             ) from problem
-        found = np.asarray(values)
-        if found.dtype.kind not in "iuf":
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf":
             raise InputError(
                 f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers"
             )
-        sensitivity: FloatArray = found.astype(np.float64)[()]
+        sensitivity: FloatArray = array.astype(np.float64)[()]
         return sensitivity
 
 
-def own_csf(name: str, function: Callable[..., Any], source: str) -> OwnCsf:
-    """A function under the shared call, with what it needs and takes as its parameters tell.
+def custom_csf(name: str, function: Callable[..., Any], source: str) -> CustomCsf:
+    """Make a contrast sensitivity function of any function, whose parameters are its inputs.
 
     Raises
     ------
     InputError
-        The function takes arguments by place or any keyword, so that its inputs cannot be told.
+        The function takes positional arguments or any keyword, so that its inputs are unknown.
 
     Examples
     --------
-    >>> own = own_csf("mine", lambda frequency, orientation=0: 100 / frequency, "")
-    >>> float(own(4, luminance=None)), own.limits.needs, own.limits.takes
+    >>> model = custom_csf("mine", lambda frequency, orientation=0: 100 / frequency, "")
+    >>> float(model(4, luminance=None)), model.limits.needs, model.limits.takes
     (25.0, ('frequency',), ('orientation',))
     """
     parameters = inspect.signature(function).parameters.values()
-    for each in parameters:
-        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL, each.POSITIONAL_ONLY):
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise InputError(
-                f"{name} takes {str(each)!r}; give its inputs names, such as frequency and "
+                f"{name} takes {str(parameter)!r}; give its inputs names, such as frequency and "
                 "luminance"
             )
-    needs = tuple(
-        parameter.name for parameter in parameters if parameter.default is parameter.empty
-    )
-    takes = tuple(
-        parameter.name for parameter in parameters if parameter.default is not parameter.empty
-    )
+    needs = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    takes = [parameter.name for parameter in parameters if parameter.name not in needs]
+    limits = Limits(name, tuple(needs), tuple(takes), source=source)
     code = getattr(function, "__code__", None)
-    return OwnCsf(
-        function, Limits(name, needs, takes, source=source), code.co_filename if code else ""
-    )
+    return CustomCsf(function, limits, code.co_filename if code else "")
 
 
-def load_own_csf(place: str, folder: Path) -> OwnCsf:
-    """The function of a Python file, under the shared call.
+def load_custom_csf(reference: str, folder: Path) -> CustomCsf:
+    """Load a contrast sensitivity function from a Python file.
 
     Parameters
     ----------
-    place : str
+    reference : str
         "FILE.py:FUNCTION".
     folder : Path
-        Where the file is looked for.
+        Folder of the file.
     """
-    file, _, name = place.rpartition(":")
+    file, _, name = reference.rpartition(":")
     path = folder / file
     if not path.is_file():
         raise InputError(
@@ -271,14 +267,13 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
         module = run_file(path, f"psyprobe_human_{path.stem}")
     except (Exception, SystemExit) as problem:
         raise InputError(
-            f"{place} cannot be loaded: {describe_failure(problem, str(path))}"
+            f"{reference} cannot be loaded: {describe_failure(problem, str(path))}"
         ) from problem
     function = getattr(module, name, None)
     if not callable(function):
-        own = [
-            key
-            for key, value in vars(module).items()
-            if getattr(value, "__module__", "") == module.__name__
+        values = vars(module).items()
+        names = [
+            key for key, value in values if getattr(value, "__module__", "") == module.__name__
         ]
-        raise unknown_name(f"function in {file}", name, own)
-    return own_csf(place, function, str(path))
+        raise unknown_name(f"function in {file}", name, names)
+    return custom_csf(reference, function, str(path))

@@ -1,8 +1,7 @@
-"""Which measured thresholds belong on the figure of an experiment: those of its conditions, and
-those moved there.
+"""Select the measured thresholds for an experiment's figure, or transport them to its conditions.
 
-Hardly anybody measured just what an experiment shows. A threshold of other conditions is moved by
-the ratio of castleCSF's sensitivities there and here, as far as that ratio can be trusted.
+Hardly any study measured the very conditions of an experiment. A threshold of other conditions is
+transported by the ratio of castleCSF's sensitivities under the two, as far as it can be trusted.
 """
 
 from __future__ import annotations
@@ -22,31 +21,50 @@ from psyprobe.human.datasets import observers, thresholds
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Colours whose studies meant one mechanism, though their stimuli drive others too: (data set,
+#: Colours with which a study aimed at one mechanism, though they drive others too: (data set,
 #: colour_id) by mechanism.
-_MEANT = {
+_TARGETS = {
     "achromatic": {("colorfest", 2), ("hdr_csf", 9)},
     "red_green": {("colorfest", 3), ("hdr_csf", 10), ("kim2013", 17)},
     "yellow_violet": {("colorfest", 4), ("hdr_csf", 11), ("kim2013", 18)},
 }
-_MECHANISMS = tuple(_MEANT)
-#: Least share of the mechanism, where it was meant and where not.
-_LEAST_MEANT = 0.5
-_LEAST = 0.8
-#: Factors by which luminance and area may differ at most; octaves by which frequency may.
-_LUMINANCE = 10.0
-_AREA = 200.0
+_MECHANISMS = tuple(_TARGETS)
+#: Smallest share of the mechanism in seeing a colour that aimed at it, and another colour.
+_MIN_TARGET_SHARE = 0.5
+_MIN_SHARE = 0.8
+#: Largest factors of luminance and area, and octaves of frequency, between experiment and study.
+_LUMINANCE_FACTOR = 10.0
+_AREA_FACTOR = 200.0
 _OCTAVES = 0.5
-#: The same of what was measured directly; of frequency, a relative difference.
-_SAME = 2.0
-_SAME_FREQUENCY = 0.05
-#: Log10 of the largest factor of a move, and of a long one.
-_MOVE = 0.5
-_LONG_MOVE = 0.75
-#: What makes a condition of a person; repeats of one are averaged.
+#: The same for a direct match; of frequency, a relative difference.
+_DIRECT_FACTOR = 2.0
+_DIRECT_FREQUENCY = 0.05
+#: Log10 of the largest factor of a transport, and of a long one.
+_TRANSPORT = 0.5
+_LONG_TRANSPORT = 0.75
+#: Columns of a person's condition; its repeats are averaged.
 _CONDITION = ["dataset", "observer", "colour_id", "frequency", "luminance", "area"]
-#: Of the tables' rounding, which must not decide.
+#: Rounding of the tables, which must not decide.
 _SLACK = 1e-5
+
+#: Columns of `matched_thresholds`.
+_COLUMNS = [
+    "x",
+    "sensitivity",
+    "sensitivity_transported",
+    "log10_ratio",
+    "match",
+    "dataset",
+    "observer",
+    "n",
+    "luminance",
+    "area",
+    "frequency",
+    "colour_id",
+    "colour_share",
+    "peak_cone_contrast",
+    "castle",
+]
 
 Level = Literal["frequency", "luminance", "area"]
 LEVELS: tuple[Level, ...] = ("frequency", "luminance", "area")
@@ -54,113 +72,101 @@ LEVELS: tuple[Level, ...] = ("frequency", "luminance", "area")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What an experiment shows, as measured thresholds are matched with it."""
+    """Conditions of an experiment, for which measured thresholds are sought."""
 
-    #: What varies: frequency, luminance or area; its own field below is None.
+    #: What varies: frequency, luminance or area; the field of that name below is None.
     level: Level
-    #: Its lowest and highest value.
+    #: Lowest and highest value of the level.
     span: tuple[float, float]
     #: Colour direction: "achromatic", "red_green" or "yellow_violet".
     direction: str = "achromatic"
-    #: cpd.
+    #: Spatial frequency, cpd.
     frequency: float | None = None
-    #: cd/m².
+    #: Luminance, cd/m².
     luminance: float | None = None
-    #: deg²; of a Gabor pi sigma².
+    #: Area, deg²; pi sigma² of a Gabor.
     area: float | None = None
-    #: Whether it is noise, which no study measured: thresholds of Gabors are then moved to another
-    #: stimulus.
+    #: Whether the stimulus is noise, which no study measured: thresholds of Gabors are transported.
     noise: bool = False
     #: Sensitivity in the contrast of the experiment over that in peak contrast: sqrt(2) for RMS
     #: contrast.
     gain: float = 1.0
 
 
-def matched_thresholds(shown: Conditions) -> pd.DataFrame:
-    """Measured thresholds that belong to the conditions of an experiment, and what they are there.
+def matched_thresholds(conditions: Conditions) -> pd.DataFrame:
+    """Select the measured thresholds that fit an experiment, and transport them to its conditions.
 
     Parameters
     ----------
-    shown : Conditions
-        Of the experiment.
+    conditions : Conditions
+        Conditions of the experiment.
 
     Returns
     -------
     pandas.DataFrame
         A row for each mean of a study (`observer` "mean") and for each person at a condition,
-        repeats averaged in log: `x`, the value of the level at which it was measured, never moved;
-        `sensitivity` as measured, and `sensitivity_transported`, times castleCSF here over
-        castleCSF there; `log10_ratio` of the two; `match`: "direct" (luminance and area within a
-        factor of 2, frequency within 5 %), "transported" (moved by a factor of 3.2 at most) or
+        repeats averaged in log: `x`, the measured value of the level, which is never transported;
+        `sensitivity` as measured, and `sensitivity_transported`, times castleCSF of the experiment
+        over castleCSF of the study; `log10_ratio` of the two; `match`: "direct" (luminance and area
+        within a factor of 2, frequency within 5 %), "transported" (by a factor of 3.2 at most) or
         "long" (5.6); `dataset`, `observer`, `n` thresholds; `frequency` (cpd), `luminance` (L + M,
-        cd/m²), `area` (deg²), `colour_id`, `colour_share` and `peak_cone_contrast` of what was
-        measured; `castle`, castleCSF's sensitivity there.
+        cd/m²), `area` (deg²), `colour_id`, `colour_share` and `peak_cone_contrast` of the study's
+        stimulus; `castle`, castleCSF's sensitivity to it.
 
     Notes
     -----
-    Taken are static, foveal Gabors and gratings that the experiment's mechanism sees (by castleCSF
-    a share of 0.8, or 0.5 where the study meant that colour), within a factor of 10 in luminance,
-    of 200 in area and half an octave in frequency. castleCSF was fitted to these thresholds, so
-    that moved ones are not independent of it.
+    Static, foveal Gabors and gratings are selected that the experiment's mechanism sees (by
+    castleCSF a share of 0.8, or 0.5 if the study aimed at that colour), within a factor of 10 in
+    luminance, of 200 in area and half an octave in frequency. castleCSF was fitted to these
+    thresholds, so that transported ones are not independent of it.
 
     Examples
     --------
-    >>> found = matched_thresholds(Conditions("frequency", (0.5, 30.5), luminance=100.0, area=np.pi))
-    >>> people = found[found["observer"] != "mean"]
-    >>> len(found), people[people["dataset"] == "modelfest"]["observer"].nunique()
+    >>> conditions = Conditions("frequency", (0.5, 30.5), luminance=100.0, area=np.pi)
+    >>> table = matched_thresholds(conditions)
+    >>> people = table[table["observer"] != "mean"]
+    >>> len(table), people[people["dataset"] == "modelfest"]["observer"].nunique()
     (702, 16)
     """
-    rows = _candidates()
-    share = rows[f"share_{shown.direction}"]
-    meant = [
-        pair in _MEANT[shown.direction]
-        for pair in zip(rows["dataset"], rows["colour_id"], strict=True)
-    ]
-    low, high = shown.span
-    fits = (share >= _LEAST - _SLACK) | ((share >= _LEAST_MEANT - _SLACK) & np.array(meant))
-    fits &= (rows[shown.level] >= low * (1 - _SLACK)) & (rows[shown.level] <= high * (1 + _SLACK))
-    fixed = {"luminance": _LUMINANCE, "area": _AREA, "frequency": 2**_OCTAVES}
-    apart = {
-        name: np.abs(np.log(rows[name] / getattr(shown, name)))
-        for name in fixed
-        if getattr(shown, name) is not None
+    rows = _foveal_thresholds()
+    level = conditions.level
+    share = rows[f"share_{conditions.direction}"]
+    targets = _TARGETS[conditions.direction]
+    colours = zip(rows["dataset"], rows["colour_id"], strict=True)
+    is_target = np.array([colour in targets for colour in colours])
+    low, high = conditions.span
+    fits = (share >= _MIN_SHARE - _SLACK) | ((share >= _MIN_TARGET_SHARE - _SLACK) & is_target)
+    fits &= (rows[level] >= low * (1 - _SLACK)) & (rows[level] <= high * (1 + _SLACK))
+    factors = {"luminance": _LUMINANCE_FACTOR, "area": _AREA_FACTOR, "frequency": 2**_OCTAVES}
+    values = {name: getattr(conditions, name) for name in factors}
+    distances = {
+        name: np.abs(np.log(rows[name] / value))
+        for name, value in values.items()
+        if value is not None
     }
-    for name, distance in apart.items():
-        fits &= distance <= math.log(fixed[name]) + _SLACK
-    found = rows[fits].copy()
-    here = {name: found[name] if name == shown.level else getattr(shown, name) for name in fixed}
-    ratio = castle_csf(direction=shown.direction, **here) / found["castle"]
-    near = {
-        "luminance": math.log(_SAME),
-        "area": math.log(_SAME),
-        "frequency": math.log(1 + _SAME_FREQUENCY),
+    for name, distance in distances.items():
+        fits &= distance <= math.log(factors[name]) + _SLACK
+    table = rows[fits].copy()
+    values[level] = table[level]
+    ratio = castle_csf(direction=conditions.direction, **values) / table["castle"]
+    is_direct = (share[fits] >= _MIN_SHARE - _SLACK) & (not conditions.noise)
+    direct_factors = {
+        "luminance": _DIRECT_FACTOR,
+        "area": _DIRECT_FACTOR,
+        "frequency": 1 + _DIRECT_FREQUENCY,
     }
-    direct = (share[fits] >= _LEAST - _SLACK) & (not shown.noise)
-    for name, distance in apart.items():
-        direct &= distance[fits] <= near[name] + _SLACK
+    for name, distance in distances.items():
+        is_direct &= distance[fits] <= math.log(direct_factors[name]) + _SLACK
     size = np.abs(np.log10(ratio))
-    match = np.select(
-        [direct, size <= _MOVE, size <= _LONG_MOVE], ["direct", "transported", "long"], ""
+    cases = [is_direct, size <= _TRANSPORT, size <= _LONG_TRANSPORT]
+    table = table.assign(
+        x=table[level],
+        sensitivity_transported=table["sensitivity"] * ratio * conditions.gain,
+        log10_ratio=np.log10(ratio * conditions.gain),
+        match=np.select(cases, ["direct", "transported", "long"], ""),
     )
-    found = found.assign(
-        x=found[shown.level],
-        sensitivity_transported=found["sensitivity"] * ratio * shown.gain,
-        log10_ratio=np.log10(ratio * shown.gain),
-        match=match,
-    )
-    found = found[found["match"] != ""].sort_values(["dataset", "observer", "x"], kind="stable")
-    columns = [
-        "x",
-        "sensitivity",
-        "sensitivity_transported",
-        "log10_ratio",
-        "match",
-        "dataset",
-        "observer",
-        "n",
-    ]
-    columns += [*fixed, "colour_id", "colour_share", "peak_cone_contrast", "castle"]
-    return found[columns].reset_index(drop=True)
+    table = table[table["match"] != ""].sort_values(["dataset", "observer", "x"], kind="stable")
+    return table[_COLUMNS].reset_index(drop=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,140 +174,136 @@ class MeasuredPoints:
     """Thresholds of one data set for a figure."""
 
     dataset: str
-    #: Single people in it; 0 where only means were published.
+    #: Number of single people in it; 0 if only means were published.
     persons: int
-    #: Values of the level, rising, shape (K,); a value may stand twice, as measured directly and as
-    #: moved.
+    #: Values of the level, rising, shape (K,); a value may appear twice, measured directly and
+    #: transported.
     x: FloatArray
     #: Geometric mean over people, in the contrast of the experiment.
     sensitivity: FloatArray
-    #: Log10: its standard error, and the standard deviation between people; NaN of fewer than two.
+    #: Standard error of its log10; NaN for fewer than two people.
     error: FloatArray
+    #: Standard deviation of log10 sensitivity between people; NaN for fewer than two.
     spread: FloatArray
-    #: How many people; 0 of a published mean.
+    #: Number of people at each value; 0 for a published mean.
     n: FloatArray
-    #: Whether measured under the conditions of the experiment.
+    #: Whether a value was measured under the conditions of the experiment.
     direct: npt.NDArray[np.bool_]
-    #: Smallest and largest factor by which the others were moved; None where none was, or as in
-    #: yellow-violet none may be.
-    moved: tuple[float, float] | None
+    #: Smallest and largest factor of the transported values; None if there are none, as in
+    #: yellow-violet.
+    transport_range: tuple[float, float] | None
 
 
-def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
-    """Measured thresholds as a figure shows them: means over the people of each data set, most
-    people first.
+def figure_points(conditions: Conditions) -> tuple[MeasuredPoints, ...]:
+    """Average measured thresholds over the people of each data set, most people first.
 
     Parameters
     ----------
-    shown : Conditions
-        Of the experiment; its span is that of the axis.
+    conditions : Conditions
+        Conditions of the experiment; their span is that of the axis.
 
     Notes
     -----
-    Of a data set with single people the means are over them, and else the published ones.
-    Extrapolated thresholds, of more than cone contrast 1, are left out. In yellow-violet, where
-    castleCSF's ratio makes data sets disagree more, nothing is moved: all stands as measured.
+    Means are over the single people of a data set, or those published if it has none. Extrapolated
+    thresholds, of more than cone contrast 1, are left out. In yellow-violet, where castleCSF's
+    ratio makes data sets disagree more, nothing is transported: all values are as measured.
 
     Examples
     --------
-    >>> found = figure_points(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi))
-    >>> [(each.dataset, each.persons) for each in found[:3]]
+    >>> points = figure_points(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi))
+    >>> [(point.dataset, point.persons) for point in points[:3]]
     [('hdr_csf', 26), ('modelfest', 16), ('hdrvdp_csf', 10)]
     """
-    table = matched_thresholds(shown)
+    table = matched_thresholds(conditions)
     table = table[table["peak_cone_contrast"] <= 1]
-    told = shown.direction != "yellow_violet"
+    transports = conditions.direction != "yellow_violet"
     direct = table["match"] == "direct"
-    here = table["sensitivity_transported"].where(~direct & told, table["sensitivity"] * shown.gain)
+    measured = table["sensitivity"] * conditions.gain
+    sensitivity = table["sensitivity_transported"].where(~direct & transports, measured)
     table = table.assign(
-        log_s=np.log10(here),
+        log_s=np.log10(sensitivity),
         direct=direct,
         x=table["x"].map(lambda x: float(f"{x:.5g}")),
         factor=10 ** table["log10_ratio"],
     )
-    found = []
+    points = []
     for name, rows in table.groupby("dataset", sort=False):
-        single = rows[rows["observer"] != "mean"]
-        own = rows if single.empty else single
-        of_each = (
-            own.groupby(["x", "direct", "observer"])["log_s"]
-            .mean()
-            .groupby(["x", "direct"])
-            .agg(["mean", "std", "size"])
-        )
-        factors = own.loc[~own["direct"], "factor"] / shown.gain
-        n = np.zeros(len(of_each)) if single.empty else of_each["size"].to_numpy(dtype=float)
-        spread = of_each["std"].to_numpy()
-        found.append(
+        people = rows[rows["observer"] != "mean"]
+        has_people = not people.empty
+        rows = people if has_people else rows
+        by_person = rows.groupby(["x", "direct", "observer"])["log_s"].mean()
+        means = by_person.groupby(["x", "direct"]).agg(["mean", "std", "size"])
+        factors = rows.loc[~rows["direct"], "factor"] / conditions.gain
+        n = means["size"].to_numpy(dtype=float) if has_people else np.zeros(len(means))
+        spread = means["std"].to_numpy()
+        range_of_factors = None
+        if transports and len(factors):
+            range_of_factors = (float(factors.min()), float(factors.max()))
+        points.append(
             MeasuredPoints(
-                str(name),
-                0 if single.empty else int(single["observer"].nunique()),
-                of_each.index.get_level_values("x").to_numpy(dtype=float),
-                10 ** of_each["mean"].to_numpy(),
-                spread / np.sqrt(np.maximum(n, 1)),
-                spread,
-                n,
-                of_each.index.get_level_values("direct").to_numpy(dtype=bool),
-                (float(factors.min()), float(factors.max())) if told and len(factors) else None,
+                dataset=str(name),
+                persons=int(people["observer"].nunique()),
+                x=means.index.get_level_values("x").to_numpy(dtype=float),
+                sensitivity=10 ** means["mean"].to_numpy(),
+                error=spread / np.sqrt(np.maximum(n, 1)),
+                spread=spread,
+                n=n,
+                direct=means.index.get_level_values("direct").to_numpy(dtype=bool),
+                transport_range=range_of_factors,
             )
         )
-    return tuple(sorted(found, key=lambda one: (-one.persons, one.dataset)))
+    return tuple(sorted(points, key=lambda point: (-point.persons, point.dataset)))
 
 
-def mean_of_people(shown: Conditions, dataset: str) -> list[tuple[float, float]]:
-    """Values of the level and log10 sensitivity there: of a data set the mean over people, where
-    measured so the first.
+def mean_of_people(conditions: Conditions, dataset: str) -> list[tuple[float, float]]:
+    """Return a data set's mean over people: values of the level, each with log10 sensitivity.
+
+    A value that was measured directly goes before one that was transported.
 
     Examples
     --------
-    >>> found = mean_of_people(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi), "modelfest")
-    >>> len(found), found[3][0], round(10 ** found[3][1], 1)
+    >>> conditions = Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi)
+    >>> means = mean_of_people(conditions, "modelfest")
+    >>> len(means), means[3][0], round(10 ** means[3][1], 1)
     (9, 4.0, 259.1)
     """
-    of_all = {point.dataset: point for point in figure_points(shown)}
-    if dataset not in of_all:
+    points = {point.dataset: point for point in figure_points(conditions)}
+    if dataset not in points:
         return []
-    one = of_all[dataset]
+    point = points[dataset]
     # Later entries replace earlier ones of the same value.
-    order = np.argsort(one.direct, kind="stable")
-    found = {float(one.x[i]): float(np.log10(one.sensitivity[i])) for i in order}
-    return sorted(found.items())
+    order = np.argsort(point.direct, kind="stable")
+    means = {float(point.x[i]): float(np.log10(point.sensitivity[i])) for i in order}
+    return sorted(means.items())
 
 
 @cache
-def _candidates() -> pd.DataFrame:
-    """Static, foveal Gabors and gratings: the means of all studies, and each person's mean at each
-    condition.
-    """
+def _foveal_thresholds() -> pd.DataFrame:
+    """Load thresholds of static, foveal Gabors and gratings: means of studies and of persons."""
     import pandas as pd
 
-    means, single = (
-        _foveal(table) for table in (thresholds().assign(observer="mean"), observers().assign(n=1))
-    )
-    first = {
-        name: "first"
-        for name in single.columns
-        if name not in (*_CONDITION, "n", "log10_threshold")
-    }
-    people = single.groupby(_CONDITION, as_index=False, sort=False).agg(
-        first | {"n": "sum", "log10_threshold": "mean", "peak_cone_contrast": "max"}
+    means = _select_foveal(thresholds().assign(observer="mean"))
+    repeats = _select_foveal(observers().assign(n=1))
+    averaged = {"n": "sum", "log10_threshold": "mean", "peak_cone_contrast": "max"}
+    others = [name for name in repeats if name not in (*_CONDITION, "n", "log10_threshold")]
+    people = repeats.groupby(_CONDITION, as_index=False, sort=False).agg(
+        dict.fromkeys(others, "first") | averaged
     )
     rows = pd.concat([means, people], ignore_index=True)
     rows["sensitivity"] = 10.0 ** -rows["log10_threshold"]
-    own = {
+    inputs = {
+        "frequency": rows["frequency"].to_numpy(),
+        "area": rows["area"].to_numpy(),
         "background": rows[["L", "M", "S"]].to_numpy(),
         "direction": rows[["dL", "dM", "dS"]].to_numpy(),
     }
-    asked = {"frequency": rows["frequency"].to_numpy(), "area": rows["area"].to_numpy(), **own}
-    rows["castle"] = castle_csf(**asked)
-    shares = castle_shares(**asked)
+    rows["castle"] = castle_csf(**inputs)
+    shares = castle_shares(**inputs)
     return rows.assign(**{f"share_{name}": shares[:, i] for i, name in enumerate(_MECHANISMS)})
 
 
-def _foveal(table: pd.DataFrame) -> pd.DataFrame:
-    kept = (
-        (table["temporal_frequency"] == 0)
-        & (table["eccentricity"] == 0)
-        & (table["stimulus"] != "disk")
-    )
-    return table[kept].assign(luminance=table["L"] + table["M"])
+def _select_foveal(table: pd.DataFrame) -> pd.DataFrame:
+    is_static = table["temporal_frequency"] == 0
+    is_foveal = table["eccentricity"] == 0
+    foveal = table[is_static & is_foveal & (table["stimulus"] != "disk")]
+    return foveal.assign(luminance=foveal["L"] + foveal["M"])

@@ -1,9 +1,8 @@
-"""The people that an experiment compares with: a model of their contrast sensitivity, or what was
-measured.
+"""Load the human reference of an experiment: a contrast sensitivity model, or measured thresholds.
 
-`load_reference` reads the table ``[human]`` of an experiment page; what it gives answers one
-question, what people's sensitivity is at some levels, and `mismatches` tells where the stimulus is
-not what these people saw.
+`load_reference` reads the table ``[human]`` of an experiment page; a reference returns people's
+sensitivity at some levels, and `mismatches` lists the conditions in which people saw another
+stimulus.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from psyprobe.human.flicker import LICENCE as FLICKER
 from psyprobe.human.flicker import SOURCE as FLICKER_SOURCE
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
 from psyprobe.human.models import (
+    CustomCsf,
     HumanRow,
-    OwnCsf,
     csf,
     csf_limits,
     csf_names,
     list_csf,
-    load_own_csf,
+    load_custom_csf,
 )
 from psyprobe.human.points import LEVELS, Conditions, mean_of_people
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
 
-#: Relative difference from which two conditions are told to differ; of orientation, degrees.
+#: Relative difference from which two conditions differ; of orientation, degrees.
 TOLERANCE = 0.01
 _ORIENTATION_TOLERANCE = 1.0
-#: Relative difference within which a condition is one at which people were measured.
+#: Relative difference within which two conditions are the same.
 _SAME = 1e-9
-#: Of conditions that are no input of a model.
+#: Units of conditions that are no input of a model.
 _UNITS = {
     "radius": "deg",
     "orientation": "deg",
@@ -54,185 +53,181 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class ModelReference:
-    """A contrast sensitivity function; `load_reference` makes one."""
+    """A contrast sensitivity function as human reference."""
 
-    #: As the page names it.
+    #: Name that the experiment gives.
     name: str
+    #: The contrast sensitivity function.
     model: ContrastSensitivity
+    #: Inputs and ranges of the model.
     limits: Limits
-    #: What the page fixes.
+    #: Conditions that the experiment fixes.
     conditions: Mapping[str, Any]
     #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the
     #: threshold.
     rms: bool
-    #: (from, to, n): the model is read from n log-spaced points of the level by linear
-    #: interpolation.
+    #: (from, to, n): the model is interpolated linearly from n log-spaced points of the level.
     table: tuple[float, float, int] | None
-    #: SHA-256 of a file of one's own; empty for the catalogue.
+    #: SHA-256 of a user's file; empty for the catalogue.
     digest: str = ""
-    #: A model is asked anywhere.
+    #: A model has no measured conditions.
     measured: ClassVar[None] = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Conditions that it depends on."""
+        """Names of the conditions that sensitivity depends on."""
         return self.limits.inputs
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """1 / threshold, in the shape to which the inputs broadcast.
+        """Compute 1 / threshold, in the shape to which the inputs broadcast.
 
-        Inputs that it does not depend on are passed over: all parameters of a stimulus may be given
-        (`human_inputs`). Levels are arrays, what is fixed are numbers.
+        Inputs that it does not depend on are ignored: all parameters of a stimulus may be given
+        (`human_inputs`). Levels are arrays, fixed conditions are numbers.
 
         Raises
         ------
         InputError
-            There is no threshold at some condition, an input is missing, or one's own function
+            There is no threshold at some condition, an input is missing, or a user's function
             fails.
         """
-        levels = {
-            name: np.asarray(inputs[name], dtype=np.float64)
-            for name in _levels(inputs, self.inputs)
-        }
-        for name in levels:
+        names = _levels(inputs, self.inputs)
+        levels = {name: np.asarray(inputs[name], dtype=np.float64) for name in names}
+        for name in names:
             if name in self.conditions:
                 raise InputError(
                     f"human.{name} is given, but {name} is what [levels] varies; leave it out"
                 )
-        known = _askable(self.model, self.limits)
-        asked = {
-            name: value for name, value in {**inputs, **self.conditions}.items() if name in known
-        }
+        accepted = _accepted_inputs(self.model, self.limits)
+        conditions = {**inputs, **self.conditions}
+        values = {name: value for name, value in conditions.items() if name in accepted}
         needs = set(self.limits.needs)
-        if (
-            asked.get("frequency") is None
-            and "disc_radius" in known
-            and inputs.get("radius") is not None
-        ):
-            # What has no frequency is a disc.
-            asked = {"disc_radius": inputs["radius"]} | asked
-            asked.pop("area", None)
+        is_disc = values.get("frequency") is None and "disc_radius" in accepted
+        if is_disc and inputs.get("radius") is not None:
+            values = {"disc_radius": inputs["radius"]} | values
+            values.pop("area", None)
             needs -= {"frequency", "area"}
         for name in self.limits.needs:
-            if name in needs and asked.get(name) is None:
+            if name in needs and values.get(name) is None:
                 raise InputError(
                     f"the stimulus does not tell the human model its {name}; give it as "
                     f"human.{name}"
                 )
-        sensitivity = (
-            self._ask(asked, levels) if self.table is None else self._interpolate(asked, levels)
-        )
+        evaluate = self._evaluate if self.table is None else self._interpolate
+        sensitivity = evaluate(values, levels)
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
-    def _ask(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
+    def _evaluate(
+        self, conditions: Mapping[str, Any], levels: Mapping[str, FloatArray]
+    ) -> FloatArray:
         shape = common_shape({name: level.shape for name, level in levels.items()})
-        values = np.asarray(self.model(**asked), dtype=np.float64)
+        values = np.asarray(self.model(**conditions), dtype=np.float64)
         try:
             sensitivity = np.broadcast_to(values, shape)
         except ValueError:
             raise InputError(
                 f"{self.name} gives shape {values.shape} for {shape}; give a value a condition"
             ) from None
-        bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
-        if bad.any():
-            at = [
-                _quantity(name, np.broadcast_to(level, shape)[bad][0])
-                for name, level in levels.items()
-            ]
+        is_bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
+        if is_bad.any():
+            first = {
+                name: np.broadcast_to(level, shape)[is_bad][0] for name, level in levels.items()
+            }
+            condition = f" at {_condition(first)}" if first else ""
             raise InputError(
-                f"the human model {self.name} has no "
-                f"threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity there is "
-                f"{sensitivity[bad][0]:g}); leave this level out"
+                f"the human model {self.name} has no threshold{condition} (its sensitivity there "
+                f"is {sensitivity[is_bad][0]:g}); leave this level out"
             )
         return sensitivity
 
     def _interpolate(
-        self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]
+        self, conditions: Mapping[str, Any], levels: Mapping[str, FloatArray]
     ) -> FloatArray:
         assert self.table is not None
-        known = [name for name in levels if name in self.inputs]
-        if len(known) != 1:
+        names = [name for name in levels if name in self.inputs]
+        if len(names) != 1:
             raise InputError(
-                f"human.table goes with one level of {self.name}, and [levels] has {len(known)} of "
+                f"human.table goes with one level of {self.name}, and [levels] has {len(names)} of "
                 "them"
             )
-        name = known[0]
-        x = levels[known[0]]
+        (name,) = names
+        x = levels[name]
         table = np.geomspace(*self.table)
         if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
             raise InputError(
                 f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels "
                 f"reach from {x.min():g} to {x.max():g}; widen the table"
             )
-        return np.interp(x, table, self._ask({**asked, name: table}, {name: table}))
+        sensitivity = self._evaluate({**conditions, name: table}, {name: table})
+        return np.interp(x, table, sensitivity)
 
 
 @dataclass(frozen=True)
 class DataReference:
-    """Thresholds of people at some conditions; `load_reference` makes one."""
+    """Measured thresholds of people at some conditions as human reference."""
 
-    #: As the page names it.
+    #: Name that the experiment gives.
     name: str
-    #: Where people were measured: a column for each input, a row each.
+    #: Measured conditions: a column for each input, one entry a threshold.
     measured: Mapping[str, FloatArray]
-    #: 1 / threshold, one a row of ``measured``; of matches, 1 / matched contrast.
+    #: 1 / threshold at each condition of ``measured``; of matches, 1 / matched contrast.
     values: FloatArray
-    #: What was fixed in the measurement.
+    #: Conditions that were fixed in the measurement.
     conditions: Mapping[str, Any]
-    #: SHA-256 of a file of one's own; empty for the catalogue.
+    #: SHA-256 of a user's file; empty for the catalogue.
     digest: str = ""
     #: Whether these are matched contrasts, which only a matching experiment compares with.
     matches: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Conditions that it depends on."""
+        """Names of the conditions that sensitivity depends on."""
         return tuple(self.measured)
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """As in `ModelReference`, at measured conditions only."""
+        """Return 1 / threshold at measured conditions, as in `ModelReference`."""
         if self.matches:
             raise InputError(
                 f"{self.name} holds matched contrasts and no thresholds; it goes with probe = "
                 '"matching"'
             )
-        asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
-        shape = common_shape({name: value.shape for name, value in asked.items()})
-        flat = {name: np.broadcast_to(value, shape).reshape(-1, 1) for name, value in asked.items()}
+        names = self._distinguishing_columns(inputs)
+        values = {name: np.asarray(inputs[name], dtype=np.float64) for name in names}
+        shape = common_shape({name: value.shape for name, value in values.items()})
         fits = np.ones((math.prod(shape), len(self.values)), dtype=bool)
-        for name, value in flat.items():
-            fits &= np.isclose(value, self.measured[name], rtol=_SAME, atol=1e-12)
-        count = fits.sum(axis=1)
-        if (count != 1).any():
-            row = int(np.argmax(count != 1))
-            at = ", ".join(_quantity(name, value[row, 0]) for name, value in flat.items())
-            raise InputError(self._not_one(at, asked, int(count[row])))
+        flat = {}
+        for name, value in values.items():
+            flat[name] = np.broadcast_to(value, shape).reshape(-1, 1)
+            fits &= np.isclose(flat[name], self.measured[name], rtol=_SAME, atol=1e-12)
+        counts = fits.sum(axis=1)
+        if (counts != 1).any():
+            row = int(np.argmax(counts != 1))
+            condition = {name: value[row, 0] for name, value in flat.items()}
+            raise InputError(self._explain_count(condition, int(counts[row])))
         sensitivity: FloatArray = self.values[fits.argmax(axis=1)].reshape(shape)
         return sensitivity
 
     def within(
         self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Measured conditions within the range of levels, ascending, and the sensitivity there.
+        """Return measured conditions within the range of levels, ascending, and sensitivity there.
 
         Parameters
         ----------
         levels : mapping of str to array
-            By the name of the level; each must be a column.
+            Values of each level, by its name; each must be a column.
         parameters : mapping
-            Of the stimulus: they pick the rows where a column that is no level varies.
+            Parameters of the stimulus: they select rows by the other columns that vary.
 
         Raises
         ------
         InputError
-            A level is no column, or nothing was measured there.
+            A level is no column, or there are no measurements within the range.
         """
         for name in levels:
             if name not in self.measured:
-                known = ", ".join(self.measured)
                 raise InputError(
-                    f"human.data = {self.name!r} goes with levels of {known}, and [levels] varies "
-                    f"{name}"
+                    f"human.data = {self.name!r} goes with levels of {', '.join(self.measured)}, "
+                    f"and [levels] varies {name}"
                 )
         inside = np.ones(len(self.values), dtype=bool)
         for name, level in levels.items():
@@ -245,45 +240,47 @@ class DataReference:
                     f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, and "
                     f"levels.{name} reaches from {low:.4g} to {high:.4g}; widen the levels"
                 )
-        others = {name: parameters[name] for name in self._asked(parameters) if name not in levels}
+        names = self._distinguishing_columns(parameters)
+        others = {name: parameters[name] for name in names if name not in levels}
         for name, value in others.items():
             inside &= np.isclose(self.measured[name], value, rtol=_SAME, atol=1e-12)
         if not inside.any():
-            at = ", ".join(_quantity(name, value) for name, value in others.items())
-            raise InputError(self._not_one(at, others, 0))
+            raise InputError(self._explain_count(others, 0))
         rows = np.flatnonzero(inside)
-        order = rows[np.lexsort([self.measured[name][rows] for name in reversed(list(levels))])]
+        keys = [self.measured[name][rows] for name in reversed(list(levels))]
+        order = rows[np.lexsort(keys)]
         return {name: self.measured[name][order] for name in levels}, self.values[order]
 
-    def _asked(self, inputs: Mapping[str, Any]) -> list[str]:
-        """Columns that tell rows apart; what is the same in all rows is left to `mismatches`,
-        unless it is a level.
+    def _distinguishing_columns(self, inputs: Mapping[str, Any]) -> list[str]:
+        """Return the columns that select rows.
+
+        Those with one value in all rows are left to `mismatches`, unless they are levels.
         """
+        levels = _levels(inputs, self.inputs)
         return [
             name
             for name in self.measured
-            if inputs.get(name) is not None
-            and (name not in self.conditions or name in _levels(inputs, self.inputs))
+            if inputs.get(name) is not None and (name not in self.conditions or name in levels)
         ]
 
-    def _not_one(self, at: str, asked: Mapping[str, Any], count: int) -> str:
+    def _explain_count(self, condition: Mapping[str, Any], count: int) -> str:
+        """Explain why a condition has several thresholds, or none."""
+        description = _condition(condition)
         if count:
-            others = [
-                name for name in self.measured if name not in asked and name not in self.conditions
-            ]
+            others = [name for name in self.measured if name not in {*condition, *self.conditions}]
             return (
-                f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at which "
-                f"{' and '.join(others)}"
+                f"{self.name} has {count} thresholds at {description or 'this stimulus'}; say at "
+                f"which {' and '.join(others)}"
             )
-        known = "; ".join(f"{name} {_listed(self.measured[name])}" for name in asked)
-        return f"{self.name} has no threshold at {at}; people were measured at {known}"
+        measured = "; ".join(f"{name} {_listing(self.measured[name])}" for name in condition)
+        return f"{self.name} has no threshold at {description}; people were measured at {measured}"
 
 
 @dataclass(frozen=True)
 class MatchedReference(DataReference):
-    """Thresholds of a data set that belong to the conditions of a stimulus, whatever these are."""
+    """Thresholds of a data set that fit the conditions of any stimulus as human reference."""
 
-    #: What the page fixes, over what the stimulus says.
+    #: Conditions that the experiment fixes; they go before those of the stimulus.
     fixed: Mapping[str, Any] = field(default_factory=dict)
     #: Whether the stimulus has RMS contrast, as in `ModelReference`.
     rms: bool = False
@@ -291,20 +288,21 @@ class MatchedReference(DataReference):
     def within(
         self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> tuple[dict[str, FloatArray], FloatArray]:
-        """As in `DataReference`: means over people, measured so or moved to the stimulus by
-        castleCSF's ratio.
+        """Return means over people, measured or transported to the stimulus by castleCSF's ratio.
+
+        Parameters are those of `DataReference.within`.
         """
-        (level, values), *more = levels.items()
-        if more or level not in LEVELS:
+        level, values = next(iter(levels.items()))
+        if len(levels) > 1 or level not in LEVELS:
             raise InputError(
                 f"human.data = {self.name!r} goes with one level of {', '.join(LEVELS)}"
             )
-        known = human_inputs(parameters) | dict(self.fixed)
-        others = {name: known.get(name) for name in LEVELS if name != level}
+        inputs = human_inputs(parameters) | dict(self.fixed)
+        others = {name: inputs.get(name) for name in LEVELS if name != level}
         for name, value in others.items():
             if not is_number(value):
                 raise InputError(f"the stimulus does not tell its {name}; give it as human.{name}")
-        direction = known["direction"]
+        direction = inputs["direction"]
         if direction not in DIRECTIONS:
             raise InputError(
                 f"human.data = {self.name!r} goes with a colour direction of "
@@ -312,47 +310,50 @@ class MatchedReference(DataReference):
             )
         span = float(np.min(values)), float(np.max(values))
         gain = math.sqrt(2) if self.rms else 1.0
-        shown = Conditions(level, span, direction, **cast(Any, others), noise=self.rms, gain=gain)
-        found = mean_of_people(shown, self.name)
-        if len(found) < 2:
+        conditions = Conditions(
+            level, span, direction, **cast(Any, others), noise=self.rms, gain=gain
+        )
+        means = mean_of_people(conditions, self.name)
+        if len(means) < 2:
             raise InputError(
-                f"{self.name} has {len(found)} thresholds near {level} "
+                f"{self.name} has {len(means)} thresholds near {level} "
                 f"{_range(level, np.array(span))} of this stimulus; "
                 f"psyprobe.human.thresholds({self.name!r}) shows what it has"
             )
-        at, log_s = (np.array(each) for each in zip(*found, strict=True))
-        return {level: at}, 10**log_s
+        x, log_sensitivity = np.array(means).T
+        return {level: x}, 10**log_sensitivity
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """As in `DataReference`."""
-        (level,) = (name for name in _levels(inputs, LEVELS))
+        """Return 1 / threshold at measured conditions, as in `DataReference`."""
+        (level,) = _levels(inputs, LEVELS)
         values = np.asarray(inputs[level], dtype=np.float64)
         fixed = {name: value for name, value in inputs.items() if name != level}
-        at, seen = self.within({level: values}, fixed)
-        near = np.abs(np.log(values.ravel()[:, None] / at[level]))
-        if (near.min(axis=1) > _SAME).any():
+        columns, sensitivity = self.within({level: values}, fixed)
+        measured = columns[level]
+        distance = np.abs(np.log(values.ravel()[:, None] / measured))
+        if (distance.min(axis=1) > _SAME).any():
             raise InputError(
-                f"{self.name} has no threshold at some {level}; people were at {_listed(at[level])}"
+                f"{self.name} has no threshold at some {level}; people were at {_listing(measured)}"
             )
-        return np.asarray(seen[near.argmin(axis=1)].reshape(values.shape))
+        return np.asarray(sensitivity[distance.argmin(axis=1)].reshape(values.shape))
 
 
-#: What people see, from either source.
+#: A human reference of either kind.
 Reference: TypeAlias = ModelReference | DataReference
 
 
 def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
-    """The human reference that a page names.
+    """Load the human reference of an experiment.
 
     Parameters
     ----------
     entry : mapping
         The table ``[human]``: ``model`` (a name, or "FILE.py:FUNCTION") with ``contrast`` ("peak"
         or "rms"), ``table`` (from, to, n) and fixed inputs of the model; or ``data`` (a name, or
-        "FILE.csv" with what was fixed in the measurement). Of a data set of `thresholds` those are
-        taken that belong to the stimulus, as `matched_thresholds` says.
+        "FILE.csv" with the fixed conditions of its measurement). From a data set of `thresholds`,
+        `matched_thresholds` selects those that fit the stimulus.
     folder : Path
-        Of the page; its files are looked for there.
+        Folder of the experiment's page and its files.
 
     Raises
     ------
@@ -362,21 +363,25 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     Examples
     --------
     >>> people = load_reference({"model": "castle_csf", "area": 1.0}, Path())
-    >>> people.sensitivity(frequency=np.array([4.0]), luminance=100.0, direction="achromatic").round(2)
+    >>> frequency = np.array([4.0])
+    >>> people.sensitivity(frequency=frequency, luminance=100.0, direction="achromatic").round(2)
     array([134.61])
     >>> load_reference({"data": "foley1994"}, Path()).conditions["luminance"]
     32.0
     """
     if ("model" in entry) == ("data" in entry):
         raise InputError("[human] must name either a model or data: what people are compared with")
-    kind, read = ("model", _model) if "model" in entry else ("data", _data)
-    if not isinstance(entry[kind], str):
-        raise InputError(f"human.{kind} is {entry[kind]!r}; give text")
-    return read(entry[kind], entry, folder)
+    kind = "model" if "model" in entry else "data"
+    name = entry[kind]
+    if not isinstance(name, str):
+        raise InputError(f"human.{kind} is {name!r}; give text")
+    if kind == "model":
+        return _load_model(name, entry, folder)
+    return _load_data(name, entry, folder)
 
 
 def human_names() -> tuple[str, ...]:
-    """All that ``human.model`` and ``human.data`` take by name.
+    """Return all names that ``human.model`` and ``human.data`` take.
 
     Examples
     --------
@@ -387,10 +392,9 @@ def human_names() -> tuple[str, ...]:
 
 
 def list_human() -> list[HumanRow]:
-    """Models, those of installed packages included, measured data, and the data sets of
-    `thresholds`.
+    """List models, those of installed packages too, measured data and data sets of `thresholds`.
 
-    What is broken says why in its row.
+    The row of a broken one says why.
 
     Examples
     --------
@@ -411,10 +415,10 @@ def list_human() -> list[HumanRow]:
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Conditions of a human reference from the parameters of a stimulus, its levels among them.
+    """Derive the conditions of a human reference from the parameters and levels of a stimulus.
 
-    Area and radius are told by each other: that of a Gabor is pi * radius**2 * aspect, as castleCSF
-    has it. What is not said to have a colour is achromatic.
+    Area and radius follow from each other: the area of a Gabor is pi * radius**2 * aspect, as in
+    castleCSF. A stimulus without a direction is achromatic.
 
     Examples
     --------
@@ -431,15 +435,19 @@ def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> list[str]:
-    """One line for each condition in which the stimulus is not what people saw, or beyond what a
-    model declares.
+    """List the conditions in which a stimulus is not what people saw, or beyond a model's range.
 
     Parameters
     ----------
     reference : Reference
-        As `load_reference` gives it.
+        As `load_reference` returns it.
     stimulus_parameters : mapping of str to (number, text or array)
-        Levels as arrays. What the stimulus does not say is not compared.
+        Levels as arrays. Conditions that the stimulus lacks are not compared.
+
+    Returns
+    -------
+    list of str
+        A line for each condition.
 
     Notes
     -----
@@ -448,26 +456,24 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
 
     Examples
     --------
-    >>> mismatches(load_reference({"data": "foley1994"}, Path()), {"frequency": 4.0, "luminance": 32.0})
+    >>> reference = load_reference({"data": "foley1994"}, Path())
+    >>> mismatches(reference, {"frequency": 4.0, "luminance": 32.0})
     ['foley1994: people were measured at frequency 2 cpd, the stimulus has 4 cpd']
     """
-    asked = human_inputs(stimulus_parameters)
+    inputs = human_inputs(stimulus_parameters)
     if "direction" not in stimulus_parameters:
-        del asked["direction"]
-    said = (
-        "the human model is asked"
-        if isinstance(reference, ModelReference)
-        else "people were measured"
-    )
+        del inputs["direction"]
+    is_model = isinstance(reference, ModelReference)
+    source = "the human model is asked" if is_model else "people were measured"
     lines = [
-        f"{reference.name}: {said} at {_quantity(name, fixed)}, the stimulus has "
-        f"{_range(name, asked[name])}"
+        f"{reference.name}: {source} at {name} {_amount(name, fixed)}, the stimulus has "
+        f"{_range(name, inputs[name])}"
         for name, fixed in reference.conditions.items()
-        if asked.get(name) is not None and _differs(name, fixed, asked[name])
+        if inputs.get(name) is not None and _differs(name, fixed, inputs[name])
     ]
     if isinstance(reference, ModelReference):
         for name, (low, high) in reference.limits.valid.items():
-            value = reference.conditions.get(name, asked.get(name))
+            value = reference.conditions.get(name, inputs.get(name))
             if value is not None and (np.min(value) < low or np.max(value) > high):
                 lines.append(
                     f"{reference.name}: the model is declared for {name} {low:g} to "
@@ -477,19 +483,17 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
     return lines
 
 
-def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
-    model: ContrastSensitivity = load_own_csf(name, folder) if ".py" in name else csf(name)
+def _load_model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
+    is_file = ".py" in name
+    model: ContrastSensitivity = load_custom_csf(name, folder) if is_file else csf(name)
     limits = csf_limits(model)
-    digest = file_digest(limits.source) if ".py" in name else ""
-    fixed = {
-        key: value for key, value in entry.items() if key not in ("model", "contrast", "table")
-    }
-    contrast = _contrast(entry)
-    table = _table(entry["table"]) if "table" in entry else None
-    known = ("model", "contrast", "table", *_askable(model, limits))
-    return ModelReference(
-        name, model, limits, _fixed(fixed, known), contrast == "rms", table, digest
-    )
+    digest = file_digest(limits.source) if is_file else ""
+    options = ("model", "contrast", "table")
+    inputs = {key: value for key, value in entry.items() if key not in options}
+    is_rms = _contrast(entry) == "rms"
+    table = _checked_table(entry["table"]) if "table" in entry else None
+    conditions = _checked_conditions(inputs, (*options, *_accepted_inputs(model, limits)))
+    return ModelReference(name, model, limits, conditions, is_rms, table, digest)
 
 
 def _contrast(entry: Mapping[str, Any]) -> str:
@@ -499,58 +503,59 @@ def _contrast(entry: Mapping[str, Any]) -> str:
     return str(contrast)
 
 
-def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
+def _load_data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
         if name in datasets():
-            contrast = _contrast(entry)
+            is_rms = _contrast(entry) == "rms"
             fixed.pop("contrast", None)
-            held = _fixed(fixed, ("data", "contrast", "direction", *LEVELS))
-            return MatchedReference(name, {}, np.empty(0), {}, fixed=held, rms=contrast == "rms")
+            conditions = _checked_conditions(fixed, ("data", "contrast", "direction", *LEVELS))
+            return MatchedReference(name, {}, np.empty(0), {}, fixed=conditions, rms=is_rms)
         if name not in STUDIES:
             raise unknown_name("human data", name, STUDIES)
-        _fixed(fixed, ("data",))
-        return _study(name)
+        _checked_conditions(fixed, ("data",))
+        return _load_study(name)
     measured, sensitivity, direction = read_thresholds(folder / name)
-    constant: dict[str, Any] = {"direction": direction} if direction else {}
-    constant |= {key: float(column[0]) for key, column in measured.items() if np.ptp(column) == 0}
+    conditions = {"direction": direction} if direction else {}
+    for key, column in measured.items():
+        if np.ptp(column) == 0:
+            conditions[key] = float(column[0])
     for key in fixed:
         if key in measured:
             raise InputError(
                 f"human.{key} is given, and so is a column {key} of {name}; leave one out"
             )
-    known = ("data", "direction", *QUANTITIES, *_UNITS)
-    return DataReference(
-        name, measured, sensitivity, constant | _fixed(fixed, known), file_digest(folder / name)
-    )
+    conditions |= _checked_conditions(fixed, ("data", "direction", *QUANTITIES, *_UNITS))
+    return DataReference(name, measured, sensitivity, conditions, file_digest(folder / name))
 
 
-def _askable(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
-    """Our achromatic models are told the colour too, and refuse what they cannot see."""
-    return limits.inputs if isinstance(model, OwnCsf) else (*limits.inputs, "direction")
+def _accepted_inputs(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
+    """Return the inputs of a model; built-in ones take a direction, and refuse what they lack."""
+    return limits.inputs if isinstance(model, CustomCsf) else (*limits.inputs, "direction")
 
 
-def _fixed(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    for key, value in given.items():
-        if key not in known:
-            raise unknown_name("key in [human]", key, known)
+def _checked_conditions(entry: Mapping[str, Any], valid: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fixed conditions of an experiment's entry, lists as tuples of numbers."""
+    for key, value in entry.items():
+        if key not in valid:
+            raise unknown_name("key in [human]", key, valid)
         if key in ("direction", "background") and isinstance(value, str | list | tuple):
             if not isinstance(value, str) and (len(value) != 3 or not all(map(is_number, value))):
                 raise InputError(
                     f"human.{key} is {value!r}; give a name or three numbers (L, M, S)"
                 )
-        elif not is_number(value) or (
-            key in ("frequency", "luminance", "area", "radius") and value <= 0
-        ):
+            continue
+        is_positive = key in ("frequency", "luminance", "area", "radius")
+        if not is_number(value) or (is_positive and value <= 0):
             unit = f" in {_unit(key)}, without the unit" if _unit(key) else ""
             raise InputError(f"human.{key} is {value!r}; give a number{unit}")
     return {
         key: tuple(map(float, value)) if isinstance(value, list) else value
-        for key, value in given.items()
+        for key, value in entry.items()
     }
 
 
-def _table(entry: Any) -> tuple[float, float, int]:
+def _checked_table(entry: Any) -> tuple[float, float, int]:
     if not isinstance(entry, Mapping) or set(entry) != {"from", "to", "n"}:
         raise InputError(f"human.table is {entry!r}; give {{ from, to, n }}")
     low = entry["from"]
@@ -565,31 +570,29 @@ def _table(entry: Any) -> tuple[float, float, int]:
     return float(low), float(high), n
 
 
-def _study(name: str) -> DataReference:
+def _load_study(name: str) -> DataReference:
     study = STUDIES[name]
     columns = read_human_table(name)[1]
     measure = study["measure"]
-    found = 10.0 ** -columns[measure] if measure == "log10_threshold" else 1 / columns[measure]
+    column = columns[measure]
+    sensitivity = 10.0**-column if measure == "log10_threshold" else 1 / column
     levels = {level: columns[level] for level in study["levels"]}
-    return DataReference(
-        name, levels, found, study["conditions"], matches=measure == "matched_contrast"
-    )
+    matches = measure == "matched_contrast"
+    return DataReference(name, levels, sensitivity, study["conditions"], matches=matches)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of a page is a finite number, which true and false are not."""
+    """Return whether a value of a page is a finite number, which true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _levels(inputs: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
-    """Names of what varies: arrays; lists too where they are conditions, and not the size of an
-    image.
-    """
+def _levels(inputs: Mapping[str, Any], conditions: tuple[str, ...]) -> list[str]:
+    """Return the names of inputs that vary: arrays, and lists if they are conditions."""
     return [
         name
         for name, value in inputs.items()
         if name not in ("direction", "background")
-        and (isinstance(value, np.ndarray) or (name in known and not isinstance(value, str)))
+        and (isinstance(value, np.ndarray) or (name in conditions and not isinstance(value, str)))
         and np.ndim(value) > 0
     ]
 
@@ -598,9 +601,9 @@ def _unit(name: str) -> str:
     return QUANTITIES[name].unit if name in QUANTITIES else _UNITS.get(name, "")
 
 
-def _quantity(name: str, value: Any) -> str:
-    """A condition for a message: "frequency 2 cpd"."""
-    return f"{name} {_amount(name, value)}"
+def _condition(values: Mapping[str, Any]) -> str:
+    """Describe a condition for a message: "frequency 2 cpd, luminance 32 cd/m²"."""
+    return ", ".join(f"{name} {_amount(name, value)}" for name, value in values.items())
 
 
 def _amount(name: str, value: Any) -> str:
@@ -614,32 +617,31 @@ def _range(name: str, value: Any) -> str:
     return f"{np.min(value):.4g} to {_amount(name, np.max(value))}"
 
 
-def _listed(column: FloatArray) -> str:
+def _listing(column: FloatArray) -> str:
     values = np.unique(column)
-    return (
-        ", ".join(f"{v:.4g}" for v in values)
-        if values.size <= 12
-        else f"{values[0]:.4g} to {values[-1]:.4g}"
-    )
+    if values.size > 12:
+        return f"{values[0]:.4g} to {values[-1]:.4g}"
+    return ", ".join(f"{value:.4g}" for value in values)
 
 
-def _differs(name: str, fixed: Any, shown: Any) -> bool:
+def _differs(name: str, fixed: Any, value: Any) -> bool:
     if name in ("direction", "background"):
-        return _not_parallel(fixed, shown)
-    if isinstance(fixed, str) or isinstance(shown, str):
-        return str(fixed) != str(shown)
+        return _is_not_parallel(fixed, value)
+    if isinstance(fixed, str) or isinstance(value, str):
+        return str(fixed) != str(value)
     if name == "orientation":
-        turned = np.abs((np.asarray(shown) - fixed + 90) % 180 - 90)
-        return bool((turned > _ORIENTATION_TOLERANCE).any())
-    return not np.allclose(shown, fixed, rtol=TOLERANCE, atol=0)
+        turn = np.abs((np.asarray(value) - fixed + 90) % 180 - 90)
+        return bool((turn > _ORIENTATION_TOLERANCE).any())
+    return not np.allclose(value, fixed, rtol=TOLERANCE, atol=0)
 
 
-def _not_parallel(fixed: Any, shown: Any) -> bool:
-    one, other = (
-        DIRECTIONS.get(each, each) if isinstance(each, str) else each for each in (fixed, shown)
+def _is_not_parallel(fixed: Any, value: Any) -> bool:
+    a, b = (
+        DIRECTIONS.get(direction, direction) if isinstance(direction, str) else direction
+        for direction in (fixed, value)
     )
-    if isinstance(one, str) or isinstance(other, str):
-        return bool(fixed != shown)
-    a = np.asarray(one, dtype=np.float64)
-    b = np.asarray(other, dtype=np.float64)
+    if isinstance(a, str) or isinstance(b, str):
+        return bool(fixed != value)
+    a = np.asarray(a, dtype=np.float64)
+    b = np.asarray(b, dtype=np.float64)
     return bool(np.linalg.norm(np.cross(a, b)) > TOLERANCE * np.linalg.norm(a) * np.linalg.norm(b))

@@ -1,6 +1,4 @@
-"""The one call that all contrast sensitivity functions share, and the one check of what is asked of
-them.
-"""
+"""Define the call that all contrast sensitivity functions share, and check its inputs."""
 
 from __future__ import annotations
 
@@ -20,10 +18,10 @@ from psyprobe.errors import InputError
 
 
 class ContrastSensitivity(Protocol):
-    """What can stand for a human observer's contrast sensitivity: a function of the condition.
+    """A human contrast sensitivity function of the stimulus' conditions.
 
     All arguments broadcast and are described in `psyprobe.human.castle_csf`. A model raises
-    `psyprobe.errors.InputError` for a condition that it does not have, rather than passing over it.
+    `psyprobe.errors.InputError` for a condition that it lacks, rather than ignoring it.
     """
 
     def __call__(
@@ -39,7 +37,7 @@ class ContrastSensitivity(Protocol):
         eccentricity: npt.ArrayLike = 0.0,
         visual_field: npt.ArrayLike = 180.0,
     ) -> FloatArray:
-        """Sensitivity, 1 / contrast at threshold."""
+        """Compute sensitivity, 1 / contrast at threshold."""
         ...
 
 
@@ -55,8 +53,7 @@ class Quantity:
     remedy: str = ""  # what to do about a value out of range; ends the message
 
     def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-        """The value as an array of `dtype`; `InputError` where one is not a finite real number in
-        the range.
+        """Return values as an array of `dtype`, each a finite real number within the range.
 
         Examples
         --------
@@ -64,14 +61,14 @@ class Quantity:
         array([1., 2.], dtype=float32)
         >>> QUANTITIES["frequency"].read(-1.0, np.dtype("float64"))
         Traceback (most recent call last):
-        psyprobe.errors.InputError: frequency is -1 cpd, but it must be above 0 cpd; for a uniform patch ...
+        psyprobe.errors.InputError: frequency is -1 cpd, but it must be above 0 cpd; for a ...
         """
         array = _real(self.name, value, dtype)
-        above = array > self.low if self.open_low else array >= self.low
-        usable = above & (array <= self.high) & np.isfinite(array)
-        if usable.all():
+        is_above = array > self.low if self.open_low else array >= self.low
+        is_usable = is_above & (array <= self.high) & np.isfinite(array)
+        if is_usable.all():
             return array
-        bad = array[~usable]
+        bad = array[~is_usable]
         count = f" ({bad.size} of {array.size} values are out of range)" if array.size > 1 else ""
         unit = f" {self.unit}" if self.unit else ""
         bounds = f"{'above' if self.open_low else 'at least'} {self.low:g}{unit}"
@@ -89,10 +86,10 @@ PHOTOPIC_LUMINANCE = Quantity(
     low=10.0,
     remedy="this model is one curve for daylight; for dimmer light use castle_csf",
 )
-#: What a model can be asked, by name.
+#: Inputs of models, by name.
 QUANTITIES = {
-    each.name: each
-    for each in (
+    quantity.name: quantity
+    for quantity in (
         Quantity(
             "frequency",
             "cpd",
@@ -120,11 +117,9 @@ QUANTITIES = {
 
 
 def floating_dtype(*values: Any) -> np.dtype[Any]:
-    """The precision in which a function of these values is computed: float32 if every array is,
-    else float64.
+    """Choose the precision of a function of these values: float32 if all arrays are, else float64.
 
-    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy; None
-    is passed over.
+    Python numbers, lists and tuples take the precision of the arrays, as in numpy; None is ignored.
 
     Examples
     --------
@@ -135,13 +130,12 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
     """
     dtypes = [value.dtype for value in values if isinstance(value, np.ndarray | np.generic)]
     numbers = [dtype for dtype in dtypes if dtype.kind in "iuf"]
-    single = bool(numbers) and np.result_type(*numbers) in (np.float32, np.float16)
-    return np.dtype(np.float32 if single else np.float64)
+    is_single = bool(numbers) and np.result_type(*numbers) in (np.float32, np.float16)
+    return np.dtype(np.float32 if is_single else np.float64)
 
 
 def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-    """Cone values as an array with L, M and S on its last axis; `InputError` where they are not
-    that, or not finite.
+    """Return cone values as a finite array with L, M and S on its last axis.
 
     Examples
     --------
@@ -162,7 +156,7 @@ def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArra
 
 
 def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape to which all arguments broadcast; `InputError` with the names of those that do not.
+    """Return the shape to which all arguments broadcast, or name those that do not in an error.
 
     Examples
     --------
@@ -172,9 +166,9 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        listing = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise InputError(
-            f"the shapes {listed} do not broadcast; insert axes (x[:, None]) to form a grid"
+            f"the shapes {listing} do not broadcast; insert axes (x[:, None]) to form a grid"
         ) from None
 
 
@@ -187,35 +181,34 @@ def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[
         raise InputError(
             f"{name} is {reprlib.repr(value)}, but it must be a real number or an array of them"
         )
-    with np.errstate(over="ignore"):  # what overflows float32 is told by the caller, as not finite
+    with np.errstate(over="ignore"):  # the caller reports what overflows float32, as not finite
         return array.astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model can be asked."""
+    """Inputs and ranges of a model."""
 
-    #: As in its paper, for messages.
+    #: Name of the model in its paper, for messages.
     name: str
-    #: Inputs without which it cannot answer.
+    #: Inputs that it must have.
     needs: tuple[str, ...]
-    #: Inputs that it knows besides; it has no others.
+    #: Inputs that it may have; it has no others.
     takes: tuple[str, ...] = ()
     #: Ranges that its authors declare; beyond them the formula is evaluated all the same.
     valid: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     #: Whether it is one curve for all light from 10 cd/m², and refuses less.
     daylight: bool = False
-    #: Where it comes from.
+    #: Paper or package of the model.
     source: str = ""
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """All that it knows."""
+        """Names of all inputs."""
         return (*self.needs, *self.takes)
 
-    def check(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What was asked, by name, once the model is known to have all of it; `InputError`
-        otherwise.
+    def check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the inputs that the model takes, and refuse inputs that it lacks or misses.
 
         Examples
         --------
@@ -223,26 +216,24 @@ class Limits:
         {'frequency': 4.0}
         >>> Limits("mine", ("frequency",)).check({"frequency": 4.0, "area": 1.0})
         Traceback (most recent call last):
-        psyprobe.errors.InputError: area=1.0 cannot be given to mine: it has no spatial summation; ...
+        psyprobe.errors.InputError: area=1.0 cannot be given to mine: it has no spatial ...
         """
-        for name, value in asked.items():
+        for name, value in inputs.items():
             if name not in self.inputs and value is not None:
                 self._refuse(name, value)
         for name in self.needs:
-            if asked.get(name) is None:
+            if inputs.get(name) is None:
                 raise InputError(f"{name} is not given, but {self.name} needs it; pass {name}=...")
-        return {name: asked[name] for name in self.inputs if asked.get(name) is not None}
+        return {name: inputs[name] for name in self.inputs if inputs.get(name) is not None}
 
     def _refuse(self, name: str, value: Any) -> None:
-        """Stop a caller who asks for what the model does not have, unless that is the fovea, at
-        rest, in grey.
-        """
+        """Refuse an input that the model lacks, unless it says fovea, static or achromatic."""
         if name == "direction" and isinstance(value, str) and value == "achromatic":
             return
         if name in ("temporal_frequency", "eccentricity", "visual_field"):
             quantity = QUANTITIES[name]
             array = quantity.read(value, np.dtype(np.float64))
-            if name == "visual_field" or not array.any():  # all places meet at eccentricity 0
+            if name == "visual_field" or not array.any():  # it has no effect at eccentricity 0
                 return
             value = f"{array[array > 0][0]:g} {quantity.unit}"
             raise InputError(
@@ -270,11 +261,11 @@ _CALL = _CALL.replace(parameters=list(_CALL.parameters.values())[1:])  # without
 
 
 def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
-    """Decorator that gives a formula the shared call.
+    """Make a decorator that gives a formula the shared call.
 
-    The formula gets arrays of one precision by name, those of the limits' inputs that are given;
-    one for daylight gets no luminance. float32 comes out if all arrays given are float32, else
-    float64, in the shape to which all arguments broadcast.
+    The formula gets those of the limits' inputs that are not None, as arrays of one precision; one
+    for daylight gets no luminance. The result is float32 if all arrays are float32, else float64,
+    in the shape to which all arguments broadcast.
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
@@ -282,16 +273,14 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
         def sensitivity(frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
             call = _CALL.bind(frequency, **conditions)
             call.apply_defaults()
-            asked = call.arguments
-            given = limits.check(asked)
-            dtype = floating_dtype(*asked.values())
-            if limits.daylight and "luminance" in given:
-                PHOTOPIC_LUMINANCE.read(given.pop("luminance"), dtype)
-            arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in given.items()}
-            shape = common_shape(
-                {name: np.shape(value) for name, value in asked.items() if value is not None}
-            )
-            # What underflows ends as no sensitivity, also behind a noise that is infinite.
+            arguments = {name: v for name, v in call.arguments.items() if v is not None}
+            inputs = limits.check(arguments)
+            dtype = floating_dtype(*arguments.values())
+            if limits.daylight and "luminance" in inputs:
+                PHOTOPIC_LUMINANCE.read(inputs.pop("luminance"), dtype)
+            arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in inputs.items()}
+            shape = common_shape({name: np.shape(value) for name, value in arguments.items()})
+            # Values that underflow, or noise that is infinite, end as no sensitivity.
             with np.errstate(under="ignore", over="ignore", divide="ignore"):
                 values = formula(**arrays)
             result: FloatArray = np.broadcast_to(values, shape).astype(dtype)[()]

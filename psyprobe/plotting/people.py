@@ -186,7 +186,9 @@ def people_title(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]) 
     told = []
     if any(point.direct.any() for _, points in listed for point in points):
         told.append("filled: measured so")
-    if any(point.moved for shown, points in listed for point in points if not shown.noise):
+    if any(
+        point.transport_range for shown, points in listed for point in points if not shown.noise
+    ):
         told.append("hollow: moved here by castleCSF")
     if any(shown.noise for shown, _ in listed):
         told.append("on noise: Gabor thresholds, moved")
@@ -205,7 +207,7 @@ def people_lines(result: xr.Dataset) -> list[Line]:
             "measured under these conditions" if direct else "measured under others"
             for direct in one.direct
         ]
-        if one.moved is not None:
+        if one.transport_range is not None:
             how = [
                 each.replace("under others", "under others, moved here by castleCSF")
                 for each in how
@@ -233,10 +235,10 @@ def _told(name: str, found: Sequence[MeasuredPoints]) -> str:
     counts = sorted({one.persons for one in found})
     many = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     people = "means" if counts[-1] == 0 else f"{many} {'person' if counts[-1] == 1 else 'people'}"
-    moved = [one.moved for one in found if one.moved is not None]
-    if not moved:
+    transport_range = [one.transport_range for one in found if one.transport_range is not None]
+    if not transport_range:
         return f"{name}, {people}"
-    low = min(each[0] for each in moved)
-    high = max(each[1] for each in moved)
+    low = min(each[0] for each in transport_range)
+    high = max(each[1] for each in transport_range)
     ends = dict.fromkeys((f"{low:.2g}", f"{high:.2g}"))
     return f"{name}, {people}, ×{' to '.join(ends)}"

@@ -46,8 +46,8 @@ def in_another_process(
     work: Counted, given: str = "a0", code: Path = Path(cache.__file__).parent
 ) -> dict[str, Any]:
     cache._IN_MEMORY.clear()
-    cache._made_by.cache_clear()
-    return cache.kept(given, code, work)
+    cache._code_digest.cache_clear()
+    return cache.cached(given, code, work)
 
 
 def test_a_second_process_scores_without_a_fit(
@@ -75,7 +75,7 @@ def test_the_same_arrays_come_back_and_may_be_written_to(folder: Path) -> None:
             assert found[name].dtype == values.dtype
         found["value"][:] = 7
     assert work.times == 3  # two of them here
-    assert cache.kept("a0", Path(cache.__file__).parent, work)["value"][0] == 0.1
+    assert cache.cached("a0", Path(cache.__file__).parent, work)["value"][0] == 0.1
 
 
 def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_where_nothing_can_be_kept_it_is_computed(
 
 
 def test_the_oldest_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_FILES", 3)
+    monkeypatch.setattr(cache, "_MAX_FILES", 3)
     for given in "abcdef":
         in_another_process(Counted(), given)
     assert len(list(folder.iterdir())) == 3

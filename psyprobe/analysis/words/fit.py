@@ -27,7 +27,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
 from psyprobe.errors import InputError
-from psyprobe.files.cache import kept
+from psyprobe.files.cache import cached
 from psyprobe.files.terminal import printable
 from psyprobe.running.task import stimulus_axis_of
 
@@ -378,7 +378,7 @@ def fit_counts(
     name = hashlib.sha256(repr(how).encode())
     for values in answers:
         name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
-    fitted = kept(
+    fitted = cached(
         name.hexdigest(), Path(__file__).parents[1], lambda: _fitted(counts, how, resampled)
     )
     return ChatFit(**fitted)

@@ -25,7 +25,7 @@ from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
 from psyprobe.analysis.words.sessions import SessionRecord, session_offsets
-from psyprobe.files.cache import kept
+from psyprobe.files.cache import cached
 from psyprobe.running.task import stimulus_axis_of, task_of
 from psyprobe.stimulus.catalogue import read_levels
 from psyprobe.stimulus.parameters import power_of_ten
@@ -212,7 +212,7 @@ def fit_posterior(
     name = hashlib.sha256(
         repr((given, counts.trials[which].tolist(), counts.not_shown.tolist())).encode()
     ).hexdigest()
-    found = kept(
+    found = cached(
         name, Path(__file__).parents[1], lambda: _fitted(result, at, counts, how, which, offsets)
     )
     return fit.ChatFit(**found)

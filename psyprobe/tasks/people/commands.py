@@ -10,7 +10,7 @@ from pathlib import Path
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
-from psyprobe.files.terminal import say, settings, show, told_to_end
+from psyprobe.files.terminal import say, settings, show, stop_event
 from psyprobe.light.screen import display_from
 from psyprobe.observers.people.observer import checked_person
 from psyprobe.probes.experiments import checked
@@ -29,7 +29,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
         ) from error
     visit = _visit(arguments)
     store = make_folder(visit.store.parent) / visit.store.name
-    with told_to_end() as told, PersonServer(visit, arguments.port) as server:
+    with stop_event() as told, PersonServer(visit, arguments.port) as server:
         say(f"Open {server.address} in a browser on this machine; Ctrl-C pauses.")
         while not told.wait(0.2) and not visit.over.is_set():
             pass

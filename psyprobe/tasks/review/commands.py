@@ -8,7 +8,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
-from psyprobe.files.terminal import say, show, tell, told_to_end
+from psyprobe.files.terminal import say, show, tell, stop_event
 from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.review import worklist as lists
 from psyprobe.tasks.tables import csv_table
@@ -58,7 +58,7 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
         raise PsyprobeError(
             "the page needs starlette and uvicorn: pip install 'psyprobe[server]'"
         ) from error
-    with told_to_end() as told, ReviewServer(worklist, port) as server:
+    with stop_event() as told, ReviewServer(worklist, port) as server:
         say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
         tell(
             f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on "
