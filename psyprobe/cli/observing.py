@@ -19,7 +19,7 @@ from psyprobe.cli.checking import specification_from
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
-from psyprobe.files.terminal import say, settings, show, tell, stop_event
+from psyprobe.files.terminal import say, settings, show, stop_event, tell
 from psyprobe.light.screen import display_from
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.cost_summary import told as spending_told

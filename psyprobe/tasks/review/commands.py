@@ -8,7 +8,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
-from psyprobe.files.terminal import say, show, tell, stop_event
+from psyprobe.files.terminal import say, show, stop_event, tell
 from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.review import worklist as lists
 from psyprobe.tasks.tables import csv_table
