@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 import xarray
 
 from psyprobe.analysis.score import Score, score_table
+from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
@@ -73,16 +74,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.budget is None or prices is None
         else Budget(arguments.budget, prices.currency)
     )
-    if arguments.probe and not (arguments.plan or arguments.batch):
-        raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")
-    if arguments.submit and arguments.batch is None:
-        raise InputError("--submit sends the files of a batch; add --batch FOLDER")
-    if arguments.batch is not None and budget is not None and not arguments.plan:
-        raise InputError(
-            "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells "
-            "what it costs, so leave "
-            "one of them out"
-        )
+    wrappers = _wrappers(arguments)
+    if arguments.probe and not (arguments.plan or wrappers):
+        raise InputError("--probe puts one question before many; add --plan")
     if arguments.plan:
         return _plan(arguments, experiments, options)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not
@@ -311,13 +305,17 @@ def _asked(
         for experiment in experiments:
             fed = experiment.observer
             if fed not in loaded:
-                loaded[fed] = observer_for(experiment, name, **options)
-                if arguments.batch is not None:
-                    from psyprobe.observers.chat.openai_batch import BatchObserver
-
-                    how = {"submit": arguments.submit, "probe": arguments.probe}
-                    loaded[fed] = BatchObserver(loaded[fed], arguments.batch, **how)
+                observer = observer_for(experiment, name, **options)
+                for wrap in _wrappers(arguments):
+                    observer = wrap(observer)
+                loaded[fed] = observer
             yield experiment, loaded[fed]
+
+
+def _wrappers(arguments: argparse.Namespace) -> list[Callable[[Any], Any]]:
+    """What installed packages put around each observer, as the options ask for it."""
+    found = [hook(arguments) for hook in extensions_of("run", "wraps")]
+    return [wrap for wrap in found if wrap is not None]
 
 
 def _named(arguments: argparse.Namespace) -> list[str]:

@@ -170,6 +170,7 @@ class FeatureObserver(Observer, Protocol):
 
     Examples
     --------
+    >>> from psyprobe.observers import load_observer
     >>> isinstance(load_observer("pixels"), FeatureObserver)
     True
     """
@@ -197,6 +198,7 @@ class DifferenceObserver(Observer, Protocol):
 
     Examples
     --------
+    >>> from psyprobe.observers import load_observer
     >>> isinstance(load_observer("pixels"), DifferenceObserver)
     False
     """

@@ -26,8 +26,9 @@ from small_questions import write_questions
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
-from psyprobe.observers.chat import openai_batch, openai_batch_folder
-from psyprobe.observers.chat.openai_batch import BatchObserver
+from psyprobe.observers.batch_files import folder as batch_folder
+from psyprobe.observers.batch_files import observer as batch_observer
+from psyprobe.observers.batch_files.observer import BatchObserver
 from psyprobe.observers.chat.prices import Price, Prices
 from psyprobe.observers.simulated.serving import Behaviour, SimulatedServer, serve
 from psyprobe.running.store import Store
@@ -239,19 +240,19 @@ def test_files_are_no_larger_than_they_may_be(
         assert f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
         return [(each.read_bytes().count(b"\n"), each.stat().st_size) for each in files]
 
-    assert (openai_batch_folder.MOST_REQUESTS, openai_batch_folder.MOST_BYTES) == (
+    assert (batch_folder.MOST_REQUESTS, batch_folder.MOST_BYTES) == (
         50_000,
         200_000_000,
     )
     ((count, size),) = sizes("one")
-    monkeypatch.setattr(openai_batch_folder, "MOST_REQUESTS", 10)
+    monkeypatch.setattr(batch_folder, "MOST_REQUESTS", 10)
     found = sizes("ten")
     assert [lines for lines, _ in found] == [10] * (count // 10) + [count % 10] * (count % 10 > 0)
-    monkeypatch.setattr(openai_batch_folder, "MOST_REQUESTS", 50_000)
-    monkeypatch.setattr(openai_batch_folder, "MOST_BYTES", size // 3)
+    monkeypatch.setattr(batch_folder, "MOST_REQUESTS", 50_000)
+    monkeypatch.setattr(batch_folder, "MOST_BYTES", size // 3)
     found = sizes("bytes")
     assert max(each for _, each in found) <= size // 3 and sum(lines for lines, _ in found) == count
-    monkeypatch.setattr(openai_batch_folder, "MOST_BYTES", 100)
+    monkeypatch.setattr(batch_folder, "MOST_BYTES", 100)
     with pytest.raises(InputError, match="show a smaller image"):
         pp.run(
             path,
@@ -270,14 +271,11 @@ def test_a_refusal_is_an_answer_and_an_error_is_none() -> None:
         "response": {"status_code": 200, "body": body},
         "error": None,
     }
-    key, mark, answer = openai_batch_folder._result(json.dumps(line).encode())
+    key, mark, answer = batch_folder._result(json.dumps(line).encode())
     assert (key, mark, getattr(answer, "text", None)) == ("ab", "a", "I cannot help with that.")
     for status in (400, 429, 500):
         line["response"] = {"status_code": status, "body": {"error": {"message": "Too many."}}}
-        assert (
-            str(openai_batch_folder._result(json.dumps(line).encode())[2])
-            == f"HTTP {status}: Too many"
-        )
+        assert str(batch_folder._result(json.dumps(line).encode())[2]) == f"HTTP {status}: Too many"
 
 
 TEXT = ("seed = 3", 'seed = 3\nreadout = "text"')
@@ -399,7 +397,7 @@ def test_a_model_that_thinks_is_given_room_in_the_next_file(tmp_path: Path) -> N
 def test_what_is_half_written_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, folder = write_questions(tmp_path, TEXT), tmp_path / "batch"
     asked = 0
-    real = openai_batch.request_body
+    real = batch_observer.request_body
 
     def breaking(*given: Any) -> bytes:
         nonlocal asked
@@ -408,7 +406,7 @@ def test_what_is_half_written_is_not_there(tmp_path: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(openai_batch, "request_body", breaking)
+    monkeypatch.setattr(batch_observer, "request_body", breaking)
     with pytest.raises(KeyboardInterrupt):
         one_round(path, folder)
     assert list(folder.iterdir()) == []

@@ -11,17 +11,17 @@ from typing import Any
 
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
-from psyprobe.observers.chat.openai_batch_folder import (
+from psyprobe.observers.batch_files.folder import (
     THOUGHT,
     Folder,
     Writer,
     answer_at,
     read_folder,
 )
+from psyprobe.observers.batch_files.submitting import fetch, submit
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_instead
 from psyprobe.observers.chat.openai_sending import request_body
-from psyprobe.observers.chat.openai_submitting import fetch, submit
 from psyprobe.observers.chat.prices import Budget, Price, priced
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import write_whole
-from psyprobe.observers.chat.openai_batch_folder import ENDPOINT, Folder, Sent
+from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, Sent
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
 from psyprobe.observers.chat.openai_connection import Connection, what_broke
 from psyprobe.observers.chat.openai_protocol import error_of, harmless, problem_of_status
