@@ -143,11 +143,11 @@ def locate_failure(problem: BaseException, file: str | None = None) -> str:
 def _is_user_code(frame: FrameType, plugin_packages: set[str]) -> bool:
     """Return whether a frame is of a user's file or of a plug-in of psyprobe."""
     module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if module == "psyprobe" or module in sys.stdlib_module_names:
+        return False
     # Files that an experiment names run as modules whose names start with "psyprobe_".
     if module in plugin_packages or module.startswith("psyprobe_"):
         return True
-    if module == "psyprobe" or module in sys.stdlib_module_names:
-        return False
     file = Path(frame.f_code.co_filename)
     return file.is_file() and not {"site-packages", "dist-packages"} & set(file.parts)
 

@@ -15,6 +15,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 from psyprobe import __version__
@@ -185,5 +186,9 @@ def _add_options(
     shared = (page.shared[name] for name in command.get("shares", ()))
     for options in (command.get("options", {}), *shared):
         for names, option in options.items():
-            kind = {"type": _TYPES[option["type"]]} if "type" in option else {}
-            parser.add_argument(*names.split(), **(option | kind))
+            keywords = dict(option)
+            if "type" in option:
+                keywords["type"] = _TYPES[option["type"]]
+            if group := keywords.pop("choices_of", None):
+                keywords["choices"] = sorted(point.name for point in entry_points(group=group))
+            parser.add_argument(*names.split(), **keywords)

@@ -16,11 +16,13 @@ import xarray
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard
+from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
 from psyprobe.probes.experiments import load_results, together
 from psyprobe.probes.export import export
+from psyprobe.probes.harnesses import harness_names
 from psyprobe.probes.results import all_scores, plot, scoreboard
 from psyprobe.reporting.report import report
 from psyprobe.running.maintenance import summary, vacuum, verify
@@ -142,8 +144,6 @@ def store_command(arguments: argparse.Namespace) -> int:
         raise InputError(f"store {arguments.what} takes no --keep")
     _check_harness(arguments)
     if arguments.harness is not None:
-        from psyprobe.tasks.bridges.commands import export_runs, import_answers
-
         return import_answers(arguments) if arguments.what == "import" else export_runs(arguments)
     if arguments.what == "merge":
         merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
@@ -175,7 +175,7 @@ def _check_harness(arguments: argparse.Namespace) -> None:
     }
     if arguments.what == "import" and arguments.harness is None:
         raise InputError(
-            "store import needs --as inspect, vlmevalkit or lmms-eval: whose file it is"
+            f"store import needs --as {' or '.join(harness_names()) or 'HARNESS'}: whose file it is"
         )
     if arguments.what not in ("export", "import"):
         given["--as"] = arguments.harness

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from psyprobe.observers.batch_files.observer import BatchObserver
 from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.observers import Card, as_observer, load_observer
+from psyprobe.observers.batch_files.observer import BatchObserver
 from psyprobe.observers.chat.protocol import Answer, Inquiry, ManyAnswersObserver, ask_all
 from psyprobe.observers.protocol import (
     DeferredObserver,

@@ -1,0 +1,94 @@
+"""``psyprobe store export --as`` and ``import --as``: runs as files of other harnesses, and back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import InputError
+from psyprobe.experiment import read_experiment
+from psyprobe.files.output import make_folder
+from psyprobe.files.terminal import show
+from psyprobe.probes.harnesses import ImportedRun, load_harness
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+
+
+def export_runs(arguments: argparse.Namespace) -> int:
+    """Write each finished run of a store as a result of another harness."""
+    if len(arguments.stores) > 1:
+        raise InputError(
+            f"store export takes one store, not {len(arguments.stores)}; merge them first"
+        )
+    path = arguments.stores[0]
+    harness = load_harness(arguments.harness)
+    with Store(path, create=False) as store:
+        records = [record for record in store.runs() if record.finished is not None]
+        if not records:
+            raise InputError(
+                f"{path} has no finished run; run the experiment again to go on with it"
+            )
+        folder = make_folder(arguments.output)
+        files = list[str]()
+        lines = list[str]()
+        for record in records:
+            _check_words(record)
+            exported = harness.write(record, store, folder, Path(path).parent)
+            files.append(str(exported.path))
+            lines.append(
+                f"{exported.path}: {exported.answers:,} answers of {record.observer} in "
+                f"{record.experiment}"
+            )
+    show({"files": files}, "\n".join(lines), as_json=arguments.json)
+    return 0
+
+
+def import_answers(arguments: argparse.Namespace) -> int:
+    """Put what another harness was answered into a store, where it is a run like any other."""
+    harness = load_harness(arguments.harness)
+    page = None if arguments.experiment is None else read_experiment(arguments.experiment)
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    with Store(arguments.output) as store:
+        for path in arguments.stores:
+            run = harness.read(path, store, page, arguments.observer, arguments.input_size)
+            _check_taken(path, run)
+            rows.append(
+                {
+                    "file": path,
+                    "experiment": run.experiment,
+                    "observer": run.observer,
+                    "taken": run.taken,
+                    "left": run.left,
+                }
+            )
+            rest = ""
+            if run.left:
+                rest = (
+                    f"; {run.left:,} questions have no answer yet, and psyprobe run goes on with "
+                    "them"
+                )
+            lines.append(
+                f"{arguments.output}: {run.taken:,} answers of {run.observer} in "
+                f"{run.experiment}{rest}"
+            )
+    show(rows, "\n".join(lines), as_json=arguments.json)
+    return 0
+
+
+def _check_taken(path: str, run: ImportedRun) -> None:
+    if not run.taken:
+        raise InputError(
+            f"{path} answers no question of {run.experiment}: its {run.answers} answers are to "
+            "other images or wordings; give the page and --input-size with which the questions "
+            "were written"
+        )
+
+
+def _check_words(record: RunRecord) -> None:
+    if record.observer_card.get("ability") != "answer":
+        raise InputError(
+            f"{record.experiment} with {record.observer} was answered in numbers and not in "
+            "words; export it as a table, to .parquet, .csv or .nc"
+        )

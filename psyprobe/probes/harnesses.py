@@ -1,0 +1,105 @@
+"""Other harnesses whose files hold the same answers, by the names that installed packages give.
+
+A package adds one under the entry point ``psyprobe.harnesses``: a module, or any object, with the
+two functions of `Harness`.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import NamedTuple, Protocol, cast
+
+from psyprobe.errors import PsyprobeError, describe_failure, unknown_name
+from psyprobe.experiment import Experiment
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+
+GROUP = "psyprobe.harnesses"
+
+
+class ExportedRun(NamedTuple):
+    """Where a run was written, and how many answers."""
+
+    path: Path
+    answers: int
+
+
+class ImportedRun(NamedTuple):
+    """What a file of another harness gave a store."""
+
+    experiment: str
+    observer: str
+    #: Answers in the file, answers that the store took, and questions that have none yet.
+    answers: int
+    taken: int
+    left: int
+
+
+class Harness(Protocol):
+    """A harness: how its files are written and read."""
+
+    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+        """Write a finished run in words as a file of the harness.
+
+        Parameters
+        ----------
+        record : RunRecord
+            The run.
+        store : Store
+            It holds the run.
+        folder : Path
+            Where the file goes.
+        beside : Path
+            The folder from which files that a page names are found.
+        """
+
+    def read(
+        self,
+        path: str,
+        store: Store,
+        page: Experiment | None,
+        observer: str | None,
+        input_size: int | None,
+    ) -> ImportedRun:
+        """Put the answers of a file into a store, where they are a run like any other.
+
+        Parameters
+        ----------
+        path : str
+            The file.
+        store : Store
+            It takes the answers.
+        page : Experiment or None
+            What was asked; None where the user names none.
+        observer : str or None
+            What to call the observer; None where the user names none.
+        input_size : int or None
+            Pixels a side for which the questions were drawn.
+        """
+
+
+def harness_names() -> list[str]:
+    """List the names of all harnesses that installed packages add, sorted."""
+    return sorted({point.name for point in entry_points(group=GROUP)})
+
+
+def load_harness(name: str) -> Harness:
+    """Load a harness by its name, one of `harness_names`.
+
+    Raises
+    ------
+    UnknownNameError
+        No installed package has a harness of this name.
+    PsyprobeError
+        The package that adds it cannot be used.
+    """
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            try:
+                return cast("Harness", point.load())
+            except (Exception, SystemExit) as error:
+                raise PsyprobeError(
+                    f"the harness {name!r} of {point.value} cannot be loaded: {describe_failure(error)}"
+                ) from error
+    raise unknown_name("harness", name, harness_names())

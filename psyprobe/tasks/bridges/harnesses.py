@@ -1,0 +1,100 @@
+"""The harnesses that psyprobe itself bridges to, as ``psyprobe store --as`` takes them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.experiment import Experiment
+from psyprobe.observers.protocol import Card
+from psyprobe.probes.harnesses import ExportedRun, ImportedRun
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+from psyprobe.tasks.bridges import tables
+from psyprobe.tasks.bridges.inspect_logs import read_inspect_log, write_inspect_log
+from psyprobe.tasks.bridges.turns import Replies, take
+
+
+class InspectLogs:
+    """Logs of inspect-ai, which say what was asked of whom."""
+
+    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+        """Write a run as a log."""
+        _need_inspect()
+        path = folder / f"{_stem(record.experiment, record.observer)}.eval"
+        return ExportedRun(path, write_inspect_log(record, store, path, beside))
+
+    def read(
+        self,
+        path: str,
+        store: Store,
+        page: Experiment | None,
+        observer: str | None,
+        input_size: int | None,
+    ) -> ImportedRun:
+        """Put the answers of a log into a store."""
+        if observer is not None or input_size is not None:
+            raise InputError(
+                "a log of inspect-ai says who was asked; leave --observer and --input-size out"
+            )
+        _need_inspect()
+        return _take(read_inspect_log(path, page), store)
+
+
+@dataclass(frozen=True)
+class AnswerTables:
+    """Tables of answers, which do not say what was asked of whom."""
+
+    harness: str
+    reader: Callable[[str, Experiment, Card], Replies]
+
+    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+        """Write a run as predictions, or as results with samples."""
+        if self.harness == "lmms-eval":
+            answers = tables.write_lmms_eval_results(record, store, folder, beside)
+            return ExportedRun(folder, answers)
+        path = folder / f"{_stem(record.observer, record.experiment)}.xlsx"
+        return ExportedRun(path, tables.write_predictions(record, store, path, beside))
+
+    def read(
+        self,
+        path: str,
+        store: Store,
+        page: Experiment | None,
+        observer: str | None,
+        input_size: int | None,
+    ) -> ImportedRun:
+        """Put the answers of a table into a store."""
+        if page is None or observer is None:
+            raise InputError(
+                f"files of {self.harness} do not say what was asked of whom: give --experiment "
+                "PAGE.toml, the page that lay beside the questions, and --observer NAME"
+            )
+        card = tables.card_elsewhere(observer, self.harness, input_size)
+        return _take(self.reader(path, page, card), store)
+
+
+def _take(replies: Replies, store: Store) -> ImportedRun:
+    taken, left = take(replies, store)
+    return ImportedRun(
+        replies.experiment.name, replies.card.name, len(replies.answers), taken, left
+    )
+
+
+def _stem(first: str, second: str) -> str:
+    # Names of models come out of files; they must not lead out of the folder.
+    return re.sub(r"[^A-Za-z0-9._]+", "-", f"{first}_{second}").strip("-.")[:200]
+
+
+def _need_inspect() -> None:
+    if importlib.util.find_spec("inspect_ai") is None:
+        raise PsyprobeError("logs of inspect-ai need inspect-ai: pip install 'psyprobe[inspect]'")
+
+
+INSPECT = InspectLogs()
+VLMEVALKIT = AnswerTables("vlmevalkit", tables.read_predictions)
+LMMS_EVAL = AnswerTables("lmms-eval", tables.read_lmms_eval_samples)
