@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import psyprobe as pp
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.probes import probe_names, probe_summary
-from psyprobe.reporting.provenance import places_of, strongest
+from psyprobe.reporting.provenance import sample_levels, strongest
 from psyprobe.stimulus import Clip, Specification, level_of
 from psyprobe.stimulus.catalogue import (
     StimulusSet,
@@ -209,7 +209,7 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     display = pp.Display.preset(_DISPLAYS[name]) if name in _DISPLAYS else pp.Display(peak=400.0)
     contrasts = [_plain(each) for each in found.levels.get("contrast", ())]
     places = [
-        {level: _plain(value) for level, value in at.items()} for at in places_of(found.levels)
+        {level: _plain(value) for level, value in at.items()} for at in sample_levels(found.levels)
     ]
     tried = [strongest(found, at, contrasts, display) for at in places]
     shown = [spec for spec in tried if spec is not None]

@@ -1,6 +1,4 @@
-"""What an experiment rests on, as BibTeX: papers of its page, its stimulus, the people in it and
-its probe.
-"""
+"""Cite what an experiment rests on: papers of its page, stimulus, human data and probe, as BibTeX."""
 
 from __future__ import annotations
 
@@ -26,13 +24,12 @@ _REACH = 80
 
 @dataclass(frozen=True)
 class Cited:
-    """One thing to cite."""
+    """One thing to cite, and why."""
 
-    #: Of the entry.
     key: str
-    #: The entry.
+    #: The whole entry.
     bibtex: str
-    #: What of it the experiment takes.
+    #: What the experiment takes from it.
     reason: str
 
 
@@ -49,7 +46,7 @@ class Reference:
 
 @cache
 def references() -> dict[str, Reference]:
-    """All papers that the catalogue names, by key.
+    """Read the papers that the catalogue names, by key.
 
     Examples
     --------
@@ -57,18 +54,18 @@ def references() -> dict[str, Reference]:
     ('Foley', 'Hernandez-Camara')
     """
     text = files("psyprobe.reporting").joinpath("references.bib").read_text(encoding="utf-8")
-    found = {}
+    entries = {}
     for entry in re.split(r"\n\n(?=@)", text.strip()):
         author = re.search(r"author\s*= \{(.*?),", entry)
         year = re.search(r"year\s*= \{(\d{4})\}", entry)
         assert author and year, entry
         name = re.sub(r"[{}]|\\.", "", author[1])
-        found[_key(entry)] = Reference(_key(entry), entry, name, year[1])
-    return found
+        entries[_key(entry)] = Reference(_key(entry), entry, name, year[1])
+    return entries
 
 
 def references_in(text: str) -> list[str]:
-    """Keys of the papers that a sentence names by first author and year.
+    """Find the papers that a sentence names by first author and year.
 
     Parameters
     ----------
@@ -95,7 +92,7 @@ def references_in(text: str) -> list[str]:
 
 
 def cite(experiment: str | Path) -> list[Cited]:
-    """What to cite with an experiment, psyprobe first, each once.
+    """List what to cite with an experiment, psyprobe first, each paper once.
 
     Parameters
     ----------
@@ -114,29 +111,26 @@ def cite(experiment: str | Path) -> list[Cited]:
 
     Examples
     --------
-    >>> [one.key for one in cite("mask_coherent")]
+    >>> [entry.key for entry in cite("mask_coherent")]
     ['psyprobe', 'cai2025', 'foley1994']
     """
-    found = {"psyprobe": Cited("psyprobe", software(), "the software")}
-    for one in read_suite(experiment):
-        for text, reason in _sources(one):
+    cited = [Cited("psyprobe", software(), "the software")]
+    for page in read_suite(experiment):
+        for text, reason in _sources(page):
             keys = references_in(text)
-            for key in keys:
-                found.setdefault(key, Cited(key, references()[key].bibtex, reason))
+            cited += [Cited(key, references()[key].bibtex, reason) for key in keys]
             if not keys:
-                key = f"source_{one.name}"
-                found.setdefault(
-                    key, Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason)
-                )
-        entry = probe_bibtex(one.probe)
+                key = f"source_{page.name}"
+                cited.append(Cited(key, f"@misc{{{key},\n  note = {{{_braced(text)}}}\n}}", reason))
+        entry = probe_bibtex(page.probe)
         if entry:
-            key = _key(entry)
-            found.setdefault(key, Cited(key, entry, f"the benchmark {one.probe}"))
-    return list(found.values())
+            cited.append(Cited(_key(entry), entry, f"the benchmark {page.probe}"))
+    first = {entry.key: entry for entry in reversed(cited)}
+    return sorted(first.values(), key=cited.index)
 
 
 def _key(entry: str) -> str:
-    """The key of an entry of BibTeX."""
+    """Read the key of a BibTeX entry."""
     key = re.match(r"@\w+\{([^,\s]+),", entry)
     if key is None:
         raise InputError(f"{entry!r:.80} is no entry of BibTeX; write @article{{KEY, ...}}")
@@ -144,7 +138,7 @@ def _key(entry: str) -> str:
 
 
 def software() -> str:
-    """The entry of this version of psyprobe."""
+    """Write the BibTeX entry of this version of psyprobe."""
     return (
         "@software{psyprobe,\n  author  = {{psyprobe developers}},\n"
         f"  title   = {{psyprobe: psychophysics for machines}},\n  version = {{{__version__}}}\n}}"
@@ -152,22 +146,21 @@ def software() -> str:
 
 
 def _sources(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What an experiment takes from others: a sentence that names it, and what it is."""
+    """Yield the source of each thing that an experiment takes from others, and what that is."""
     page = tomllib.loads(experiment.toml)
-    rows = {row.name: row.source for row in list_human()}
+    human_sources = {row.name: row.source for row in list_human()}
     human = page.get("human", {})
-    told = [(experiment.source, f"the experiment {experiment.name}")]
-    if isinstance(page.get("stimulus"), str) and not page["stimulus"].endswith(".toml"):
-        told.append(
-            (str(read_page("stimuli", page["stimulus"])[1].get("source", "")), "the stimulus")
-        )
-    told += [
-        (rows.get(str(human.get(key)), ""), f"people: {human.get(key)}")
-        for key in ("model", "data")
-    ]
-    return ((text, reason) for text, reason in told if text and text != "psyprobe")
+    sources = [(experiment.source, f"the experiment {experiment.name}")]
+    stimulus = page.get("stimulus")
+    if isinstance(stimulus, str) and not stimulus.endswith(".toml"):
+        stimulus_page = read_page("stimuli", stimulus)[1]
+        sources.append((str(stimulus_page.get("source", "")), "the stimulus"))
+    for key in ("model", "data"):
+        name = str(human.get(key))
+        sources.append((human_sources.get(name, ""), f"people: {name}"))
+    return ((text, reason) for text, reason in sources if text and text != "psyprobe")
 
 
 def _braced(text: str) -> str:
-    """Text inside the braces of an entry."""
+    """Leave out what would end the braces of a BibTeX entry."""
     return re.sub(r"[{}\\]", "", text)

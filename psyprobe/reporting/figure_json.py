@@ -1,6 +1,4 @@
-"""Figures as compact JSON: numbers rounded to what is seen, responses as 16 bits of their
-logarithm.
-"""
+"""Write figures as compact JSON: numbers as exact as the eye, responses as 16 bits of their log."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from psyprobe.files.terminal import printable
 from psyprobe.plotting.figure_data import Axis, Figure, Grid, Line
 
-#: Codes of what has no logarithm, and the first and last of what has one.
+#: Codes of values without a logarithm, and the first and last code of those with one.
 _ABSENT = 0
 _ZERO = 1
 _FIRST = 2
@@ -22,25 +20,26 @@ _LAST = 65535
 
 
 def compact(figure: Figure) -> dict[str, Any]:
-    """A figure as JSON that ``report.js`` draws; names are escaped as in the page."""
-    places: dict[tuple[bytes, bytes], list[list[float | None]]] = {}
+    """Turn a figure into the JSON that ``report.js`` draws; names are escaped as in the page."""
+    # Grids share their axes, so each pair of axes is written once.
+    axes: dict[tuple[bytes, bytes], list[list[float | None]]] = {}
 
-    def view(one: Grid | Sequence[Line]) -> Any:
-        if not isinstance(one, Grid):
-            return [_line(each) for each in one]
-        key = (np.asarray(one.x).tobytes(), np.asarray(one.y).tobytes())
-        places.setdefault(key, [rounded(one.x), rounded(one.y)])
+    def view(content: Grid | Sequence[Line]) -> Any:
+        if not isinstance(content, Grid):
+            return [_line(line) for line in content]
+        key = (np.asarray(content.x).tobytes(), np.asarray(content.y).tobytes())
+        axes.setdefault(key, [rounded(content.x), rounded(content.y)])
         return {
-            "at": list(places).index(key),
-            "floor": float(f"{one.floor:.3g}"),
-            **packed(one.values),
+            "at": list(axes).index(key),
+            "floor": float(f"{content.floor:.3g}"),
+            **packed(content.values),
         }
 
     panels = [
         {
             "title": printable(panel.title),
             "views": {
-                option: {printable(layer): view(one) for layer, one in layers.items()}
+                option: {printable(layer): view(content) for layer, content in layers.items()}
                 for option, layers in panel.views.items()
             },
         }
@@ -55,36 +54,34 @@ def compact(figure: Figure) -> dict[str, Any]:
             [key, printable(key), printable(label)] for key, label in figure.options.items()
         ],
         "panels": panels,
-        "over": [_line(each) for each in figure.over],
-        "behind": [compact(each) for each in figure.behind],
-        "grids": list(places.values()),
+        "over": [_line(line) for line in figure.over],
+        "behind": [compact(other) for other in figure.behind],
+        "grids": list(axes.values()),
     }
 
 
 def packed(values: npt.ArrayLike) -> dict[str, Any]:
-    """Numbers as base64 of little-endian 16-bit steps of log10, between the ends that are told.
+    """Encode numbers as base64 of little-endian 16-bit steps of log10 between `low` and `high`.
 
     Examples
     --------
     >>> packed([np.nan, 0.0, 0.01, 1.0])
     {'low': -2.0, 'high': 0.0, 'codes': 'AAABAAIA//8='}
     """
-    given = np.asarray(values, dtype=np.float64).ravel()
-    positive = given[np.isfinite(given) & (given > 0)]
-    low, high = (
-        (float(np.log10(each)) for each in (positive.min(), positive.max()))
-        if positive.size
-        else (0.0, 0.0)
-    )
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    positive = numbers[np.isfinite(numbers) & (numbers > 0)]
+    low = float(np.log10(positive.min())) if positive.size else 0.0
+    high = float(np.log10(positive.max())) if positive.size else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        place = (np.log10(given) - low) / ((high - low) or 1.0)
-    steps = _FIRST + np.rint(np.nan_to_num(place, neginf=0.0).clip(0, 1) * (_LAST - _FIRST))
-    codes = np.where(np.isnan(given), _ABSENT, np.where(given > 0, steps, _ZERO)).astype("<u2")
+        fraction = (np.log10(numbers) - low) / ((high - low) or 1.0)
+    steps = _FIRST + np.rint(np.nan_to_num(fraction, neginf=0.0).clip(0, 1) * (_LAST - _FIRST))
+    codes = np.where(numbers > 0, steps, _ZERO)
+    codes = np.where(np.isnan(numbers), _ABSENT, codes).astype("<u2")
     return {"low": low, "high": high, "codes": base64.b64encode(codes.tobytes()).decode()}
 
 
 def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
-    """Numbers with so many digits; None for what is not finite.
+    """Round numbers to so many significant digits; None for what is not finite.
 
     Examples
     --------
@@ -92,39 +89,38 @@ def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
     [0.1235, None]
     """
     return [
-        float(f"{each:.{digits}g}") if np.isfinite(each) else None
-        for each in np.asarray(values, dtype=np.float64)
+        float(f"{value:.{digits}g}") if np.isfinite(value) else None
+        for value in np.asarray(values, dtype=np.float64)
     ]
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    zero = {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
+    return {
         "label": printable(axis.label),
         "log": axis.log,
         "inverse": printable(axis.inverse),
-    }
-    told |= {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
-    return told | {
+        **zero,
         "span": axis.span and rounded(axis.span),
         "names": [printable(name) for name in axis.names],
     }
 
 
 def _line(line: Line) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    points: dict[str, Any] = {
         "name": printable(line.name),
         "x": rounded(line.x),
         "y": rounded(line.y),
     }
     if line.low is not None and line.high is not None:
-        told |= {"low": rounded(line.low), "high": rounded(line.high)}
-    more = {
+        points |= {"low": rounded(line.low), "high": rounded(line.high)}
+    options = {
         "style": line.style,
         "colour": line.colour,
         "shade": line.shade,
         "notes": [printable(note) for note in line.notes],
         "behind": list(line.behind),
     }
-    return told | {
-        name: value for name, value in more.items() if value or name == "style" or value == 0.0
+    return points | {
+        name: value for name, value in options.items() if value or name == "style" or value == 0.0
     }

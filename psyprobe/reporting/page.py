@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
@@ -25,16 +26,15 @@ from psyprobe.files.terminal import printable
 class Picture:
     """An image as ``figure`` of ``reporting/parts.html`` takes it."""
 
-    #: data: with the whole file.
+    #: A data URL that holds the whole file.
     url: str
-    #: px.
+    #: In px, as the next.
     width: int
     height: int
 
 
 def render(template: str, **values: Any) -> str:
-    r"""A page that loads nothing, and runs no script and takes no style but those whose digests its
-    policy names.
+    r"""Fill in the template of a page, which loads nothing and runs only scripts it came with.
 
     Parameters
     ----------
@@ -72,60 +72,58 @@ def _environment() -> Environment:
 
 
 def _asset(name: str) -> Markup:
-    """A file of ours, to stand in a page as it is."""
+    """Read a file of psyprobe's that stands in a page as it is."""
     return Markup(files("psyprobe.reporting").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _policy(text: str) -> Markup:
-    """The digest by which a content security policy allows a script or a style."""
+    """Name the digest by which a content security policy allows a script or a style."""
     return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
 
 
 def _compact_json(value: Any) -> Markup:
-    """JSON that no tag in it can end."""
+    """Write JSON that no tag in it can end."""
     return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def picture(image: Any, width: int = 320) -> Picture:
-    """An image inside a page, as PNG or, where that is smaller, JPEG.
+def picture(image: npt.ArrayLike, width: int = 320) -> Picture:
+    """Put an image inside a page, as PNG or, where that is smaller, JPEG.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (H, W, 3)
         sRGB.
     width : int
-        Largest width, px; wider ones are made smaller.
+        Largest width, px; a wider image is made smaller.
     """
     from PIL import Image
 
-    shown = Image.fromarray(np.asarray(image, dtype=np.uint8))
-    if shown.width > width:
-        shown = shown.resize(
-            (width, max(1, round(shown.height * width / shown.width))), Image.Resampling.LANCZOS
-        )
+    small = Image.fromarray(np.asarray(image, dtype=np.uint8))
+    if small.width > width:
+        height = max(1, round(small.height * width / small.width))
+        small = small.resize((width, height), Image.Resampling.LANCZOS)
     streams = {}
     for kind, options in (("png", {}), ("jpeg", {"quality": 88})):
         stream = io.BytesIO()
-        shown.save(stream, kind.upper(), **options)
+        small.save(stream, kind.upper(), **options)
         streams[kind] = stream.getvalue()
     kind = min(streams, key=lambda name: len(streams[name]))
     return Picture(
         f"data:image/{kind};base64,{base64.b64encode(streams[kind]).decode()}",
-        shown.width,
-        shown.height,
+        small.width,
+        small.height,
     )
 
 
-def detail(image: Any, side: int = 96) -> Picture:
-    """The middle of an image inside a page, lossless, to be shown larger: what a codec did is seen
-    there.
+def detail(image: npt.NDArray[np.uint8], side: int = 96) -> Picture:
+    """Put the middle of an image inside a page, lossless, where it shows what a codec did.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (H, W, 3)
         sRGB.
     side : int
-        Of the part, px, at most.
+        Side of the part, px, at most.
     """
     top, left = (max(0, (length - side) // 2) for length in image.shape[:2])
     part = np.ascontiguousarray(image[top : top + side, left : left + side], dtype=np.uint8)
@@ -134,7 +132,7 @@ def detail(image: Any, side: int = 96) -> Picture:
 
 
 def write_page(text: str, path: str | Path) -> Path:
-    """Write a page as `render` gives it, whole or not at all, and give its path."""
+    """Write a page whole or not at all, and return its path."""
     target = Path(path)
     write_text(target, text)
     return target

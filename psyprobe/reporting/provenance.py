@@ -1,6 +1,4 @@
-"""What a report tells of how results came about: methods in words, stimuli with certificates,
-software and digests.
-"""
+"""Describe how results came about: methods in words, stimuli with certificates, software, digests."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
@@ -25,20 +24,21 @@ from psyprobe.reporting.page import Picture, picture
 from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.catalogue import StimulusSet, read_levels
+from psyprobe.stimulus.certificate import Row
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Of a stimulus, px.
+#: Width of the picture of a stimulus, px.
 _WIDTH = 112
-#: Pictures of a stimulus.
+#: How many pictures show a stimulus.
 _PICTURES = 3
 
 
-def _told(result: xr.Dataset, name: str) -> Mapping[str, Any]:
-    """An attribute that holds JSON."""
-    found = json.loads(str(result.attrs.get(name) or "{}"))
-    return found if isinstance(found, dict) else {}
+def _json_attribute(result: xr.Dataset, name: str) -> Mapping[str, Any]:
+    """Read the JSON object of an attribute; empty where there is none."""
+    value = json.loads(str(result.attrs.get(name) or "{}"))
+    return value if isinstance(value, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -46,89 +46,87 @@ class StimulusSummary:
     """One stimulus in a report: its pictures and its certificate."""
 
     pictures: Sequence[tuple[Picture, str]]
-    #: Requested against delivered, a row a quantity.
+    #: The certificate as a table: requested against delivered, one row a quantity.
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
-    #: Of what.
+    #: The levels at which the certificate was made, in words.
     certified: str
     passed: bool
 
 
-def stimulus_of(result: xr.Dataset) -> StimulusSummary | None:
-    """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none
-    of ours.
-    """
+def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
+    """Draw the stimulus of an experiment anew, and certify it; None where psyprobe draws none."""
     page = page_of(result)
-    found = stimulus_on(page)
-    if found is None:
+    stimulus = stimulus_on(page)
+    if stimulus is None:
         return None
-    display = Display.from_dict(dict(_told(result, "display")))
-    levels = {
-        name: read_levels(name, values) for name, values in page.get("levels", {}).items()
-    } or found.levels
-    drawn = []
-    for at in places_of(levels):
-        specification = strongest(found, at, levels.get("contrast", ()), display)
-        if specification is not None:
-            told = (
-                {"contrast": float(specification.value("contrast"))}
-                if "contrast" in specification.levels()
-                else {}
-            )
-            drawn.append((specification, at | told))
-    if not drawn:
+    display = Display.from_dict(dict(_json_attribute(result, "display")))
+    page_levels = page.get("levels", {})
+    levels = {name: read_levels(name, values) for name, values in page_levels.items()}
+    levels = levels or dict(stimulus.levels)
+    specifications = []
+    captions = []
+    for values in sample_levels(levels):
+        specification = strongest(stimulus, values, levels.get("contrast", ()), display)
+        if specification is None:
+            continue
+        if "contrast" in specification.levels():
+            values["contrast"] = float(specification.value("contrast"))
+        specifications.append(specification)
+        captions.append(_caption(stimulus, values))
+    if not specifications:
         return None
-    pictures = [
-        (picture(_codes(display, specification), _WIDTH), _words(found, at))
-        for specification, at in drawn
-    ]
-    specification, at = drawn[len(drawn) // 2]
-    certificate = specification.measure(display)
-    rows = [
-        [
-            row.quantity,
-            "" if row.requested is None else f"{row.requested:.6g} {row.unit}".rstrip(),
-            f"{row.delivered:.6g} {row.unit}".rstrip(),
-            "" if row.error is None else f"{row.error:+.1e}",
-            "" if row.tolerance is None else f"{row.tolerance:.2g}",
-            "yes" if row.passed else "NO",
-        ]
-        for row in certificate
-    ]
-    heading = ["quantity", "requested", "delivered", "error", "tolerance", "passed"]
-    return StimulusSummary(pictures, heading, rows, _words(found, at), certificate.passed)
+    images = [_codes(display, specification) for specification in specifications]
+    middle = len(specifications) // 2
+    certificate = specifications[middle].measure(display)
+    return StimulusSummary(
+        [(picture(image, _WIDTH), text) for image, text in zip(images, captions, strict=True)],
+        ["quantity", "requested", "delivered", "error", "tolerance", "passed"],
+        [_certificate_row(measurement) for measurement in certificate],
+        captions[middle],
+        certificate.passed,
+    )
 
 
-def places_of(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
-    """The first level at values from low to high, the others in the middle; contrast is left to
-    `strongest`.
+def _certificate_row(row: Row) -> list[str]:
+    """Lay out one quantity of a certificate."""
+    return [
+        row.quantity,
+        "" if row.requested is None else f"{row.requested:.6g} {row.unit}".rstrip(),
+        f"{row.delivered:.6g} {row.unit}".rstrip(),
+        "" if row.error is None else f"{row.error:+.1e}",
+        "" if row.tolerance is None else f"{row.tolerance:.2g}",
+        "yes" if row.passed else "NO",
+    ]
+
+
+def sample_levels(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
+    """Sample the first level from low to high, with all others in their middle.
+
+    Contrast is left out: `strongest` finds it.
     """
-    others = {
+    middles = {
         name: float(values[len(values) // 2])
         for name, values in levels.items()
         if name != "contrast"
     }
-    if not others:
+    if not middles:
         return [{}]
-    first = next(iter(others))
-    places = np.unique(np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int))[
-        1:-1
-    ]
-    return [{**others, first: float(levels[first][i])} for i in places]
+    first = next(iter(middles))
+    indices = np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int)
+    return [{**middles, first: float(levels[first][i])} for i in np.unique(indices)[1:-1]]
 
 
 def strongest(
-    found: StimulusSet,
-    at: Mapping[str, float],
+    stimulus: StimulusSet,
+    levels: Mapping[str, float],
     contrasts: Sequence[float] | FloatArray,
     display: Display,
 ) -> Specification | None:
-    """The stimulus at the highest of these contrasts, and then its usual one, that the display can
-    show.
-    """
-    usual = found.spec(**at)
-    tried = [usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]]
-    for specification in [*tried, usual]:
+    """Find the highest contrast that the display can show; None if it cannot show the stimulus."""
+    usual = stimulus.spec(**levels)
+    candidates = [usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]]
+    for specification in [*candidates, usual]:
         try:
             display.encode(specification.draw())
         except PsyprobeError:
@@ -137,19 +135,19 @@ def strongest(
     return None
 
 
-def _codes(display: Display, specification: Specification) -> Any:
-    """uint8 sRGB of what the display is driven with; of a clip in the frame that stands for it."""
+def _codes(display: Display, specification: Specification) -> npt.NDArray[np.uint8]:
+    """Encode a stimulus, or the frame that stands for a clip, as 8-bit sRGB."""
     still = specification.picture().draw()
     drive = np.asarray(display.encode(still), dtype=np.float64)
     return np.rint(255 * drive).astype(np.uint8)
 
 
-def _words(found: StimulusSet, at: Mapping[str, float]) -> str:
-    specification = found.spec(**at)
-    units = specification.levels()
+def _caption(stimulus: StimulusSet, levels: Mapping[str, float]) -> str:
+    """Write levels with their units, as under a picture."""
+    parameters = stimulus.spec(**levels).levels()
     return ", ".join(
-        f"{name.replace('_', ' ')} {value:.3g} {_unit(units, name)}".rstrip()
-        for name, value in at.items()
+        f"{name.replace('_', ' ')} {value:.3g} {_unit(parameters, name)}".rstrip()
+        for name, value in levels.items()
     )
 
 
@@ -159,8 +157,8 @@ def _unit(levels: Mapping[str, Any], name: str) -> str:
 
 
 def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
-    """A paragraph for each experiment from its page, and what it cites."""
-    known = {row.name: row for row in list_human()}
+    """Describe each experiment in a paragraph from its page, and list the papers it cites."""
+    references = {row.name: row for row in list_human()}
     cited: dict[str, int] = {}
 
     def cite(source: str) -> str:
@@ -169,56 +167,52 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
     paragraphs = []
     for results in experiments:
         first = results[0]
-        page = page_of(results[0])
+        page = page_of(first)
         title = str(page.get("title", "")) or str(first.attrs["experiment"])
         summary = probe_summary(str(first.attrs["probe"]))
-        asked = f" {summary[:1].upper()}{summary[1:]}" if title.endswith("?") else f": {summary}"
-        sentences = [f"{title}{cite(str(page.get('source', '')))}{asked}."]
-        sentences += _design(first, page)
-        name = next(
-            (str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})),
-            "",
-        )
+        task = f" {summary[:1].upper()}{summary[1:]}" if title.endswith("?") else f": {summary}"
+        sentences = [f"{title}{cite(str(page.get('source', '')))}{task}."]
+        sentences += _design(first)
+        human = page.get("human", {})
+        name = str(human.get("model", human.get("data", "")))
         if name:
-            row = known.get(name)
-            sentences.append(
-                f"Human reference: {human_label(name)}{cite(row.source) if row else ''}."
-            )
-        sentences.append(
-            f"Observers: {', '.join(str(result.attrs['observer']) for result in results)}."
-        )
-        departures = [str(each) for each in page.get("differences", ())]
-        assumed = [str(each) for each in page.get("assumed", ())]
+            citation = cite(references[name].source) if name in references else ""
+            sentences.append(f"Human reference: {human_label(name)}{citation}.")
+        observers = ", ".join(str(result.attrs["observer"]) for result in results)
+        sentences.append(f"Observers: {observers}.")
         paragraphs.append(
-            {"text": " ".join(sentences), "departures": departures, "assumed": assumed}
+            {
+                "text": " ".join(sentences),
+                "departures": [str(sentence) for sentence in page.get("differences", ())],
+                "assumed": [str(sentence) for sentence in page.get("assumed", ())],
+            }
         )
-    for paper in dict.fromkeys(
-        str(_told(one, "observer_card").get("paper") or "")
-        for experiment in experiments
-        for one in experiment
-    ):
-        cite(paper)
+    for results in experiments:
+        for result in results:
+            cite(str(_json_attribute(result, "observer_card").get("paper") or ""))
     return {"paragraphs": paragraphs, "cited": list(cited)}
 
 
 def _display(display: Mapping[str, Any]) -> str:
-    black = ", ".join(f"{each:g}" for each in np.atleast_1d(display["black"]))
-    told = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
-    told += [f"ambient light {display['ambient']:g} lx"] * bool(display.get("ambient"))
+    black = ", ".join(f"{luminance:g}" for luminance in np.atleast_1d(display["black"]))
+    properties = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
+    if display.get("ambient"):
+        properties.append(f"ambient light {display['ambient']:g} lx")
     curve = display.get("eotf", "srgb")
     guns = curve if isinstance(curve, list | tuple) else [curve]
     if all(isinstance(gun, float) for gun in guns):
-        told.append(f"gamma {', '.join(f'{gun:g}' for gun in guns)}")
+        properties.append(f"gamma {', '.join(f'{gun:g}' for gun in guns)}")
+    elif isinstance(curve, str):
+        properties.append(f"{curve.replace('srgb', 'sRGB')} transfer function")
     else:
-        named = {"srgb": "sRGB"}.get(curve, curve) if isinstance(curve, str) else "measured"
-        told.append(f"{named} transfer function")
-    return f"Display: {', '.join(told)}."
+        properties.append("measured transfer function")
+    return f"Display: {', '.join(properties)}."
 
 
-def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
-    """Stimulus, display and levels in words."""
+def _design(result: xr.Dataset) -> list[str]:
+    """Describe images, display, levels and prompts of an experiment in sentences."""
     sentences = []
-    display = _told(result, "display")
+    display = _json_attribute(result, "display")
     ppd = result.attrs.get("ppd")
     size = json.loads(str(result.attrs.get("size", "[]")))
     if ppd and len(size) == 2:
@@ -237,28 +231,26 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
             label = str(result[name].attrs.get("long_name", name)).split(";")[0]
             span = f"from {values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
             sentences.append(f"{label}: {len(values)} values {span}.")
-    asking = _told(result, "asking")
+    asking = _json_attribute(result, "asking")
     if asking:
         prompts = len(json.loads(str(result.attrs.get("prompts", "[]"))))
+        readout = str(result.attrs.get("readout")).replace("p_yes", "P(yes)")
         sentences.append(
             f"The question was put in {prompts} wording{'s' * (prompts != 1)} (design: "
-            f"{asking.get('design')}) at a "
-            f"temperature of {asking.get('temperature'):g}; answers were read as "
-            f"{'P(yes)' if result.attrs.get('readout') == 'p_yes' else result.attrs.get('readout')}."
+            f"{asking.get('design')}) at a temperature of {asking.get('temperature'):g}; "
+            f"answers were read as {readout}."
         )
     return sentences
 
 
 def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows: who was asked."""
+    """Tabulate the observers: ability, input, weights, licence, source."""
     rows: dict[str, list[str]] = {}
     for result in results:
-        card = _told(result, "observer_card")
-        served = str(result.attrs.get("served", ""))
+        card = _json_attribute(result, "observer_card")
         size = card.get("input_size")
-        weights = str(card.get("weights", "")) + " (RANDOM)" * bool(
-            result.attrs.get("random_weights", 0)
-        )
+        random = bool(result.attrs.get("random_weights", 0))
+        weights = str(card.get("weights", "")) + " (RANDOM)" * random
         rows.setdefault(
             str(result.attrs["observer"]),
             [
@@ -269,28 +261,24 @@ def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list
                 weights,
                 str(card.get("licence") or ""),
                 str(card.get("paper") or ""),
-                served,
+                str(result.attrs.get("served", "")),
             ],
         )
     heading = ["observer", "gives", "input, px", "fed", "weights", "licence", "source", "served"]
-    kept = [
-        i
-        for i, name in enumerate(heading)
-        if name != "served" or any(row[i] for row in rows.values())
-    ]
-    return [heading[i] for i in kept], [[row[i] for i in kept] for row in rows.values()]
+    # Only servers say what they serve.
+    columns = len(heading) if any(row[-1] for row in rows.values()) else len(heading) - 1
+    return heading[:columns], [row[:columns] for row in rows.values()]
 
 
-def made_with(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows: digests and versions of each run."""
+def runs_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Tabulate the runs: page digest, device and versions of software."""
     heading = ["experiment", "observer", "page (SHA-256)", "device", "software"]
     rows = []
     for result in results:
-        software = ", ".join(
-            f"{name} {version}" for name, version in _told(result, "software").items()
-        )
+        versions = _json_attribute(result, "software")
+        software = ", ".join(f"{name} {version}" for name, version in versions.items())
         digest = str(result.attrs.get("experiment_digest", ""))[:12]
-        device = str(_told(result, "observer_card").get("device", ""))
+        device = str(_json_attribute(result, "observer_card").get("device", ""))
         rows.append(
             [
                 str(result.attrs["experiment"]),

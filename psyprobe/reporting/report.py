@@ -1,8 +1,7 @@
-"""One page over everything: what observers did in all experiments of some stores, as a paper's
-results read.
+"""Write one page over the results of many observers in many experiments.
 
-A section is what the probe of its experiment offers: tables of its scores, and the figures, tables
-and pictures of its ``report``. Nothing here asks which kind a result is.
+Each experiment has a section with the tables of its scores and the figures, tables and pictures that
+its probe's ``report`` gives. Nothing in this file asks which kind a result is.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from psyprobe.analysis.result_stimulus import page_of
-from psyprobe.analysis.score import OBSERVER, Metric, Score, number, score_notes, score_tables
+from psyprobe.analysis.score import OBSERVER, Entry, Score, number, score_notes, score_tables
 from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
@@ -22,16 +21,21 @@ from psyprobe.probes.experiments import load_results, together
 from psyprobe.probes.results import score_layers, scoreboard, scores_together
 from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import picture, render, write_page
-from psyprobe.reporting.provenance import made_with, methods, observers_table, stimulus_of
+from psyprobe.reporting.provenance import methods, observers_table, runs_table, summarise_stimulus
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    Source: TypeAlias = str | Path | Store | xr.Dataset
+
+#: What the page says could not be shown: its name, and why.
+Failure: TypeAlias = tuple[str, str]
+
 
 @dataclass
 class _Section:
-    """One experiment."""
+    """The results of one experiment, and what the page shows of them."""
 
     name: str
     title: str
@@ -43,7 +47,7 @@ class _Section:
 
     @property
     def tables(self) -> list[Mapping[str, Any]]:
-        """Of its scores."""
+        """Lay out the scores as the template takes tables."""
         return [
             {
                 "heading": [table.title, *table.headings],
@@ -55,12 +59,12 @@ class _Section:
 
     @property
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings of the tables."""
         return score_notes(self.scores)
 
 
 def report(
-    sources: str | Path | Store | xr.Dataset | Iterable[str | Path | Store | xr.Dataset],
+    sources: Source | Iterable[Source],
     path: str | Path,
     *,
     title: str = "",
@@ -68,26 +72,25 @@ def report(
     published: bool = False,
     sort: str | None = None,
 ) -> Path:
-    """Write one page over all results: scoreboard, figures to point at, stimuli, methods and
-    provenance.
+    """Write a page with the scoreboard, figures, stimuli, methods and provenance of results.
 
     Parameters
     ----------
     sources : str, Path, Store, xarray.Dataset, or iterable of these
         Stores, result files or results, of any experiments and observers.
     path : str or Path
-        Of the page: one file that loads nothing. An existing one is replaced.
+        Where to write the page: one file that loads nothing. An existing file is replaced.
     title : str, optional
         Without it, the page counts its observers and experiments.
     measure : str, optional
-        By which observers are scored; without it what each experiment names.
+        The measure by which observers are scored; by default the one that each experiment names.
     published, sort
         As for `psyprobe.analysis.scoreboard`.
 
     Raises
     ------
     InputError
-        There is no result, or something is none.
+        There is no result, or a source is not one.
     StoreError
         A store cannot be read.
 
@@ -101,72 +104,83 @@ def report(
     ...     "Contrast sensitivity over spatial frequency" in page.read_text(encoding="utf-8")
     True
     """
-    listed: list[Any] = _listed(sources)
-    results, left = _loaded(listed)
+    results, failures = _load(_as_list(sources))
     if not results:
         raise InputError("there are no results for a report; give a store or a result")
-    failures = list(left)
     sections = _sections(results)
     figures: list[Figure] = []
     for section in sections:
-        sound = []
-        for one in section.results:
-            try:
-                section.scores += score_layers(one, measure=measure)
-                sound.append(one)
-            except PsyprobeError as error:
-                failures.append(
-                    (f"{section.name}, {one.attrs['observer']}", f"not scored: {error}")
-                )
-        section.scores += scores_together(sound)
-        try:
-            section.parts = [_shown(part, figures) for part in _parts(sound)]
-        except PsyprobeError as error:
-            failures.append((section.name, f"not drawn: {error}"))
-        try:
-            section.stimulus = stimulus_of(section.results[0])
-        except PsyprobeError as error:
-            failures.append((section.name, f"its stimulus is not drawn: {error}"))
+        failures += _fill(section, figures, measure)
     scores = [score for section in sections for score in section.scores]
-    board, problem = _board(scores, published, sort)
-    failures += [("scoreboard", problem)] * bool(problem)
-    observers = list(dict.fromkeys(str(result.attrs["observer"]) for result in results))
-    told = f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
+    board, problem = _scoreboard(scores, published, sort)
+    if problem:
+        failures.append(("scoreboard", problem))
+    boards = [] if board is None else [_board_table(board, tests) for tests in _test_groups(board)]
+    observers = {str(result.attrs["observer"]) for result in results}
+    summary = f"{_count(len(observers), 'observer')} in {_count(len(sections), 'experiment')}"
     text = render(
         "reporting/report.html",
-        title=title or told,
-        told=told,
-        boards=[]
-        if board is None
-        else [_board_table(board, tests) for tests in _asked_together(board)],
+        title=title or summary,
+        summary=summary,
+        boards=boards,
         board=None if board is None else _board_key(board),
         no_board=f"There is no scoreboard: {problem}." if problem else "Nothing here is ranked.",
         sections=sections,
         scripted=[compact(figure) for figure in figures],
         methods=methods([section.results for section in sections]),
         observers=observers_table(results),
-        failures=failures + _flagged(board),
-        provenance=made_with(results),
+        failures=failures + _flags(board),
+        provenance=runs_table(results),
     )
     return write_page(text, path)
 
 
-def _listed(sources: Any) -> list[Any]:
-    """One or several as several; a dataset is an iterable of names, and one."""
-    one = isinstance(sources, str) or hasattr(sources, "attrs") or not isinstance(sources, Iterable)
-    return [sources] if one else [*sources]
+def _fill(section: _Section, figures: list[Figure], measure: str | None) -> list[Failure]:
+    """Score and draw the results of a section; return what could not be scored or drawn."""
+    failures: list[Failure] = []
+    scored_results = []
+    for result in section.results:
+        try:
+            section.scores += score_layers(result, measure=measure)
+            scored_results.append(result)
+        except PsyprobeError as error:
+            name = f"{section.name}, {result.attrs['observer']}"
+            failures.append((name, f"not scored: {error}"))
+    section.scores += scores_together(scored_results)
+    try:
+        section.parts = [_template_part(part, figures) for part in _parts(scored_results)]
+    except PsyprobeError as error:
+        failures.append((section.name, f"not drawn: {error}"))
+    try:
+        section.stimulus = summarise_stimulus(section.results[0])
+    except PsyprobeError as error:
+        failures.append((section.name, f"its stimulus is not drawn: {error}"))
+    return failures
 
 
-def _loaded(sources: Sequence[Any]) -> tuple[list[xr.Dataset], list[tuple[str, str]]]:
-    """All results, and what is not finished."""
+def _as_list(sources: Source | Iterable[Source]) -> list[Source]:
+    """Make one source a list; a dataset is an iterable, too, of the names of its variables."""
+    import xarray
+
+    if isinstance(sources, str | Path | Store | xarray.Dataset) or not isinstance(
+        sources, Iterable
+    ):
+        return [sources]
+    return list(sources)
+
+
+def _load(sources: Sequence[Source]) -> tuple[list[xr.Dataset], list[Failure]]:
+    """Load all results, and list the runs that are not finished."""
+    import xarray
+
     results: list[xr.Dataset] = []
-    left: list[tuple[str, str]] = []
+    failures: list[Failure] = []
     for source in sources:
-        if hasattr(source, "attrs"):
+        if isinstance(source, xarray.Dataset):
             if not {"experiment", "observer", "probe"} <= set(source.attrs):
                 raise InputError(
-                    "this is no result of a run: it does not say who was asked what; pass what "
-                    "run() gave"
+                    "this is no result of a run: it names no experiment, observer and probe; pass "
+                    "what run() gave"
                 )
             results.append(source)
             continue
@@ -174,36 +188,37 @@ def _loaded(sources: Sequence[Any]) -> tuple[list[xr.Dataset], list[tuple[str, s
         if isinstance(source, Store) or Path(source).suffix != ".nc":
             with open_store(source, create=False) as store:
                 unfinished = [run for run in store.runs() if run.finished is None]
-            left += [
+            failures += [
                 (f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}")
                 for run in unfinished
             ]
-    return together(results), left
+    return together(results), failures
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
-    """One for each experiment; pages of one name that say different things are two."""
-    found: dict[tuple[str, str], _Section] = {}
+    """Group results by experiment; two pages of one name with different content are two."""
+    sections: dict[tuple[str, str], _Section] = {}
     for result in results:
         name = str(result.attrs["experiment"])
-        page = page_of(result)
-        new = _Section(name, str(page.get("title", "")) or name, str(page.get("source", "")), [])
-        found.setdefault(
-            (name, str(result.attrs.get("experiment_digest", ""))), new
-        ).results.append(result)
-    return list(found.values())
+        key = (name, str(result.attrs.get("experiment_digest", "")))
+        if key not in sections:
+            page = page_of(result)
+            title = str(page.get("title", "")) or name
+            sections[key] = _Section(name, title, str(page.get("source", "")), [])
+        sections[key].results.append(result)
+    return list(sections.values())
 
 
 def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
-    """What the probe of an experiment has to show."""
-    offered = (
-        getattr(load_probe(str(results[0].attrs["probe"])), "report", None) if results else None
-    )
-    return () if offered is None else list(offered(results))
+    """Ask the probe of results for the figures, tables and pictures of its section."""
+    if not results:
+        return ()
+    describe = getattr(load_probe(str(results[0].attrs["probe"])), "report", None)
+    return () if describe is None else list(describe(results))
 
 
-def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
-    """A part as the template takes it."""
+def _template_part(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
+    """Turn a part into what the template takes, and add a figure to the figures of the page."""
     if isinstance(part, Figure):
         figures.append(part)
         return {"figure": part, "number": len(figures)}
@@ -217,10 +232,10 @@ def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
     )
 
 
-def _board(
+def _scoreboard(
     scores: Sequence[Score], published: bool, sort: str | None
 ) -> tuple[Scoreboard | None, str]:
-    """The scoreboard of all that is ranked, or why there is none."""
+    """Put the scores that are ranked on a scoreboard, or say why that fails."""
     ranked = [
         score
         for score in scores
@@ -234,73 +249,73 @@ def _board(
         return None, str(error)
 
 
-def _asked_together(board: Scoreboard) -> list[list[Test]]:
-    """Tests that share observers stand in one table, so that no table is mostly empty."""
+def _test_groups(board: Scoreboard) -> list[list[Test]]:
+    """Group tests that share observers, so that no table of the page is mostly empty."""
     groups: list[tuple[set[str], list[Test]]] = []
     for test in board.tests:
-        asked = {row.title for row in board.rows if row.kind != "baseline" and test in row.entries}
-        joined = [group for group in groups if group[0] & asked]
-        groups = [group for group in groups if not group[0] & asked]
-        tests = [each for group in joined for each in group[1]]
-        groups.append((asked.union(*(group[0] for group in joined)), [*tests, test]))
+        observers = {
+            row.title for row in board.rows if row.kind != "baseline" and test in row.entries
+        }
+        tests = [test]
+        disjoint_groups = []
+        for group_observers, group_tests in groups:
+            if group_observers & observers:
+                observers |= group_observers
+                tests = group_tests + tests
+            else:
+                disjoint_groups.append((group_observers, group_tests))
+        groups = [*disjoint_groups, (observers, tests)]
     return [tests for _, tests in groups]
 
 
 def _board_table(board: Scoreboard, tests: Sequence[Test]) -> Mapping[str, Any]:
-    """Tests of the scoreboard as the template takes them: a cell is value, interval, flags and
-    rank.
-    """
-    rows = []
-    for row in board.rows:
-        if not any(test in row.entries for test in tests):
-            continue
-        cells = []
-        for test in tests:
-            entry = row.entries.get(test)
-            if entry is None:
-                cells.append({"text": "", "interval": "", "flags": "", "said": "", "sort": ""})
-                continue
-            digits = test.metric.digits
-            interval = (
-                f"[{number(entry.low, digits)}, {number(entry.high, digits)}]"
-                if entry.low is not None
-                else ""
-            )
-            said = "; ".join(
-                [*(FLAGS[flag] for flag in entry.flags), *[entry.note] * bool(entry.note)]
-            )
-            value = "" if entry.value is None else f"{_rank(test.metric, entry.value):.6g}"
-            cell = {"text": number(entry.value, digits), "interval": interval, "flags": entry.flags}
-            cells.append(cell | {"said": said, "sort": value})
-        rows.append({"name": row.title, "kind": row.kind, "cells": cells})
+    """Lay out some tests of the scoreboard as the template takes a table."""
+    directions = {True: "larger is better", False: "smaller is better"}
     return {
-        "tests": [
-            (
-                test.short_name,
-                "larger is better" if test.metric.more_is_better else "smaller is better",
-            )
-            for test in tests
+        "tests": [(test.short_name, directions[test.metric.more_is_better]) for test in tests],
+        "rows": [
+            {
+                "name": row.title,
+                "kind": row.kind,
+                "cells": [_board_cell(test, row.entries.get(test)) for test in tests],
+            }
+            for row in board.rows
+            if any(test in row.entries for test in tests)
         ],
-        "rows": rows,
+    }
+
+
+def _board_cell(test: Test, entry: Entry | None) -> Mapping[str, str]:
+    """Lay out a cell: value, interval, flags and what they mean, and the key to sort by."""
+    if entry is None:
+        return {"text": "", "interval": "", "flags": "", "meaning": "", "sort": ""}
+    digits = test.metric.digits
+    ends = [number(end, digits) for end in (entry.low, entry.high)]
+    meanings = [FLAGS[flag] for flag in entry.flags]
+    if entry.note:
+        meanings.append(entry.note)
+    # Better values sort first.
+    sign = -1 if test.metric.more_is_better else 1
+    return {
+        "text": number(entry.value, digits),
+        "interval": "" if entry.low is None else f"[{', '.join(ends)}]",
+        "flags": entry.flags,
+        "meaning": "; ".join(meanings),
+        "sort": "" if entry.value is None else f"{sign * entry.value:.6g}",
     }
 
 
 def _board_key(board: Scoreboard) -> Mapping[str, Any]:
-    """What flags and brackets on the scoreboard mean."""
-    used = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
+    """Explain the flags and brackets of the scoreboard."""
+    flags = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
     return {
-        "flags": {flag: text for flag, text in FLAGS.items() if flag in used},
+        "flags": {flag: text for flag, text in FLAGS.items() if flag in flags},
         "confidence": board.confidence and f"{100 * board.confidence:g}",
     }
 
 
-def _rank(metric: Metric, value: float) -> float:
-    """Smaller for better ones."""
-    return -value if metric.more_is_better else value
-
-
-def _flagged(board: Scoreboard | None) -> list[tuple[str, str]]:
-    """What the flags on the scoreboard say, observer by observer."""
+def _flags(board: Scoreboard | None) -> list[Failure]:
+    """Spell out the flags of each observer on the scoreboard."""
     if board is None:
         return []
     return [
@@ -311,5 +326,5 @@ def _flagged(board: Scoreboard | None) -> list[tuple[str, str]]:
     ]
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n != 1)}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
