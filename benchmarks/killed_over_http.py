@@ -23,6 +23,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "questions")]
 from killed_runs import KEY, MODEL, Witness, asked_again, run_and_kill
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.stimulus.catalogue import catalogue_folder
@@ -62,11 +63,11 @@ def timed(path: Path, folder: Path, faults: Faults) -> tuple[float, int]:
     with serve(Witness(), faults=faults, latency=LATENCY) as server:
         observer = pp.load_observer(f"openai:{MODEL}", base_url=server.base_url, **OPTIONS)
         start = perf_counter()
-        result = pp.run(path, observer, store=folder / "timed.sqlite", progress=False)
+        result = trials(pp.run(path, observer, store=folder / "timed.sqlite", progress=False))
         seconds = perf_counter() - start
         observer.close()
     (folder / "timed.sqlite").unlink()
-    assert np.isfinite(result["said"]).all()
+    assert np.isfinite(result["response"]).all()
     return seconds, result.sizes["trial"]
 
 
@@ -74,7 +75,7 @@ def killed(path: Path, folder: Path) -> None:
     """Kill a run three times at seeded moments, and see that nothing was lost or asked again."""
     local = Witness()
     witness = Witness()
-    total = pp.run(path, local, progress=False).sizes["trial"]
+    total = trials(pp.run(path, local, progress=False)).sizes["trial"]
     moments = np.sort(np.random.default_rng(3).integers(100, total - 200, 3)).tolist()
     with serve(witness, faults=FAULTS, latency=LATENCY) as server:
         course = run_and_kill(
@@ -85,9 +86,9 @@ def killed(path: Path, folder: Path) -> None:
             moments,
             *(f"{name}={value}" for name, value in OPTIONS.items()),
         )
-    (result,) = pp.load_results(folder / "runs.sqlite")
+    result = trials(pp.load_results(folder / "runs.sqlite")[0])
     assert (
-        np.isfinite(result["said"]).all()
+        np.isfinite(result["response"]).all()
         and len(course.stored[-1]) == result.sizes["trial"] == total
     )
     assert all(before.items() <= after.items() for before, after in pairwise(course.stored))

@@ -54,33 +54,33 @@ def chat_result(
     def add(p: int, frequency: float, c: float, logit: float, repeat: int) -> None:
         logit += rng.normal(0, logit_sd)
         p_yes = 1 / (1 + np.exp(-logit))
-        said = float(rng.random() < p_yes) if readout == "text" else p_yes
-        read = "yes" if said > 0.5 else "no"
+        response = float(rng.random() < p_yes) if readout == "text" else p_yes
+        reading = "yes" if response > 0.5 else "no"
         if rng.random() < invalid:
-            said, read = np.nan, "invalid"
+            response, reading = np.nan, "invalid"
         rows.append(
             {
                 "frequency": frequency,
                 "contrast": c,
                 "delivered_contrast": delivered * c,
                 "coherent_gain": delivered,
-                "catch": int(c == 0),
-                "shown": 1,
+                "catch": c == 0,
+                "was_shown": True,
                 "repeat": repeat,
                 "image_seed": repeat,
                 "prompt": f"p{p:02d}",
                 "prompt_text": f"Is there pattern {p}?",
                 "polarity": 1,
-                "text": read.title(),
-                "text_asked": int(rng.random() < 0.05 or readout == "text"),
+                "text": reading.title(),
+                "reply_requested": bool(rng.random() < 0.05 or readout == "text"),
                 "readout": readout,
                 "first_tokens": "",
-                "read": read,
+                "reading": reading,
                 "p_yes": p_yes if readout == "p_yes" else np.nan,
                 "logit": logit if readout == "p_yes" else np.nan,
                 "answer_mass": 0.99,
-                "logit_censored": 0,
-                "said": said,
+                "logit_censored": False,
+                "response": response,
                 "tokens_in": 300,
                 "tokens_out": 1,
                 "cost": 0.0,

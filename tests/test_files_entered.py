@@ -43,7 +43,7 @@ observer = pp.load_observer("simulated:watson-malo")
 start()
 result = pp.run({page!r}, observer)
 stop()
-assert result.sizes["trial"]
+assert result.sizes["repeat"]
 """
 
 NOISE = """

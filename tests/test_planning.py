@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from small_experiment import write_experiment
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
@@ -262,7 +263,8 @@ def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
         lambda self, trials: (made.append(len(trials)), real(self, trials))[1],
     )
     assert pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
-    asked = pp.run(page, "simulated:watson-malo", store=store, progress=False).sizes["trial"]
+    run = pp.run(page, "simulated:watson-malo", store=store, progress=False)
+    asked = trials(run).sizes["trial"]
     assert pp.plan(page, "simulated:watson-malo", store=store).answered == asked == sum(made) / 2
 
 
@@ -277,7 +279,7 @@ def test_a_simulated_observer_looks_at_an_image_once(
     monkeypatch.setattr(
         type(observer), "_looked", lambda self, *view: (looked.append(view), real(self, *view))[1]
     )
-    result = pp.run(page, observer, progress=False)
+    result = trials(pp.run(page, observer, progress=False))
     images = len(np.unique(result["image_seed"])) * len(np.unique(result["contrast"]))
     assert result.sizes["trial"] >= 25 * 4 and len(looked) <= images
 

@@ -166,7 +166,7 @@ def test_the_map_has_contrast_upwards_and_catch_trials_below(csf: xr.Dataset) ->
 def test_figures_of_an_evasive_observer_are_drawn() -> None:
     """Unreadable at most frequencies, and not asked at one."""
     silent = chat_result(readout="p_yes", repeats=2, contrast=TEN, invalid=0.97, seed=2)
-    silent["shown"].values[silent["frequency"].values == 24] = 0
+    silent["was_shown"].values[silent["frequency"].values == 24] = 0
     csf = chat_csf(silent, resamples=5)
     for figure in (plot_csf, plot_psychometric, plot_yes_map):
         drawn(figure(csf, bare_axes()))

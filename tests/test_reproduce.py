@@ -90,7 +90,7 @@ def test_a_server_s_words_are_compared_word_for_word(tmp_path: Path) -> None:
     result = run(page, "simulated:watson-malo")
     result.to_netcdf(tmp_path / "words.nc", engine="scipy")
     assert reproduce(tmp_path / "words.nc").same
-    result["text"].values[0] = "Perhaps."
+    result["text"].values.flat[0] = "Perhaps."
     result.to_netcdf(tmp_path / "words.nc", engine="scipy")
     (difference,) = reproduce(tmp_path / "words.nc").responses
     assert difference.what.startswith("text (1 of ") and difference.before == "'Perhaps.'"

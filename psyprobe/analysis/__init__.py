@@ -48,6 +48,7 @@ _PUBLIC = {
     "words.csf": ("chat_csf",),
     "words.fit": ("ChatCounts", "count_answers"),
     "words.prompt_effects": ("PromptEffects", "prompt_effects"),
+    "words.trial_table": ("arrange_trials", "flag_words", "trials"),
     "words.score": ("Agreement", "ChatScore", "answer_agreement", "score_chat"),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -14,6 +14,7 @@ from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sessions import person_of
+from psyprobe.analysis.words.trial_table import trials
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import (
@@ -189,16 +190,17 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
     """How each wording was answered."""
     rows = []
     for result, csf in zip(results, csfs, strict=True):
-        if "read" not in result:
+        table = trials(result)
+        if "reading" not in table:
             continue
-        prompts, read = (result[name].values.astype(str) for name in ("prompt", "read"))
-        texts = dict(zip(prompts, result["prompt_text"].values.astype(str), strict=True))
+        prompts, readings = (table[name].values.astype(str) for name in ("prompt", "reading"))
+        texts = dict(zip(prompts, table["prompt_text"].values.astype(str), strict=True))
         (level,) = levels_of(csf)
         for p, name in enumerate(csf["prompt"].values.astype(str)):
             usable = csf["usable"].values[p].astype(bool)
             found = csf["sensitivity"].values[p][usable]
             mean = f"{10 ** np.log10(found).mean():.3g}" if found.size else "-"
-            count = Counter(read[prompts == name].tolist())
+            count = Counter(readings[prompts == name].tolist())
             others = ", ".join(
                 f"{n} {kind}" for kind, n in count.items() if kind not in ("yes", "no", "")
             )
@@ -235,10 +237,11 @@ def _replies(results: Sequence[xr.Dataset]) -> Table:
     rows = []
     left = 0
     for result in results:
-        if not {"text", "text_asked"} <= set(result.variables):
+        table = trials(result)
+        if not {"text", "reply_requested"} <= set(table.variables):
             continue
-        asked = result["text_asked"].values.astype(bool)
-        columns = (result[name].values.astype(str)[asked] for name in ("prompt", "text", "read"))
+        asked = table["reply_requested"].values.astype(bool)
+        columns = (table[name].values.astype(str)[asked] for name in ("prompt", "text", "reading"))
         count = Counter(zip(*columns, strict=True))
         shown: Counter[str] = Counter()
         for (prompt, text, read), n in count.most_common():

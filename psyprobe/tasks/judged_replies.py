@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe.analysis.words.readers import JUDGED
+from psyprobe.analysis.words.readers import JUDGE_READING
+from psyprobe.analysis.words.trial_table import arrange_trials, trials
 from psyprobe.errors import InputError
 from psyprobe.probes import load_probe
 from psyprobe.running.store import Store
@@ -60,10 +61,11 @@ def judge_replies(
             )
         judged: xr.Dataset = of_its_own(result, judge, store=store, progress=progress)
         return judged
-    asked = result["text_asked"].values.astype(bool)
+    table = trials(result)
+    asked = table["reply_requested"].values.astype(bool)
     pairs = list(
         zip(
-            *(result[name].values.astype(str).tolist() for name in ("prompt_text", "text")),
+            *(table[name].values.astype(str).tolist() for name in ("prompt_text", "text")),
             strict=True,
         )
     )
@@ -71,11 +73,11 @@ def judge_replies(
     cases = {pair: Case(json.dumps(pair), "yes_no", pair[0], "", pair[1]) for pair in distinct}
     verdicts = judge_cases(list(cases.values()), judge, store=store, progress=progress)
     read = {pair: verdicts[case.name].majority or "invalid" for pair, case in cases.items()}
-    said = np.array(
+    readings = np.array(
         [read[pair] if each else "" for pair, each in zip(pairs, asked, strict=True)], dtype=object
     )
     about = {
         "units": "1",
         "long_name": f"yes, no or invalid: the reply as {judge.observer.card.name} reads it",
     }
-    return result.assign({JUDGED: (("trial",), said, about)})
+    return arrange_trials(table.assign({JUDGE_READING: (("trial",), readings, about)}))

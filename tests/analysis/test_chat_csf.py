@@ -44,7 +44,7 @@ def p_yes_run(prompts: int = 4, **options) -> tuple[xr.Dataset, np.ndarray]:
 def test_replies_that_say_neither_are_left_out_and_counted() -> None:
     result = chat_result(repeats=20, invalid=0.2, seed=1)
     counts = count_answers(result)
-    lost = result["read"].values == "invalid"
+    lost = result["reading"].values == "invalid"
     assert counts.excluded[..., 2].sum() + counts.catch_excluded[:, 2].sum() == lost.sum()
     assert counts.trials.sum() + counts.catch_trials.sum() == (~lost).sum()
     np.testing.assert_allclose(counts.excluded_rate, 0.2, atol=0.1)
@@ -58,8 +58,8 @@ def test_what_was_not_shown_is_no_answer() -> None:
         & (result["contrast"].values > 0.2)
         & (result["catch"].values == 0)
     )
-    result["shown"].values[hidden] = 0
-    result["said"].values[hidden] = np.nan
+    result["was_shown"].values[hidden] = 0
+    result["response"].values[hidden] = np.nan
     counts = count_answers(result)
     assert counts.not_shown.tolist() == [0, 0, 0, 0, 0, hidden.sum()]
     assert counts.trials[0, 5].sum() == 2 * 11
@@ -353,9 +353,11 @@ def test_effects_need_several_wordings() -> None:
 def test_agreement_of_first_token_and_text() -> None:
     result, _ = p_yes_run(2)
     assert answer_agreement(result).agreement == 1
-    asked = result["text_asked"].values == 1
+    asked = result["reply_requested"].values == 1
     turned = np.flatnonzero(asked)[::4]
-    result["read"].values[turned] = np.where(result["read"].values[turned] == "yes", "no", "yes")
+    result["reading"].values[turned] = np.where(
+        result["reading"].values[turned] == "yes", "no", "yes"
+    )
     found = answer_agreement(result)
     assert found.n == asked.sum() and not found.enough
     assert found.agreement == pytest.approx(1 - len(turned) / asked.sum())
@@ -392,7 +394,7 @@ def test_answers_that_did_not_change_are_not_fitted_again(monkeypatch: pytest.Mo
     first["log10_threshold"].values[...] = 0.0
     again = chat_csf(result)
     assert len(fitted) == 1 and (again["log10_threshold"].values != 0).all()
-    result["said"].values[0] = 1 - result["said"].values[0]
+    result["response"].values[0] = 1 - result["response"].values[0]
     chat_csf(result)
     chat_csf(result, confidence=0.9)
     assert len(fitted) == 3

@@ -28,9 +28,9 @@ def csf_of(
     dims = ("prompt", "frequency")
     return xr.Dataset(
         {
-            "threshold": (dims, np.where(use, -log_s, np.nan)),
-            "threshold_low": (dims, -log_s - half),
-            "threshold_high": (dims, -log_s + half),
+            "log10_threshold": (dims, np.where(use, -log_s, np.nan)),
+            "log10_threshold_low": (dims, -log_s - half),
+            "log10_threshold_high": (dims, -log_s + half),
             "usable": (dims, use),
             "status": (dims, np.where(use, "ok", "censored_above")),
         },
@@ -122,7 +122,7 @@ def test_one_wording_has_the_interval_of_its_own_thresholds() -> None:
     assert found.rmse_log10.low < np.log10(3) < found.rmse_log10.high
     assert found.rmse_log10.prompt_sd is None
     open_end = csf_of(HUMAN[None] / 3)
-    open_end["threshold_low"].values[0, 0] = -np.inf
+    open_end["log10_threshold_low"].values[0, 0] = -np.inf
     assert np.isfinite(compare_with_human(open_end, HUMAN).rmse_log10.high)
 
 
@@ -130,7 +130,10 @@ def test_one_wording_has_the_interval_of_its_own_thresholds() -> None:
 @pytest.mark.parametrize("wording", [0, 1])
 def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(wording: int) -> None:
     csf = csf_of(np.stack([HUMAN / 3, HUMAN / 2]))
-    csf["threshold_low"].values[wording, 2], csf["threshold_high"].values[wording, 2] = (
+    (
+        csf["log10_threshold_low"].values[wording, 2],
+        csf["log10_threshold_high"].values[wording, 2],
+    ) = (
         -np.inf,
         np.inf,
     )

@@ -12,6 +12,7 @@ import xarray as xr
 from chat_results import chat_result
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.analysis.score import percent
 from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
 from psyprobe.analysis.words.score import score_chat
@@ -85,7 +86,9 @@ def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> N
     reading = readings_of(other)["VLMEvalKit"]
     (again,) = score_chat(reread(other, reading))
     assert found["VLMEvalKit"].score["rmse_log10"] == again.scores[again.human].rmse_log10.value
-    assert float(np.isnan(reread(other, reading)["said"].values).mean()) == pytest.approx(changed)
+    assert float(np.isnan(reread(other, reading)["response"].values).mean()) == pytest.approx(
+        changed
+    )
     (row,) = (row for row in score.rows() if row.label == "VLMEvalKit")
     assert row.cells["differs"] == percent(changed, 2)
 
@@ -103,13 +106,12 @@ def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> No
             "levels.contrast.n": 3,
         }
     )
-    result = pp.run(
-        experiment, pp.observer(lambda images, prompt: "Rising", name="rising"), progress=False
-    )
+    rising = pp.observer(lambda images, prompt: "Rising", name="rising")
+    result = trials(pp.run(experiment, rising, progress=False))
     for reading in readings_of(result).values():
-        assert (reading == result["read"].values).all()
+        assert (reading == result["reading"].values).all()
         np.testing.assert_array_equal(
-            reread(result, reading)["said"].values, result["order"].values == 2
+            reread(result, reading)["response"].values, result["order"].values == 2
         )
 
 

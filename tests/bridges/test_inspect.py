@@ -18,6 +18,7 @@ from item_pages import run_page, write_page
 from PIL import Image
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
@@ -150,14 +151,14 @@ def test_a_run_as_a_log_and_back(
     assert found.eval.model == "simulated/watson-malo"
     usage = found.stats.model_usage["simulated/watson-malo"]
     assert (
-        usage.input_tokens == own["tokens_in"].sum()
-        and usage.output_tokens == own["tokens_out"].sum()
+        usage.input_tokens == trials(own)["tokens_in"].sum()
+        and usage.output_tokens == trials(own)["tokens_out"].sum()
     )
     # Their reader sorts samples by id; ours are in the order of asking.
     samples = {sample.id: sample for sample in found.samples}
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
-    assert [sample.output.completion for sample in in_order] == own["text"].values.tolist()
+    assert [sample.output.completion for sample in in_order] == trials(own)["text"].values.tolist()
     assert [sample.scores["reply_reader"].value for sample in in_order] == own[
         "said"
     ].values.tolist()
@@ -274,7 +275,8 @@ def test_a_run_with_it(page: Experiment) -> None:
     )
     result = pp.run(page, observer, progress=False)
     assert (
-        set(result["text"].values) == {"No"} and result.attrs["observer"] == "inspect:mockllm/model"
+        set(trials(result)["text"].values) == {"No"}
+        and result.attrs["observer"] == "inspect:mockllm/model"
     )
 
 

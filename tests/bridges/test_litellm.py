@@ -23,6 +23,7 @@ from asked import QUESTIONS, ran, small_page
 from children import child
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.errors import ConditionWarning
 from psyprobe.observers.simulated.serving import Behaviour, serve
 from psyprobe.probes.experiments import load_results
@@ -112,7 +113,7 @@ def test_a_page_through_the_proxy_is_the_page_without_it(
     for address in addresses.values():
         with Store(None) as store, pp.load_observer(f"openai:{MODEL}", base_url=address) as chat:
             ran(store, page, chat)
-            results += load_results(store)
+            results += map(trials, load_results(store))
             replies.append(_replies(store))
     direct, between = results
     assert direct.sizes["trial"] == QUESTIONS
@@ -142,7 +143,7 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
         pytest.warns(ConditionWarning, match="tokens more for thinking from here on"),
     ):
         ran(store, page, chat)
-        (result,) = load_results(store)
+        result = trials(load_results(store)[0])
     instead = {each["name"]: each for each in json.loads(result.attrs["asked_instead"])}
     assert instead["temperature"] == {
         "name": "temperature",
@@ -151,4 +152,4 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
         "answers": QUESTIONS,
     }
     assert instead["max_tokens"]["sent"] > 4096
-    assert (result["tokens_thinking"] > 0).all() and set(result["read"].values) <= {"yes", "no"}
+    assert (result["tokens_thinking"] > 0).all() and set(result["reading"].values) <= {"yes", "no"}

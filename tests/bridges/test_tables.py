@@ -23,6 +23,7 @@ from asked import IMAGES, QUESTIONS, small_page
 from children import child
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -42,9 +43,13 @@ def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
     turns, (result,) = list(turns_of(store.runs()[0], store, page.folder)), load_results(store)
     asked = list(questions_of(page, CARD))
     assert [turn.id for turn in asked] == [turn.id for turn in turns]
-    assert len({turn.id for turn in turns}) == len(turns) == result.sizes["trial"] == QUESTIONS
+    assert (
+        len({turn.id for turn in turns}) == len(turns) == trials(result).sizes["trial"] == QUESTIONS
+    )
     # In the order of asking, reply by reply, with the level that each was about.
-    assert [turn.answer.text for turn in turns if turn.answer] == result["text"].values.tolist()
+    assert [turn.answer.text for turn in turns if turn.answer] == trials(result)[
+        "text"
+    ].values.tolist()
     np.testing.assert_array_equal([turn.about["contrast"] for turn in turns], result["contrast"])
     assert not any(turn.resized for turn in turns)
 
@@ -141,9 +146,9 @@ def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path
             QUESTIONS,
             0,
         )
-        assert load_results(store)[0]["text"].values.tolist() == ["Yes"] * 3 + ["No"] + ["Yes"] * (
-            QUESTIONS - 4
-        )
+        assert trials(load_results(store)[0])["text"].values.tolist() == ["Yes"] * 3 + ["No"] + [
+            "Yes"
+        ] * (QUESTIONS - 4)
     path.write_text(json.dumps([{"index": 1, "prediction": "Yes"}]))
     with pytest.raises(InputError, match="has no column 'id'"):
         tables.read_predictions(path, page, CARD)
@@ -264,7 +269,8 @@ def test_a_task_of_lmms_eval_draws_as_the_page_does(temperature: int, tmp_path: 
 def _right(result: Any) -> Any:
     """Of each trial, whether the reply is right; NaN where it says nothing."""
     there = result["contrast"].values > 0
-    return np.where(there, result["said"].values, 1 - result["said"].values)
+    response = trials(result)["response"].values
+    return np.where(there, response, 1 - response)
 
 
 # It leaves the files that it reads and writes open.
@@ -364,7 +370,9 @@ def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path
         assert take(replies, other, progress=False) == (QUESTIONS, 0)
         again = load_results(other)[0]
         _same_answers(own, again)
-        np.testing.assert_array_equal(own["tokens_in"].values, again["tokens_in"].values)
+        np.testing.assert_array_equal(
+            trials(own)["tokens_in"].values, trials(again)["tokens_in"].values
+        )
 
     tables.write_lmms_eval_results(store.runs()[0], store, tmp_path / "ours", page.folder)
     (samples,) = (tmp_path / "ours").glob("*/*_samples_psyprobe_small.jsonl")

@@ -23,6 +23,7 @@ import xarray as xr
 
 import psyprobe as pp
 from psyprobe.analysis import score_table as _score_table
+from psyprobe.analysis.words.trial_table import trials as _trials
 from psyprobe.cli import main
 from psyprobe.experiment import read_suite
 from psyprobe.files.images import encode_png
@@ -85,9 +86,16 @@ VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "x_measured": ("measured_LEVEL", ("measured_LEVEL",)),
 }
 
-#: The same of runs in words, whose one dimension is the trial.
+#: Golden name to today's of columns of runs in words.
+COLUMNS = {
+    "shown": "was_shown",
+    "text_asked": "reply_requested",
+    "read": "reading",
+    "said": "response",
+}
+#: The same as `VARIABLES` of runs in words, whose one dimension is the trial.
 TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    name: (name, ("trial",))
+    name: (COLUMNS.get(name, name), ("trial",))
     for name in (
         "frequency",
         "contrast",
@@ -190,7 +198,7 @@ def variables(result: xr.Dataset) -> Golden:
 
 
 def trials(result: xr.Dataset) -> Golden:
-    return _arrays(result, TRIALS) | {
+    return _arrays(_trials(result), TRIALS) | {
         f"attributes/{name}": value for name, value in _attributes(result).items()
     }
 

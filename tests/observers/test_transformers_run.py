@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")
@@ -63,10 +64,10 @@ def test_asked_in_words_and_by_its_eye(
     chat = pp.load_observer(f"transformers:{chat_folders(family)}", device="cpu")
     eye = pp.load_observer(f"transformers_vision:{chat_folders(family)}", device="cpu")
 
-    asked = pp.run(str(tmp_path / "asked.toml"), chat)
+    asked = trials(pp.run(str(tmp_path / "asked.toml"), chat))
     assert asked.attrs["random_weights"] == 1
     shown = asked.where(asked["catch"] == 0, drop=True)
-    assert set(shown["frequency"].values) == {1, 4} and (shown["shown"] == 1).all()
+    assert set(shown["frequency"].values) == {1, 4} and (shown["was_shown"] == 1).all()
     np.testing.assert_allclose(shown["delivered_contrast"], shown["contrast"], rtol=1e-5)
     assert np.isfinite(asked["p_yes"]).all() and (asked["tokens_in"] > 0).all()
     by_image = shown.to_dataframe().groupby(["frequency", "contrast"])["p_yes"].mean()

@@ -11,7 +11,7 @@ import pytest
 import tiny_chat_models
 
 import psyprobe as pp
-from psyprobe.analysis import bridge
+from psyprobe.analysis import bridge, trials
 from psyprobe.analysis.responses import select
 from psyprobe.plotting import plot_bridge
 
@@ -59,7 +59,7 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
         return max(first, key=first.__getitem__), first
 
     mouth = pp.observer(says, name="says what the tower sees", input_size=56)
-    asked = pp.run(tmp_path / "words.toml", mouth, progress=False)
+    asked = trials(pp.run(tmp_path / "words.toml", mouth, progress=False))
     found = bridge(asked, seen)
     # Samples of noise differ between the two runs, and little else does.
     assert found.rmse < 0.1 and found.shape_rmse < 0.1
@@ -67,7 +67,7 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     _, labels = plot_bridge(asked, seen).get_legend_handles_labels()
     assert any("vision tower" in label for label in labels)
     # The model's own words are asked about the same images, unrounded, whatever it may say of them.
-    own = pp.run(tmp_path / "words.toml", chat, progress=False)
+    own = trials(pp.run(tmp_path / "words.toml", chat, progress=False))
     np.testing.assert_array_equal(own["image_seed"], asked["image_seed"])
     np.testing.assert_allclose(own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5)
     assert np.isfinite(own["p_yes"]).all()

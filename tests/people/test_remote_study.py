@@ -17,6 +17,7 @@ import pytest
 from webdriver import browser, missing
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.errors import InputError
@@ -115,9 +116,12 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
     path.write_text(json.dumps(answers(tmp_path / "study")), encoding="utf-8")
     for _ in range(2):  # the second time nothing is new
         result = import_people(path, store)
-        assert result.attrs["observer"] == "person:EVA" and (result["said"].values == 1).all()
+        assert (
+            result.attrs["observer"] == "person:EVA"
+            and (trials(result)["response"].values == 1).all()
+        )
     (kept,) = pp.load_results(store)
-    assert kept.sizes["trial"] == 12 and is_remote(kept)
+    assert trials(kept).sizes["trial"] == 12 and is_remote(kept)
     (session,) = sessions_of(kept)
     assert session.screen.light == "remote" and round(session.screen.ppd, 1) == 65.9
     assert "answered elsewhere" in " ".join(pp.score(kept).rows()[0].notes)
@@ -193,5 +197,5 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         assert page.complaints() == []
     (tmp_path / "EVA.json").write_text(saved, encoding="utf-8")
     result = import_people(tmp_path / "EVA.json", tmp_path / "runs.sqlite")
-    assert result.sizes["trial"] == 12
-    np.testing.assert_array_equal(result["said"].values, 1.0)
+    assert trials(result).sizes["trial"] == 12
+    np.testing.assert_array_equal(trials(result)["response"].values, 1.0)

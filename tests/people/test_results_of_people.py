@@ -14,6 +14,7 @@ from seated import screen, seated
 from simulated_person import FREQUENCIES, true_sensitivity
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.group import people_ceiling, people_curve, score_people
@@ -61,7 +62,7 @@ def test_the_truth_of_people_comes_back() -> None:
 
 def test_answers_that_are_read_otherwise_give_another_curve() -> None:
     result = seated(None, "ANNA", 1)
-    read = result["read"].values.astype(str)
+    read = trials(result)["reading"].values.astype(str)
     turned = np.where(
         np.arange(read.size) % 4 == 0, np.where(read == "yes", "no", "yes"), read
     ).astype(object)
@@ -87,12 +88,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_sessions_of_one_person_are_one_result(store: Path) -> None:
     anna, bert, carl = pp.load_results(store)
-    assert (anna.sizes["trial"], bert.sizes["trial"], carl.sizes["trial"]) == (60, 30, 30)
+    assert (
+        trials(anna).sizes["trial"],
+        trials(bert).sizes["trial"],
+        trials(carl).sizes["trial"],
+    ) == (60, 30, 30)
     assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == ["first", "second"]
-    assert "design_estimates" not in anna.attrs and "session" not in bert
+    assert "design_estimates" not in anna.attrs and bert.sizes["session"] == 1
     # The same sessions from two files are there once.
     (twice,) = together([anna, anna])
-    assert twice.sizes["trial"] == 60
+    assert trials(twice).sizes["trial"] == 60
     csf = chat_csf(anna)
     low, high = csf["log10_session_offset"].values[::-1]
     assert low < 0 < high

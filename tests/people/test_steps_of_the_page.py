@@ -14,6 +14,7 @@ import webdriver
 from person_at_page import CARD, STEP, PersonAtPage, visit
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.observers.people.patterns import VOID
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
@@ -129,9 +130,9 @@ def test_other_tasks(
         person.sit(server.address)
         text = browser.text("told")
     assert ("yes to 0 % of the screens" in text) == (probe == "yes_no")
-    (result,) = pp.load_results(tmp_path / "runs.sqlite")
+    result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     assert result.sizes["trial"] == 4 + (probe == "yes_no")
-    assert (result.said.values == ~result["catch"].values.astype(bool)).all()
+    assert (result.response.values == ~result["catch"].values.astype(bool)).all()
     if probe == "orientation_4":
         words = ["vertical", "horizontal", "rising", "falling"]
         assert [words[int(order)] for order in result.order] == result.text.values.tolist()

@@ -16,6 +16,7 @@ import pytest
 from children import child
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.errors import ConditionWarning, InputError
@@ -415,9 +416,11 @@ def test_one_film_can_be_asked_about(tmp_path: Path) -> None:
         "with yes or no."
     )
     words.write_text(f"{text}[asking]\nprompts = [{prompt!r}]\n", encoding="utf-8")
-    result = pp.run(words, "simulated:castlecsf", progress=False)
-    strongest = result["said"].where(result["contrast"] == result["contrast"].max(), drop=True)
-    assert strongest.mean() > 0.9 > 0.1 > result["said"].where(result["catch"], drop=True).mean()
+    result = trials(pp.run(words, "simulated:castlecsf", progress=False))
+    strongest = result["response"].where(result["contrast"] == result["contrast"].max(), drop=True)
+    assert (
+        strongest.mean() > 0.9 > 0.1 > result["response"].where(result["catch"], drop=True).mean()
+    )
 
 
 _CHILD = """

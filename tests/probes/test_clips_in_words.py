@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.human import castle_csf
@@ -58,7 +59,7 @@ def test_all_frames_of_both_films_are_sent_in_order_with_their_pace() -> None:
     )
     run = pp.run(page, pp.observer(look, name="looks"), progress=False)
     # Two contrasts, each asked with the pattern in either film.
-    assert run.sizes["trial"] == len(seen) == 4
+    assert trials(run).sizes["trial"] == len(seen) == 4
     for images, prompt in seen:
         assert "two films of 0.5 s each, 30 frames a second" in prompt and "all 15 frames" in prompt
         assert len(images) == 30

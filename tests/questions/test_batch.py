@@ -24,6 +24,7 @@ import xarray as xr
 from small_questions import write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.observers.batch_files import folder as batch_folder
@@ -185,7 +186,11 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     same(result, directly(served, path))
     with Store(store) as opened:
         stored = [each for each, _ in opened.kept_answers()]
-    assert len(stored) == len({each.question.key for each in stored}) == int(result["shown"].sum())
+    assert (
+        len(stored)
+        == len({each.question.key for each in stored})
+        == int(trials(result)["was_shown"].sum())
+    )
     # Friday: all of it is in the store, and the folder is not needed.
     same(
         pp.run(
@@ -441,7 +446,7 @@ def test_a_batch_has_its_own_price(tmp_path: Path, served: SimulatedServer) -> N
         prices=prices,
         progress=False,
     )
-    tokens = 1000 * result["tokens_in"].sum() + 5000 * result["tokens_out"].sum()
+    tokens = 1000 * trials(result)["tokens_in"].sum() + 5000 * trials(result)["tokens_out"].sum()
     assert json.loads(result.attrs["spent"])["cost"]["USD"] == pytest.approx(float(tokens) / 2e6)
 
 

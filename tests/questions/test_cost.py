@@ -16,6 +16,7 @@ import xarray as xr
 from small_questions import Seeing, write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.observers.chat.openai_protocol import read_completion
@@ -148,14 +149,14 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
         assert max(server.asked.values()) == 1
         whole = pp.run(path, observer, prices=PRICES, progress=False)
     for result in (resumed, whole):
-        assert result["cost"].attrs["unit_symbol"] == "EUR"
+        assert trials(result)["cost"].attrs["unit_symbol"] == "EUR"
         spent = json.loads(result.attrs["spent"])
         assert (
-            spent["cost"] == {"EUR": pytest.approx(float(result["cost"].sum()))}
+            spent["cost"] == {"EUR": pytest.approx(float(trials(result)["cost"].sum()))}
             and spent["unpriced"] == 0
         )
-        assert spent["answers"] == int(result["shown"].sum())
-        assert spent["tokens_in"] == int(result["tokens_in"].sum())
+        assert spent["answers"] == int(trials(result)["was_shown"].sum())
+        assert spent["tokens_in"] == int(trials(result)["tokens_in"].sum())
     del resumed.attrs["served"], whole.attrs["served"]
     xr.testing.assert_identical(resumed, whole)
     xr.testing.assert_identical(pp.load_results(store)[0].drop_attrs(), resumed.drop_attrs())
@@ -170,7 +171,7 @@ def test_with_a_budget_nothing_is_sent_twice_beside_itself(tmp_path: Path) -> No
     ):
         result = pp.run(path, observer, prices=PRICES, budget=100.0, progress=False)
     # A second sending beside the first would have been answered too.
-    assert server.counts["answered"] == int(result["shown"].sum())
+    assert server.counts["answered"] == int(trials(result)["was_shown"].sum())
 
 
 def test_a_budget_without_prices_stops_at_the_first_answer(tmp_path: Path) -> None:
@@ -225,8 +226,8 @@ def test_a_plan_says_from_where_it_knows(tmp_path: Path) -> None:
         # Another run of the same kind learns from it.
         other = write_questions(tmp_path, ("[0.03, 0.08, 0.2]", "[0.05, 0.1]"), name="other")
         alike = pp.plan(other, observer, store=store, prices=PRICES, timed=True)
-    assert server.counts["answered"] == 1 + int(result["shown"].sum())
-    spent = float(result["cost"].sum())
+    assert server.counts["answered"] == 1 + int(trials(result)["was_shown"].sum())
+    spent = float(trials(result)["cost"].sum())
     # One question tells the price of all to some percent: they differ by their words.
     assert asked.left.cost == pytest.approx(spent, rel=0.1)
     assert (

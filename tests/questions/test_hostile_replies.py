@@ -11,6 +11,7 @@ pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 from small_questions import write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.observers.simulated.serving import Faults, serve
 
@@ -30,5 +31,5 @@ def test_half_a_character_in_a_reply(tmp_path: Path, monkeypatch: pytest.MonkeyP
         asked = server.counts.total() - server.counts["listed"]
         assert main(command) == 0
         assert server.counts.total() - server.counts["listed"] == asked
-    (result,) = pp.load_results(folder / "runs.sqlite")
+    result = trials(pp.load_results(folder / "runs.sqlite")[0])
     assert any(str(text).endswith("\\ud800") for text in result["text"].values)

@@ -25,6 +25,7 @@ from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe._typing import FloatArray
+from psyprobe.analysis import trials
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
 
@@ -43,7 +44,7 @@ LARGER = (
 def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> None:
     path, folder = write_questions(tmp_path, *LARGER), tmp_path / "results"
     local = Witness(deg=2)
-    expected = pp.run(path, local)
+    expected = trials(pp.run(path, local))
     total = expected.sizes["trial"]
     moments = np.sort(np.random.default_rng(7).integers(20, total - 40, 3))
     witness = Witness(deg=2)
@@ -60,13 +61,13 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     )
     # Trials have the same numbers in both runs, so that the server's notes can be told from one
     # another.
-    (result,) = pp.load_results(folder / "runs.sqlite")
+    result = trials(pp.load_results(folder / "runs.sqlite")[0])
     np.testing.assert_array_equal(result["prompt_text"], expected["prompt_text"])
     np.testing.assert_array_equal(result["image_seed"], expected["image_seed"])
     assert sorted(set(witness.seen)) == sorted(set(local.seen))
     assert not asked_again(course, folder / "runs.sqlite", local, witness)
     # Over HTTP the twenty likeliest tokens are listed, so that odds end at those of the last.
-    np.testing.assert_allclose(result["said"], expected["said"], atol=1e-3)
+    np.testing.assert_allclose(result["response"], expected["response"], atol=1e-3)
     written = [file.read_bytes() for file in folder.iterdir()]
     assert all(KEY.encode() not in content for content in written)
     assert all(KEY not in out for out in course.output)

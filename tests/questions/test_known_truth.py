@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.analysis.psychometric.csf_posterior import csf_posterior
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.experiment import read_experiment
@@ -128,7 +129,7 @@ def test_four_directions_give_the_threshold_back() -> None:
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, simulated, progress=False)
     # Eight contrasts, each four times in each of four directions.
-    assert result.sizes["trial"] == 8 * 4 * 4
+    assert trials(result).sizes["trial"] == 8 * 4 * 4
     found = chat_csf(result, resamples=20).isel(frequency=0)
     low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
     true = float(simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item())
@@ -142,7 +143,7 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     )
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, simulated, progress=False)
-    assert result.sizes["trial"] == 4 * 40
+    assert trials(result).sizes["trial"] == 4 * 40
     found = chat_csf(result, resamples=20)
     true = [
         float(simulated.true_sensitivity(experiment.spec(frequency=f, contrast=0.1)).item())
@@ -153,8 +154,9 @@ def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
     # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same
     # contrast arrives.
     posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), 0.25)
-    columns = (result[name].values for name in ("frequency", "delivered_contrast", "said"))
-    for frequency, contrast, said in zip(*columns, strict=True):
-        posterior.tell((1.0, 4.0).index(frequency), float(np.log10(contrast)), float(said))
+    table = trials(result)
+    columns = (table[name].values for name in ("frequency", "delivered_contrast", "response"))
+    for frequency, contrast, response in zip(*columns, strict=True):
+        posterior.tell((1.0, 4.0).index(frequency), float(np.log10(contrast)), float(response))
     told = np.log10(found["mean_sensitivity"].values)
     np.testing.assert_allclose(told, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3)

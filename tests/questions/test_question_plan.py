@@ -8,6 +8,7 @@ import pytest
 from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.probes import load_probe
@@ -40,15 +41,15 @@ def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, s
     path, observer = write_questions(tmp_path, *changes), Seeing()
     planned = pp.plan(path, observer)
     assert observer.asked == []
-    result = pp.run(path, observer)
-    assert planned.questions == len(observer.asked) == int(result["shown"].sum())
+    result = trials(pp.run(path, observer))
+    assert planned.questions == len(observer.asked) == int(result["was_shown"].sum())
     images = {shown[0] for shown in digests(observer.asked)}
     if "ladder" not in str(changes):
         assert planned.images == len({shown[:-3] for shown in digests(observer.asked)})
     else:
         # Two wordings may come to the same threshold and share images after all.
         assert len(images) <= planned.images
-    hidden = result.isel(trial=result["shown"].values == 0)
+    hidden = result.isel(trial=result["was_shown"].values == 0)
     levels = set(zip(hidden["frequency"].values, hidden["contrast"].values, strict=True))
     experiment = read_experiment(path)
     schedule = load_probe(experiment.probe).plan(experiment, observer)

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import xarray as xr
 from small_questions import Backwards, Seeing, digests, write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import read_experiment
 from psyprobe.probes.words.answer_table import VARIABLES
@@ -25,13 +27,18 @@ LEVELS, CATCHES = 2 * 3 * 2, 2
 TRIALS = 2 * (LEVELS + CATCHES)
 
 
+def ask(*arguments: Any, **options: Any) -> xr.Dataset:
+    """A run as the table of its trials."""
+    return trials(pp.run(*arguments, **options))
+
+
 def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
-    result = pp.run(write_questions(tmp_path), Seeing())
+    result = ask(write_questions(tmp_path), Seeing())
     assert result.sizes == {"trial": TRIALS}
-    assert list(result) == ["frequency", *VARIABLES]
+    assert set(result.data_vars) == {"frequency", *VARIABLES}
     for name in VARIABLES:
         assert result[name].attrs["units"] and result[name].attrs["long_name"]
-        assert result[name].dtype == (object if VARIABLES[name][0] == "text" else np.float64)
+        assert result[name].dtype.kind in {"text": "O", "flag": "b"}.get(VARIABLES[name][0], "if")
     assert result.attrs["probe"] == "yes_no" and result.attrs["readout"] == "p_yes"
     assert result.attrs["design"] == "constant" and result.attrs["experiment"] == "words"
     assert [prompt["id"] for prompt in json.loads(result.attrs["prompts"])] == ["base", "blank"]
@@ -41,17 +48,17 @@ def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
 
 
 def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
-    result = pp.run(write_questions(tmp_path), Seeing())
+    result = ask(write_questions(tmp_path), Seeing())
     catch, contrast = result["catch"].values == 1, result["contrast"].values
     assert catch.sum() == 2 * CATCHES and (contrast[catch] == 0).all()
     # The one prompt asks whether nothing is seen: what counts is the same for both.
     for polarity in (1, -1):
         own = result["polarity"].values == polarity
-        assert (result["said"].values[own & (contrast == 0.2)] > 0.8).all()
-        assert (result["said"].values[own & (contrast == 0.03)] < 0.2).all()
-        assert (result["said"].values[own & catch] < 0.2).all()
+        assert (result["response"].values[own & (contrast == 0.2)] > 0.8).all()
+        assert (result["response"].values[own & (contrast == 0.03)] < 0.2).all()
+        assert (result["response"].values[own & catch] < 0.2).all()
     np.testing.assert_allclose(
-        result["said"],
+        result["response"],
         np.where(result["polarity"] == 1, result["p_yes"], 1 - result["p_yes"]),
         atol=1e-12,
     )
@@ -66,7 +73,7 @@ def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
 
 def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
     observer = Seeing()
-    result = pp.run(write_questions(tmp_path), observer)
+    result = ask(write_questions(tmp_path), observer)
     images = {shown[0] for shown in digests(observer.asked)}
     assert len(images) == TRIALS / 2
     # Image first: all prompts ask about one image before the next is shown.
@@ -87,17 +94,17 @@ def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
 
 def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(tmp_path: Path) -> None:
     observer = Seeing()
-    result = pp.run(write_questions(tmp_path), observer)
+    result = ask(write_questions(tmp_path), observer)
     assert {each.decoding.max_tokens for each in observer.asked} == {1, 16}
-    assert result["text_asked"].sum() == 2 * 4
+    assert result["reply_requested"].sum() == 2 * 4
     assert all(each.decoding.logprobs for each in observer.asked)
 
 
 @pytest.mark.parametrize("observer", [Seeing(logprobs=False), Seeing(mass=0.3)])
 def test_words_count_where_probabilities_do_not(tmp_path: Path, observer: Seeing) -> None:
-    result = pp.run(write_questions(tmp_path), observer)
+    result = ask(write_questions(tmp_path), observer)
     assert result.attrs["readout"] == "text"
-    assert set(result["said"].values) == {0.0, 1.0}
+    assert set(result["response"].values) == {0.0, 1.0}
     # Words say less, so that each level is shown more often.
     shown = (result["contrast"].values == 0.2) & (result["prompt"].values == "base")
     assert shown.sum() == 2 * 4
@@ -111,7 +118,7 @@ def test_each_prompt_has_its_own_readout(tmp_path: Path) -> None:
             self.mass = 0.2 if prompt == "Is it uniform?" else 0.9
             return super().answer(images, prompt, **options)
 
-    result = pp.run(write_questions(tmp_path), Wordy())
+    result = ask(write_questions(tmp_path), Wordy())
     assert result.attrs["readout"] == "mixed"
     assert set(result["readout"].values[result["prompt"].values == "base"]) == {"p_yes"}
     assert set(result["readout"].values[result["prompt"].values == "blank"]) == {"text"}
@@ -122,11 +129,9 @@ def test_what_cannot_be_read_is_excluded_and_counted(tmp_path: Path) -> None:
         ("I'm sorry, I cannot view images.", "refusal"),
         ("Perhaps.", "ambiguous|invalid"),
     ):
-        result = pp.run(
-            write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4])
-        )
-        assert set(result["read"].values) <= set(kind.split("|"))
-        assert np.isnan(result["said"]).all()
+        result = ask(write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4]))
+        assert set(result["reading"].values) <= set(kind.split("|"))
+        assert np.isnan(result["response"]).all()
         assert set(result["text"].values) == {reply}
 
 
@@ -183,14 +188,14 @@ def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("design", ["ladder", "quest_plus", "quick_csf"])
 def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
     path = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
-    result = pp.run(path, Seeing(), store=tmp_path / "runs.sqlite")
+    result = ask(path, Seeing(), store=tmp_path / "runs.sqlite")
     estimates = json.loads(result.attrs["design_estimates"])
     assert set(estimates) == {"base", "blank"}
     for found in estimates.values():
         assert found["values"] == [2.0, 4.0]
         # It sees contrasts above 0.1, dither included.
         np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
-    xr.testing.assert_identical(result, pp.load_results(tmp_path / "runs.sqlite")[0])
+    xr.testing.assert_identical(result, trials(pp.load_results(tmp_path / "runs.sqlite")[0]))
 
 
 @pytest.mark.parametrize("design", ["constant", "ladder", "quest_plus"])
@@ -208,15 +213,15 @@ def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -
         pp.run(path, broken, store=store)
     with pytest.raises(InputError, match="no finished run"):
         pp.load_results(store)
-    result = pp.run(path, second, store=store)
+    result = ask(path, second, store=store)
     asked = digests([*broken.asked[:after], *second.asked])
     assert len(set(asked)) == len(asked) == result.sizes["trial"]
-    xr.testing.assert_identical(result, pp.run(path, Seeing()))
+    xr.testing.assert_identical(result, ask(path, Seeing()))
 
 
 def test_images_come_at_the_observers_own_size(tmp_path: Path) -> None:
     observer = Seeing(input_size=(48, 48))
-    result = pp.run(write_questions(tmp_path), observer)
+    result = ask(write_questions(tmp_path), observer)
     assert {each.images[0].shape for each in observer.asked} == {(48, 48, 3)}
     assert result.attrs["ppd"] == 24
     kept = Seeing(input_size=(48, 48))
@@ -227,13 +232,13 @@ def test_images_come_at_the_observers_own_size(tmp_path: Path) -> None:
 
 def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
     observer = Seeing()
-    result = pp.run(write_questions(tmp_path, ("[2, 4]", "[4, 7.5, 20]")), observer)
-    refused = result["shown"].values == 0
+    result = ask(write_questions(tmp_path, ("[2, 4]", "[4, 7.5, 20]")), observer)
+    refused = result["was_shown"].values == 0
     assert set(result["frequency"].values[refused]) == {7.5, 20}
     assert all(
         "cpd is above 0.9 of the 8 cpd" in reason for reason in result["refused"].values[refused]
     )
-    assert np.isnan(result["said"].values[refused]).all()
+    assert np.isnan(result["response"].values[refused]).all()
     assert len(observer.asked) == (~refused).sum()
 
 
@@ -242,16 +247,16 @@ def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
         ("[0.03, 0.08, 0.2]", "[0.001, 0.2]"),
         ("[display]", '[delivery]\ndither = "none"\n[display]'),
     ]
-    result = pp.run(write_questions(tmp_path, *changes), Seeing())
+    result = ask(write_questions(tmp_path, *changes), Seeing())
     faint = result["contrast"].values == 0.001
-    assert (result["shown"].values[faint] == 0).all() and (
-        result["shown"].values[~faint] == 1
+    assert (result["was_shown"].values[faint] == 0).all() and (
+        result["was_shown"].values[~faint] == 1
     ).all()
-    marked = pp.run(
+    marked = ask(
         write_questions(tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')),
         Seeing(),
     )
-    assert (marked["shown"] == 1).all()
+    assert (marked["was_shown"] == 1).all()
     np.testing.assert_array_equal(
         marked["coherent_gain"].values[faint], result["coherent_gain"].values[faint]
     )
@@ -263,16 +268,18 @@ def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
         ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
     ]
     observer = Seeing()
-    result = pp.run(
+    result = ask(
         write_questions(tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")),
         observer,
     )
     assert result.sizes["trial"] == 3 * 2 * LEVELS and (result["catch"] == 0).all()
     assert all(len(each.images) == 2 for each in observer.asked)
-    assert (result["said"].values[result["contrast"].values == 0.2] > 0.8).all()
+    assert (result["response"].values[result["contrast"].values == 0.2] > 0.8).all()
     first = result["order"].values == 0
-    np.testing.assert_allclose(result["said"].values[first], result["p_yes"].values[first])
-    np.testing.assert_allclose(result["said"].values[~first], 1 - result["p_yes"].values[~first])
+    np.testing.assert_allclose(result["response"].values[first], result["p_yes"].values[first])
+    np.testing.assert_allclose(
+        result["response"].values[~first], 1 - result["p_yes"].values[~first]
+    )
     with pytest.raises(InputError, match="shows 2 images in a question, and seeing takes 1"):
         alone = Seeing()
         alone.images_at_once = 1
@@ -342,8 +349,8 @@ def test_results_can_be_written_and_read(tmp_path: Path) -> None:
     result = pp.run(write_questions(tmp_path), observer)
     result.to_netcdf(tmp_path / "r.nc", engine="scipy")
     (read,) = pp.load_results(tmp_path / "r.nc")
-    assert set(read["text"].values) == {observer.reply}
-    np.testing.assert_array_equal(read["said"], result["said"])
+    assert set(trials(read)["text"].values) == {observer.reply}
+    xr.testing.assert_identical(read, result)
 
 
 def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:

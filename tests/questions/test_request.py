@@ -14,6 +14,7 @@ import pytest
 from small_questions import write_questions
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError, UnknownNameError
 from psyprobe.experiment import read_experiment
@@ -59,15 +60,18 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
             if behaviour.logprobs != "absent"
             else contextlib.nullcontext()
         ):
-            result = pp.run(few, observer, progress=False)
+            result = trials(pp.run(few, observer, progress=False))
         refused = server.counts["refused"]
     told = {
         each["name"]: [each["asked"], each["sent"]]
         for each in json.loads(result.attrs["asked_instead"])
     }
     assert {name: told[name] for name in changed} == changed
-    assert set(np.unique(result["read"].values[result["text_asked"].values > 0])) <= {"yes", "no"}
-    assert np.isfinite(result["said"].values).all()
+    assert set(np.unique(result["reading"].values[result["reply_requested"].values > 0])) <= {
+        "yes",
+        "no",
+    }
+    assert np.isfinite(result["response"].values).all()
     # One question at a time found out what is refused, and not all of those under way.
     assert refused <= 6
     thinking = result["tokens_thinking"].values
@@ -104,7 +108,7 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
         answered = server._answered
         server._answered = lambda body: (bodies.append(json.loads(body)), answered(body))[1]  # type: ignore[method-assign]
         with load_observer("openai:simulated:flat", base_url=server.base_url) as observer:
-            result = pp.run(page, observer, progress=False)
+            result = trials(pp.run(page, observer, progress=False))
     assert "asked_instead" not in result.attrs
     for body in bodies:
         assert (body["top_p"], body["reasoning_effort"], body["guided_choice"]) == (
@@ -218,5 +222,5 @@ def test_stimuli_are_drawn_at_the_size_that_is_told(tmp_path: Path) -> None:
             f"openai:simulated:flat?base_url={server.base_url}&input_size=64"
         ) as observer,
     ):
-        result = pp.run(page, observer, progress=False)
+        result = trials(pp.run(page, observer, progress=False))
     assert json.loads(result.attrs["size"]) == [64, 64] and math.isclose(result.attrs["ppd"], 32)

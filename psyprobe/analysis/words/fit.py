@@ -26,6 +26,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
+from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.cache import cached
 from psyprobe.files.terminal import printable
@@ -40,7 +41,7 @@ EXCLUDED = ("ambiguous", "refusal", "invalid")
 #: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
 _LEAST_GAIN = 0.01
 
-_NEEDED = ("prompt", "said")
+_NEEDED = ("prompt", "response")
 
 
 def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
@@ -153,6 +154,7 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
         If this is no result of a questioning run, or none of its questions has an answer that
         counts.
     """
+    result = trials(result)
     level = next(iter(levels_of(result)), "levels")
     attributes = getattr(result, "attrs", {})
     stimulus_axis = stimulus_axis_of(result).name if "task" in attributes else "task"
@@ -174,12 +176,12 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     catch = nominal == 0
     delivered = delivered_contrast(result)
     shown = (
-        result["shown"].values.astype(bool)
-        if "shown" in result
+        result["was_shown"].values.astype(bool)
+        if "was_shown" in result
         else np.ones(nominal.shape, dtype=bool)
     )
     shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
-    counted = shown & np.isfinite(result["said"].values.astype(np.float64))
+    counted = shown & np.isfinite(result["response"].values.astype(np.float64))
     if not (counted & ~catch).any():
         if "finish" in result and (result["finish"].values[shown] == "length").all():
             raise InputError(
@@ -236,7 +238,7 @@ def counted(at: Places) -> ChatCounts:
     """Count the answers of a run whose questions have their places."""
     result = at.result
     shape = at.shape
-    said = at.column("said")
+    response = at.column("response")
     delivered = delivered_contrast(result)
     tests = at.counted & ~at.catch
     blanks = at.counted & at.catch
@@ -244,9 +246,16 @@ def counted(at: Places) -> ChatCounts:
     known = at.shown & ~at.catch & np.isfinite(delivered)
     with np.errstate(invalid="ignore"):
         contrast = at.summed(known, delivered) / at.summed(known)
-    read = result["read"].values.astype(str) if "read" in result else np.full(said.shape, "invalid")
+    reading = (
+        result["reading"].values.astype(str)
+        if "reading" in result
+        else np.full(response.shape, "invalid")
+    )
     kind = np.array(
-        [EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid") for r in read.tolist()]
+        [
+            EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid")
+            for r in reading.tolist()
+        ]
     )
     excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
     lost, lost_blanks = (at.shown & ~at.counted & which for which in (~at.catch, at.catch))
@@ -266,13 +275,13 @@ def counted(at: Places) -> ChatCounts:
         level=at.level,
         values=at.values,
         contrast=contrast,
-        yes=at.summed(tests, said),
+        yes=at.summed(tests, response),
         trials=at.summed(tests),
         excluded=excluded,
         not_shown=np.bincount(at.value[hidden], minlength=shape[1]).astype(np.int64),
-        catch_yes=np.bincount(at.prompt[blanks], weights=said[blanks], minlength=shape[0]).astype(
-            np.float64
-        ),
+        catch_yes=np.bincount(
+            at.prompt[blanks], weights=response[blanks], minlength=shape[0]
+        ).astype(np.float64),
         catch_trials=np.bincount(at.prompt[blanks], minlength=shape[0]).astype(np.float64),
         catch_excluded=catch_excluded,
     )
@@ -490,7 +499,7 @@ def resampled_yes(
     """
     rng = np.random.default_rng(seed)
     sums = []
-    for values in by_image(at, at.column("said")):
+    for values in by_image(at, at.column("response")):
         chosen = values[which]
         mean, n = averaged(chosen)
         off = np.where(np.isfinite(chosen), chosen - mean[..., None], 0.0)
@@ -610,8 +619,9 @@ def _seen_logit(at: Places) -> FloatArray:
     """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was
     said.
     """
-    logit, p_yes, said = (at.column(name) for name in ("logit", "p_yes", "said"))
-    return np.asarray(np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit))
+    logit, p_yes, response = (at.column(name) for name in ("logit", "p_yes", "response"))
+    upright = np.abs(response - p_yes) <= np.abs(response - (1 - p_yes))
+    return np.asarray(np.where(upright, logit, -logit))
 
 
 def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:

@@ -87,13 +87,13 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
     result = at.result
     readout = result["readout"].values.astype(str)
     nominal = at.column(stimulus_axis_of(result).name)
-    said = at.column("said")
+    responses = at.column("response")
     delivered = fit.delivered_contrast(result)
-    repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
+    repeat = at.column("repeat") if "repeat" in result else np.arange(len(responses))
     session = (
         result["session"].values.astype(int)
         if "session" in result
-        else np.zeros(len(said), dtype=int)
+        else np.zeros(len(responses), dtype=int)
     )
     rows: dict[tuple[Any, ...], list[int]] = {}
     for i in np.flatnonzero(at.shown).tolist():
@@ -101,7 +101,7 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
             i
         )
     for (of, prompt, value, contrast, _), own in rows.items():
-        heard = [said[i] for i in own if at.counted[i]]
+        heard = [responses[i] for i in own if at.counted[i]]
         if heard:
             arrived = delivered[own[0]] if delivered[own[0]] > 0 else contrast
             place = None if contrast == 0 else int(value)

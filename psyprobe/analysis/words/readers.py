@@ -18,6 +18,7 @@ import numpy as np
 
 from psyprobe.analysis.score import Recorded, percent
 from psyprobe.analysis.words.reply import Reading
+from psyprobe.analysis.words.trial_table import trials
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.running.task import task_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Reader: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], Reading]
 #: The variable of a result that holds what a judge made of each reply, and what it is called as a
 #: reader.
-JUDGED = "judged"
+JUDGE_READING = "judge_reading"
 JUDGE = "judge"
 
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
@@ -118,6 +119,7 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
     dict of str to ndarray of str, shape (trial,)
         By reader, before polarity: "yes", "no" or "invalid".
     """
+    result = trials(result)
     wordings = [wording for wording, _ in _asked(result)]
     pairs = list(zip(result["text"].values.astype(str).tolist(), wordings, strict=True))
     found: dict[str, np.ndarray] = {}
@@ -127,8 +129,8 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
             for text, wording in dict.fromkeys(pairs)
         }
         found[name] = np.array([known[pair] for pair in pairs], dtype=object)
-    if JUDGED in result:
-        found[JUDGE] = result[JUDGED].values.astype(str).astype(object)
+    if JUDGE_READING in result:
+        found[JUDGE] = result[JUDGE_READING].values.astype(str).astype(object)
     return found
 
 
@@ -142,14 +144,16 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
     reading : ndarray of str, shape (trial,)
         Of `readings_of`.
     """
+    result = trials(result)
     turned = np.array([polarity < 0 for _, polarity in _asked(result)])
-    said = np.where(reading == "yes", 1.0, np.where(reading == "no", 0.0, np.nan))
+    yes = np.where(reading == "yes", 1.0, np.where(reading == "no", 0.0, np.nan))
     by_words = result["readout"].values.astype(str) == "text"
-    asked = by_words & result["shown"].values.astype(bool)
-    said = np.where(asked, np.where(turned, 1 - said, said), result["said"].values)
-    read = np.where(asked, reading, result["read"].values)
+    asked = by_words & result["was_shown"].values.astype(bool)
+    response = np.where(asked, np.where(turned, 1 - yes, yes), result["response"].values)
+    readings = np.where(asked, reading, result["reading"].values)
     return result.assign(
-        said=(("trial",), said, result["said"].attrs), read=(("trial",), read, result["read"].attrs)
+        response=(("trial",), response, result["response"].attrs),
+        reading=(("trial",), readings, result["reading"].attrs),
     )
 
 
@@ -188,12 +192,13 @@ def rereadings(
     tuple of Rereading
         One a reader; none where no text was wanted.
     """
-    if not {"text", "read", "text_asked", "prompt", "readout"} <= set(result.variables):
+    result = trials(result)
+    if not {"text", "reading", "reply_requested", "prompt", "readout"} <= set(result.variables):
         return ()
-    asked = result["text_asked"].values.astype(bool)
+    asked = result["reply_requested"].values.astype(bool)
     if not asked.any():
         return ()
-    ours = result["read"].values.astype(str)
+    ours = result["reading"].values.astype(str)
     ours = np.where(np.isin(ours, ("yes", "no")), ours, "invalid")[asked]
     words = bool((result["readout"].values.astype(str) == "text").any())
     found = []

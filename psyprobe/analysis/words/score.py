@@ -26,6 +26,7 @@ from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
+from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import spent_on
@@ -74,16 +75,17 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     Agreement or None
         Over the answers that were let run on to a text; None where there are none.
     """
-    if not {"p_yes", "read", "text_asked", "prompt"} <= set(result.variables):
+    result = trials(result)
+    if not {"p_yes", "reading", "reply_requested", "prompt"} <= set(result.variables):
         return None
     p = result["p_yes"].values.astype(np.float64)
-    read = result["read"].values.astype(str)
-    asked = np.isfinite(p) & result["text_asked"].values.astype(bool)
-    both = asked & np.isin(read, ("yes", "no"))
+    reading = result["reading"].values.astype(str)
+    asked = np.isfinite(p) & result["reply_requested"].values.astype(bool)
+    both = asked & np.isin(reading, ("yes", "no"))
     if not both.any():
         return None
     token = p[both] > 0.5
-    words = read[both] == "yes"
+    words = reading[both] == "yes"
     same = token == words
     by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
     prompts = result["prompt"].values.astype(str)[both]
@@ -465,7 +467,7 @@ def score_chat(
             comparison.compare_with_human(found, {name: curve}, resamples=_FEWEST, seed=seed)
         )
 
-    trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
+    count = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
     stimulus_axis = stimulus_axis_of(csf).name
     made, more = (
@@ -495,7 +497,7 @@ def score_chat(
             curve=_points(csf, level, curve),
             guess=_median(csf["guess"].values),
             lapse=_median(csf["lapse"].values),
-            excluded=excluded / max(trials + excluded, 1.0),
+            excluded=excluded / max(count + excluded, 1.0),
             agreement=answer_agreement(result),
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             instead=asked_instead(result),
@@ -511,9 +513,9 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
     sessions = sessions_of(csf)
     if not sessions:
         return ()
-    trials = sum(session.trials for session in sessions)
+    answers = sum(session.trials for session in sessions)
     lapse = _median(csf["lapse"].values)
-    told = [f"{trials} answers in {len(sessions)} session{'s' * (len(sessions) > 1)}"]
+    told = [f"{answers} answers in {len(sessions)} session{'s' * (len(sessions) > 1)}"]
     told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
     if "prior" in (options := json.loads(csf.attrs["fit"])):
         whose = "ordinary eyes" if options["prior"] == "people" else "any eyes"

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.words.trial_table import arrange_trials, is_in_words, trial_count, trials
 from psyprobe.errors import InputError
 from psyprobe.observers.human_screen import Screen
 
@@ -58,8 +59,8 @@ def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
     options = _options(result)
     if "person" not in options:
         return ()
-    trials = result.sizes["trial"] if "trial" in result.sizes else int(result["trials"].sum())
-    return (SessionRecord(options["session"], Screen.from_dict(options["screen"]), trials),)
+    count = trial_count(result) if is_in_words(result) else int(result["trials"].sum())
+    return (SessionRecord(options["session"], Screen.from_dict(options["screen"]), count),)
 
 
 def is_remote(result: xr.Dataset) -> bool:
@@ -83,7 +84,7 @@ def part_of(result: xr.Dataset) -> str | None:
 
 
 def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
-    """The sessions of one person with one experiment as one result, with a variable `session`.
+    """The sessions of one person with one experiment as one result, over the dimension `session`.
 
     Parameters
     ----------
@@ -101,17 +102,13 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
 
     sessions: dict[str, SessionRecord] = {}
     parts = []
-    for one in results:
-        numbers = (
-            one["session"].values.astype(int)
-            if "session" in one
-            else np.zeros(one.sizes["trial"], dtype=int)
-        )
-        for number, session in enumerate(sessions_of(one)):
+    for table in map(trials, results):
+        numbers = table["session"].values.astype(int)
+        for number, session in enumerate(sessions_of(table)):
             if session.identifier in sessions:
                 # The same session, from two files.
                 continue
-            rows = one.isel(trial=np.flatnonzero(numbers == number))
+            rows = table.isel(trial=np.flatnonzero(numbers == number))
             place = np.full(rows.sizes["trial"], float(len(sessions)))
             about = {"units": "1", "long_name": "Session, from 0"}
             parts.append(rows.assign(session=(("trial",), place, about)))
@@ -140,7 +137,7 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
             name: value for name, value in results[0].attrs.items() if name != "design_estimates"
         }
     merged.attrs = {**kept, "observer_card": json.dumps(card), "sessions": json.dumps(told)}
-    return merged
+    return arrange_trials(merged)
 
 
 @dataclass(frozen=True)

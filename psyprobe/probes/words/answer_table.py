@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
+from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, Spending
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
+from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task, with_task
 
 if TYPE_CHECKING:
     import xarray
@@ -112,8 +113,8 @@ def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]
     return "p_yes" if usable else "text"
 
 
-def said(answer: Read, readout: Readout, polarity: int) -> float:
-    """What an answer counts as.
+def response_value(answer: Read, readout: Readout, polarity: int) -> float:
+    """Turn an answer that was read into the number that it counts as.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def said(answer: Read, readout: Readout, polarity: int) -> float:
 
     Examples
     --------
-    >>> said(Read("no"), "text", -1), said(Read("refusal"), "text", 1)
+    >>> response_value(Read("no"), "text", -1), response_value(Read("refusal"), "text", 1)
     (1.0, nan)
     """
     if readout == "text":
@@ -185,8 +186,8 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        One dimension, "trial"; `VARIABLES` says what it holds, beside a column named after the
-        level ("frequency").
+        Over prompt, level, contrast, repeat and order, as `arrange_trials` has it; `VARIABLES` says
+        what it holds.
 
     Raises
     ------
@@ -196,6 +197,51 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     import xarray
 
     layout = record.layout
+    (level,) = layout["levels"]
+    task = Task.from_dict(layout["task"])
+    assert task.axis is not None
+    columns, spending, substitutions = _columns(record, store)
+    about = {level["name"]: (level["unit"], level["label"])}
+    about |= _variables(task.axis, spending.currency)
+    if "session" in columns:
+        about["session"] = ("1", "Session, from 0")
+    dtypes = {"text": object, "flag": bool}
+    data = {
+        name: (
+            ("trial",),
+            np.array(columns[name], dtype=dtypes.get(unit, np.float64)),
+            {**unit_attributes("1" if unit in dtypes else unit), "long_name": long_name},
+        )
+        for name, (unit, long_name) in about.items()
+    }
+    readouts = set(columns["readout"])
+    attributes = {
+        **attributes_of(
+            record,
+            display=store.content(layout["display"]),
+            levels=[level["name"]],
+            delivery=layout["delivery"],
+            asking=layout["asking"],
+            design_estimates=record.outcome["estimates"],
+            size=layout["size"],
+            spent=spending.to_dict(),
+            **({"asked_instead": _told(substitutions)} if substitutions else {}),
+        ),
+        **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
+        "readout": readouts.pop() if len(readouts) == 1 else "mixed",
+        "design": layout["asking"]["design"],
+        "ppd": layout["ppd"],
+    }
+    observer = ((), record.observer, {"units": "1", "long_name": "Observer"})
+    table = with_task(xarray.Dataset(data, {"observer": observer}, attributes), task)
+    return arrange_trials(table)
+
+
+def _columns(
+    record: RunRecord, store: Store
+) -> tuple[dict[str, list[Any]], Spending, Counter[str]]:
+    """Read every answer of a run: columns of its table, what it cost, and settings replaced."""
+    layout = record.layout
     trials = record.outcome["trials"]
     (level,) = layout["levels"]
     task = Task.from_dict(layout["task"])
@@ -204,20 +250,22 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     stimulus_axis = axis.name
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     columns: defaultdict[str, list[Any]] = defaultdict(list)
-    heard: dict[str, list[Read]] = {name: [] for name in prompts}
-    instead: Counter[str] = Counter()
+    readings: list[Read] = []
+    polarities: list[int] = []
+    substitutions: Counter[str] = Counter()
     spending = Spending()
-    for trial, answer in zip(
-        trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True
-    ):
+    answers = store.answers_in_turn([trial["key"] for trial in trials])
+    for trial, answer in zip(trials, answers, strict=True):
         prompt = prompts[trial["prompt"]]
         wording, polarity = prompt.meant(trial["order"], task.alternatives)
-        asked = answer["reply"] is not None
-        reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
-        read = read_answer(reply, wording) if asked else Read("")
-        heard[prompt.id] += [read] * asked
-        instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
+        answered = answer["reply"] is not None
+        reply = Answer.from_dict(answer["reply"]) if answered else _NOTHING
+        reading = read_answer(reply, wording) if answered else Read("")
+        readings.append(reading)
+        polarities.append(polarity)
+        substitutions.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
         spending.add(answer["reply"])
+        tokens = json.dumps(reply.first_tokens, ensure_ascii=False) if reply.first_tokens else ""
         row = (
             {
                 stimulus_axis: trial["contrast"],
@@ -229,71 +277,37 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             | {
                 level["name"]: trial["value"],
                 "catch": trial["contrast"] == 0,
-                "shown": not answer["refused"],
+                "was_shown": not answer["refused"],
                 "prompt": prompt.id,
                 "prompt_text": prompt.full,
                 "polarity": prompt.polarity,
-                "text_asked": asked and trial["text_asked"],
-                "first_tokens": json.dumps(reply.first_tokens, ensure_ascii=False)
-                if reply.first_tokens
-                else "",
-                "read": read.text,
-                "p_yes": read.p_yes,
-                "logit": read.logit,
-                "answer_mass": read.mass,
-                "logit_censored": read.censored,
-                "said": read,
-                "sense": polarity,
+                "reply_requested": answered and trial["text_asked"],
+                "first_tokens": tokens,
+                "reading": reading.text,
+                "p_yes": reading.p_yes,
+                "logit": reading.logit,
+                "answer_mass": reading.mass,
+                "logit_censored": reading.censored,
             }
         )
         for name, value in row.items():
             columns[name].append(value)
     readouts = {
-        name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()
+        name: readout_of(
+            [
+                reading
+                for reading, prompt_id in zip(readings, columns["prompt"], strict=True)
+                if prompt_id == name and reading.text
+            ],
+            layout["asking"]["readout"],
+        )
+        for name in prompts
     }
     columns["readout"] = [readouts[name] for name in columns["prompt"]]
-    columns["said"] = [
-        said(read, readouts[name], sense)
-        for read, name, sense in zip(
-            columns["said"], columns["prompt"], columns["sense"], strict=True
-        )
+    columns["response"] = [
+        response_value(reading, readout, polarity)
+        for reading, readout, polarity in zip(readings, columns["readout"], polarities, strict=True)
     ]
-    variables = {
-        level["name"]: (
-            level["unit"],
-            f"{level['label']}; of a catch trial one that it has no use for",
-        )
-    }
-    data = {
-        name: (
-            ("trial",),
-            np.array(columns[name], dtype=object if unit == "text" else np.float64),
-            {**unit_attributes("1" if unit == "text" else unit), "long_name": long_name},
-        )
-        for name, (unit, long_name) in {
-            **variables,
-            **_variables(axis, spending.currency),
-        }.items()
-    }
-    used = set(readouts.values())
-    return xarray.Dataset(
-        data,
-        coords={"observer": ((), record.observer, {"units": "1", "long_name": "Observer"})},
-        attrs={
-            **attributes_of(
-                record,
-                display=store.content(layout["display"]),
-                levels=[level["name"]],
-                delivery=layout["delivery"],
-                asking=layout["asking"],
-                design_estimates=record.outcome["estimates"],
-                size=layout["size"],
-                spent=spending.to_dict(),
-                **({"asked_instead": _told(instead)} if instead else {}),
-            ),
-            **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
-            "readout": used.pop() if len(used) == 1 else "mixed",
-            "design": layout["asking"]["design"],
-            "ppd": layout["ppd"],
-        },
-    )
+    if "person" in record.observer_card.get("options", {}):
+        columns["session"] = [0.0] * len(trials)
+    return dict(columns), spending, substitutions

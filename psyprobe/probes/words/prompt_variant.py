@@ -19,7 +19,7 @@ from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differences import PERIOD, changing, periods
-from psyprobe.probes.words.answer_table import Read, Readout, readout_of, said
+from psyprobe.probes.words.answer_table import Read, Readout, readout_of, response_value
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
 from psyprobe.stimulus import Specification
@@ -319,7 +319,9 @@ class Wording:
         arrived.
         """
         readout = self.readout or readout_of(self._pilot, "auto")
-        values = [said(read, readout, self.meant(order)[1]) for order, read in heard.items()]
+        values = [
+            response_value(read, readout, self.meant(order)[1]) for order, read in heard.items()
+        ]
         answers = [each for each in answers_told(values, readout) if not math.isnan(each)]
         self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe import __version__
+from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_of
@@ -18,7 +19,7 @@ from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messag
 from psyprobe.observers.chat.protocol import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import build_result, load_probe
-from psyprobe.probes.words.answer_table import Readout, read_answer, said
+from psyprobe.probes.words.answer_table import Readout, read_answer, response_value
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
@@ -204,7 +205,7 @@ def read_as(
     wording, polarity = prompt.meant(order, alternatives)
     read = read_answer(answer, wording)
     return {
-        "value": said(read, readout, polarity),
+        "value": response_value(read, readout, polarity),
         "answer": read.text,
         "explanation": answer.text,
         "metadata": {"reply": answer.to_dict()},
@@ -215,10 +216,10 @@ def _heard(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[str, Any
     """What counted of each reply: of trials by the key of the question, of items by its name."""
     if "trials" in record.outcome:
         keys = [trial["key"] for trial in record.outcome["trials"]]
-        values = zip(
-            keys, result["said"].values.tolist(), result["read"].values.tolist(), strict=True
-        )
-        return {key: {"value": value, "answer": str(read)} for key, value, read in values}
+        table = trials(result)
+        columns = [table[name].values.tolist() for name in ("response", "reading")]
+        values = zip(keys, *columns, strict=True)
+        return {key: {"value": value, "answer": str(reading)} for key, value, reading in values}
     marks = getattr(load_probe(record.probe), "marks", None)
     return (
         {} if marks is None else {name: {"value": value} for name, value in marks(result).items()}

@@ -25,7 +25,7 @@ from psyprobe.files.output import json_text, make_folder, write_text, write_whol
 from psyprobe.observers.chat.protocol import Answer, eight_bit
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import build_result
-from psyprobe.probes.words.answer_table import read_answer, said
+from psyprobe.probes.words.answer_table import read_answer, response_value
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
@@ -368,7 +368,7 @@ def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
         return {}
     about = turn.about
     wording, polarity = prompts[about["prompt"]].meant(about["order"], about["alternatives"])
-    there = said(read_answer(turn.answer, wording), "text", polarity)
+    there = response_value(read_answer(turn.answer, wording), "text", polarity)
     return {} if math.isnan(there) else {"score": there if about["contrast"] > 0 else 1 - there}
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Metric, Row
-from psyprobe.analysis.words.readers import JUDGED, Rereading
+from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.errors import InputError, unknown_name
@@ -338,8 +338,10 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
         for name in others
         if name != own
     }
-    if JUDGED in result:
-        readings[result[JUDGED].attrs["reader"]] = result[JUDGED].values.astype(str).astype(object)
+    if JUDGE_READING in result:
+        readings[result[JUDGE_READING].attrs["reader"]] = (
+            result[JUDGE_READING].values.astype(str).astype(object)
+        )
     ours = table["said"].to_numpy()
     for name, theirs in readings.items():
         differ = theirs != ours
@@ -374,7 +376,7 @@ def judge_replies(
     ]
     verdicts = judge_cases(cases, judge, store=store, progress=progress)
     found = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
-    return result.assign({JUDGED: (("question_number",), found, reader_of(judge))})
+    return result.assign({JUDGE_READING: (("question_number",), found, reader_of(judge))})
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:

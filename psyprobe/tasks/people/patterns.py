@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
@@ -204,7 +205,7 @@ class PatternVisit(PersonVisit):
             "people": list(
                 zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)
             ),
-            "count": result.sizes["trial"],
+            "count": trial_count(result),
             "offset": round(self._screen.offset, 2),
             "shift": round(self._screen.frequency_sd, 3),
             "said_yes": _said_yes(result),
@@ -217,7 +218,7 @@ def _said_yes(result: xarray.Dataset) -> int | None:
     """In how many of a hundred screens without a pattern one was seen; None where there were
     none.
     """
-    blank = result["said"].values[result["catch"].values.astype(bool)]
+    blank = result["catch_response"].values if "catch_response" in result else np.array([])
     return round(100 * float(np.nanmean(blank))) if np.isfinite(blank.astype(float)).any() else None
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Metric, Row
-from psyprobe.analysis.words.readers import JUDGED, Rereading
+from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import person_of
 from psyprobe.corruption import dimension_numbered
@@ -329,9 +329,9 @@ def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
             scored[f"rule {rule}"] = score_items(
                 items, answers=answers, judged=judged, mcq_rule=rule
             )
-    if f"{JUDGED}_absolute" in result:
-        given = {measure: result[f"{JUDGED}_{measure}"].to_numpy() for measure in MEASURES}
-        scored[result[f"{JUDGED}_absolute"].attrs["reader"]] = run.table.assign(**given)
+    if f"{JUDGE_READING}_absolute" in result:
+        given = {measure: result[f"{JUDGE_READING}_{measure}"].to_numpy() for measure in MEASURES}
+        scored[result[f"{JUDGE_READING}_absolute"].attrs["reader"]] = run.table.assign(**given)
     ours = run.table["absolute"].to_numpy()
     found = []
     for reader, table in scored.items():
@@ -364,7 +364,7 @@ def judge_replies(
     judged, _ = judgements(items, judge_cases(cases, judge, store=store, progress=progress))
     table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
     given = {
-        f"{JUDGED}_{measure}": (("item",), table[measure].to_numpy(), reader_of(judge))
+        f"{JUDGE_READING}_{measure}": (("item",), table[measure].to_numpy(), reader_of(judge))
         for measure in MEASURES
     }
     return result.assign(given)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import settings, show
@@ -37,9 +38,9 @@ def import_command(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         result = import_people(path, store)
         told.append(
-            {"file": path, "observer": result.attrs["observer"], "answers": result.sizes["trial"]}
+            {"file": path, "observer": result.attrs["observer"], "answers": trial_count(result)}
         )
-        lines.append(f"{path}: {result.sizes['trial']} answers of {result.attrs['observer']}")
+        lines.append(f"{path}: {trial_count(result)} answers of {result.attrs['observer']}")
     show(
         {"store": str(store), "files": told},
         "\n".join([*lines, str(store)]),

@@ -1,0 +1,257 @@
+"""Results in words in two forms: over prompt, levels and repeats, as they are kept, and one row a
+question, as analysis reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe.analysis.responses import levels_of
+from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
+from psyprobe.running.task import stimulus_axis_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: How a reply was read as text; "not_read" where none was asked for.
+READINGS = ("not_read", "yes", "no", "ambiguous", "refusal", "invalid")
+#: Which reading of the answers counts.
+READOUTS = ("text", "p_yes")
+#: Designs in which the levels of a prompt share their contrasts, so that contrast is a dimension.
+_ON_A_GRID = ("constant", "ladder")
+#: Columns that are the same in all questions of a prompt.
+_OF_A_PROMPT = ("prompt_text", "polarity", "readout")
+_FLAGS: Mapping[str, Sequence[str]] = {
+    "reading": READINGS,
+    "judge_reading": READINGS,
+    "readout": READOUTS,
+}
+_BOOLEANS = ("was_shown", "reply_requested", "logit_censored")
+_ORDER = "trial_number"
+_DESCRIPTIONS = {
+    "prompt": "Id of the prompt",
+    "repeat": "Repeat of the condition, from 0",
+    "order": "Place of the pattern among the images, or its orientation, from 0",
+    "session": "Session, from 0",
+    "catch_trial": "Catch trial of the prompt, from 0",
+    _ORDER: "Place in the order of asking, from 0; -1 where nothing was asked",
+}
+
+Table = Mapping[str, npt.NDArray[Any]]
+
+
+def is_in_words(result: xr.Dataset) -> bool:
+    """Whether a result holds answers in words, in either form."""
+    return "trial" in result.dims or _ORDER in result.variables
+
+
+def trial_count(result: xr.Dataset) -> int:
+    """Number of questions of a result in words, catch trials included."""
+    if "trial" in result.sizes:
+        return int(result.sizes["trial"])
+    names = {_ORDER, f"catch_{_ORDER}"} & set(result.variables)
+    return sum(int((result[name].values >= 0).sum()) for name in names)
+
+
+def arrange_trials(table: xr.Dataset) -> xr.Dataset:
+    """Arrange a table of questions over prompt, level, contrast and repeat.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        As `trials` gives it: one dimension, "trial".
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions `prompt`, the level (`frequency`), the contrast or difference where the design
+        shares its values between levels, `repeat`, and `order` and `session` where one trial was
+        asked in several. Catch trials stand in variables of their own, ``catch_response(prompt,
+        catch_trial)``. Where nothing was asked, `trial_number` is -1, numbers are NaN, text is
+        empty.
+    """
+    import xarray as xr
+
+    (level,) = levels_of(table)
+    axis = stimulus_axis_of(table).name
+    columns = {str(name): table[name].values for name in table.variables if table[name].dims}
+    columns[_ORDER] = np.arange(table.sizes["trial"])
+    catch = columns.pop("catch").astype(bool)
+    names = [name for name in ("session", "order") if _is_dimension(columns, name, level, axis)]
+    shared = [axis] if table.attrs.get("design") in _ON_A_GRID else []
+    placed = ("prompt", level, *shared, "repeat", *names)
+    prompts = list(dict.fromkeys(columns["prompt"].tolist()))
+    facts = [name for name in _OF_A_PROMPT if name in columns]
+    data: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
+    for rows, dims, prefix in (
+        (~catch, placed, ""),
+        (catch, ("prompt", "repeat", *names), "catch_"),
+    ):
+        if prefix and not rows.any():
+            # NetCDF has no dimension of length 0.
+            continue
+        part = {name: values[rows] for name, values in columns.items() if name not in facts}
+        index = {
+            name: prompts if name == "prompt" else np.unique(part[name]).tolist() for name in dims
+        }
+        dimensions = ["catch_trial" if prefix and name == "repeat" else name for name in dims]
+        if prefix:
+            index |= {name: coordinates[name][1] for name in names}
+            part.pop(axis)
+        shape = tuple(len(index[name]) for name in dims)
+        cells = tuple(_places(part[name], index[name]) for name in dims)
+        for name, dimension in zip(dims, dimensions, strict=True):
+            coordinates.setdefault(
+                dimension, (dimension, _index_values(index[name]), _about(table, name, dimension))
+            )
+        for name in (name for name in part if name not in dims):
+            values = _encoded(name, part[name])
+            grid = np.full(shape, _filler(name, values), dtype=values.dtype)
+            grid[cells] = values
+            data[prefix + name] = (dimensions, grid, _attributes(table, name))
+    first_rows = [int(np.flatnonzero(columns["prompt"] == prompt)[0]) for prompt in prompts]
+    for name in facts:
+        values = _encoded(name, columns[name][first_rows])
+        data[name] = ("prompt", values, _attributes(table, name))
+    scalars = {name: table[name] for name in table.variables if not table[name].dims}
+    return xr.Dataset(data, coordinates, table.attrs).assign_coords(scalars)
+
+
+def trials(result: xr.Dataset) -> xr.Dataset:
+    """Flatten a result in words into a table of its questions.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a run in words, or such a table, which stays as it is; so does any other result.
+
+    Returns
+    -------
+    xarray.Dataset
+        One dimension, "trial", in the order of asking; `catch` tells the catch trials, words stand
+        in place of flags. ``.to_dataframe()`` makes a table of pandas.
+    """
+    import xarray as xr
+
+    if "trial" in result.dims or _ORDER not in result.variables:
+        return result
+    axis = stimulus_axis_of(result).name
+    parts = [_flattened(result, "")]
+    if f"catch_{_ORDER}" in result:
+        catch_trials = _flattened(result, "catch_")
+        parts.append(catch_trials | {axis: np.zeros(len(catch_trials[_ORDER]))})
+    counts = [len(part[_ORDER]) for part in parts]
+    order = np.argsort(np.concatenate([part.pop(_ORDER) for part in parts]), kind="stable")
+    columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
+    columns["catch"] = np.repeat([False, True][: len(parts)], counts)[order]
+    attributes = {
+        name: _plain_attributes(result[name].attrs) for name in columns if name in result.variables
+    }
+    attributes["catch"] = {"units": "1", "long_name": "Whether nothing was shown"}
+    table = xr.Dataset(
+        {name: ("trial", values, attributes[name]) for name, values in columns.items()},
+        attrs=result.attrs,
+    )
+    return table.assign_coords({name: result[name] for name in _scalars(result)})
+
+
+def _flattened(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Columns of the questions of tests, or with a prefix of catch trials."""
+    number = result[f"{prefix}{_ORDER}"]
+    dims = [str(dim) for dim in number.dims]
+    cells = np.nonzero(number.values >= 0)
+    columns: dict[str, npt.NDArray[Any]] = {}
+    for dim, places in zip(dims, cells, strict=True):
+        column = "repeat" if dim == "catch_trial" else dim
+        columns[column] = np.asarray(result[dim].values)[places]
+    for name in map(str, result.data_vars):
+        variable = result[name]
+        if list(variable.dims) == dims and name.startswith("catch_") == bool(prefix):
+            columns[name.removeprefix(prefix)] = _decoded(variable)[cells]
+        elif variable.dims == ("prompt",) and name in _OF_A_PROMPT:
+            columns[name] = _decoded(variable)[cells[dims.index("prompt")]]
+    columns["prompt"] = columns["prompt"].astype(str).astype(object)
+    return columns
+
+
+def _scalars(result: xr.Dataset) -> Iterator[str]:
+    return (str(name) for name in result.variables if not result[name].dims)
+
+
+def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
+    """Whether one trial was asked in several orders, or a person in sessions."""
+    if name not in columns:
+        return False
+    if name == "session":
+        return True
+    keys = [columns[key].tolist() for key in ("prompt", level, axis, "repeat")]
+    keys += [columns["session"].tolist()] if "session" in columns else []
+    places = list(zip(*keys, strict=True))
+    return len(set(places)) < len(places)
+
+
+def _places(values: npt.NDArray[Any], index: Sequence[Any]) -> npt.NDArray[np.int64]:
+    numbers = {value: place for place, value in enumerate(index)}
+    return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
+
+
+def _index_values(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Values of an index that NetCDF gives back as they are: whole numbers have 32 bits."""
+    array = np.asarray(values)
+    if array.dtype.kind in "OU":
+        return array.astype(object)
+    whole = array.dtype.kind in "iu"
+    return array.astype(np.int32 if whole else np.float64)
+
+
+def _encoded(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A column as a result keeps it: flags, booleans, numbers or text."""
+    if name in _FLAGS:
+        words = np.where(values.astype(str) == "", READINGS[0], values.astype(str))
+        return encode_flags(words, _FLAGS[name])
+    if name in _BOOLEANS:
+        return values.astype(bool)
+    if name == _ORDER:
+        return values.astype(np.int32)
+    return values.astype(object if values.dtype.kind in "OU" else np.float64)
+
+
+def _decoded(variable: xr.DataArray) -> npt.NDArray[Any]:
+    """A variable of a result as the table has it."""
+    if "flag_meanings" in variable.attrs:
+        words = flag_words(variable)
+        return np.where(words == READINGS[0], "", words).astype(object)
+    values = np.asarray(variable.values)
+    return values.astype(str).astype(object) if values.dtype.kind in "OUS" else values
+
+
+def _filler(name: str, values: npt.NDArray[Any]) -> Any:
+    """What stands where nothing was asked."""
+    if name == _ORDER:
+        return -1
+    fillers: dict[str, Any] = {"O": "", "f": np.nan, "b": False, "i": 0}
+    return fillers[values.dtype.kind]
+
+
+def _attributes(table: xr.Dataset, name: str) -> dict[str, Any]:
+    about = {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
+    about = about or dict(table[name].attrs)
+    if name in _FLAGS:
+        return flag_attributes(_FLAGS[name], str(about.get("long_name", name)))
+    return about
+
+
+def _about(table: xr.Dataset, name: str, dimension: str) -> dict[str, Any]:
+    """Unit and description of an index."""
+    if dimension in _DESCRIPTIONS:
+        return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
+    return dict(table[name].attrs)
+
+
+def _plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if not name.startswith("flag_")}

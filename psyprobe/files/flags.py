@@ -1,0 +1,71 @@
+"""Words of a closed list as small integers, by CF's conventions on flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def encode_flags(words: npt.ArrayLike, meanings: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Replace words by their places in the list of meanings, in the same shape.
+
+    Raises
+    ------
+    ValueError
+        A word is not in the list.
+
+    Examples
+    --------
+    >>> encode_flags(["no", "yes", "no"], ["yes", "no"]).tolist()
+    [1, 0, 1]
+    """
+    places = {word: place for place, word in enumerate(meanings)}
+    array = np.asarray(words)
+    unknown_words = set(array.astype(str).ravel().tolist()) - set(places)
+    if unknown_words:
+        raise ValueError(f"{sorted(unknown_words)} are not among {list(meanings)}")
+    flags = [places[word] for word in array.astype(str).ravel().tolist()]
+    return np.array(flags, dtype=np.int8).reshape(array.shape)
+
+
+def flag_attributes(meanings: Sequence[str], long_name: str) -> dict[str, Any]:
+    """Attributes of a variable of flags: `flag_values`, `flag_meanings`, units and description."""
+    return {
+        "units": "1",
+        "long_name": long_name,
+        "flag_values": np.arange(len(meanings), dtype=np.int8),
+        "flag_meanings": " ".join(meanings),
+    }
+
+
+def flag_words(variable: xr.DataArray | xr.Variable) -> npt.NDArray[np.str_]:
+    """Words that the integers of a variable stand for, in its shape; text stays as it is.
+
+    Parameters
+    ----------
+    variable : xarray.DataArray
+        With `flag_values` and `flag_meanings`, such as a result's `status`.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> meanings = ["ok", "flat"]
+    >>> variable = xr.Variable("curve", encode_flags(["flat", "ok"], meanings), flag_attributes(meanings, "Status"))
+    >>> flag_words(variable).tolist()
+    ['flat', 'ok']
+    """
+    if "flag_meanings" not in variable.attrs:
+        return np.asarray(variable.values).astype(str)
+    meanings = str(variable.attrs["flag_meanings"]).split()
+    values = np.atleast_1d(variable.attrs["flag_values"]).tolist()
+    words = dict(zip(values, meanings, strict=True))
+    flags = np.asarray(variable.values)
+    return np.array([words[flag] for flag in flags.ravel().tolist()], dtype=str).reshape(
+        flags.shape
+    )
