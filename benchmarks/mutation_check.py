@@ -92,8 +92,8 @@ FAULTS = (
     Fault(
         "frequency 0.001 % too high",
         "stimulus/kinds/patches.py",
-        "across = 2 * np.pi *",
-        "across = 2.00002 * np.pi *",
+        "2 * np.pi * (frequency * cosine)",
+        "2.00002 * np.pi * (frequency * cosine)",
     ),
     Fault(
         "sine and cosine of the orientation swapped",
@@ -268,8 +268,8 @@ FAULTS = (
     Fault(
         "disc 0.1 % too faint",
         "stimulus/kinds/patches.py",
-        "return pattern.round_window(self.shape",
-        "return 0.999 * pattern.round_window(self.shape",
+        "return pattern.round_window(\n            self.shape, self.ppd, **{name",
+        "return 0.999 * pattern.round_window(\n            self.shape, self.ppd, **{name",
     ),
     Fault(
         "grey of the wrong white",

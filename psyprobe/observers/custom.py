@@ -41,7 +41,7 @@ from psyprobe.observers.images import (
     drive_range,
     three_channels,
 )
-from psyprobe.observers.protocol import Ability, Card
+from psyprobe.observers.protocol import Ability, Card, is_observer
 
 Function = Callable[..., Any]
 Size = int | tuple[int, int] | None
@@ -491,7 +491,7 @@ def load_file(place: str, **options: Any) -> Any:
     file, _, attribute = place.rpartition(":")
     path = weights_file(file, place)
     thing = _attribute(_run(place, path), path, attribute, "observer")
-    if isinstance(getattr(thing, "card", None), Card) and not isinstance(thing, type):
+    if is_observer(thing):
         if options:
             raise InputError(
                 f"{place} is an observer already and takes no options; leave "

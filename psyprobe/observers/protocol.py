@@ -164,6 +164,12 @@ class Observer(Protocol):
         """What it is."""
 
 
+def is_observer(thing: object) -> bool:
+    """Whether something is an observer, and not a class of observers."""
+    has_card = isinstance(thing, Observer) and isinstance(thing.card, Card)
+    return has_card and not isinstance(thing, type)
+
+
 @runtime_checkable
 class FeatureObserver(Observer, Protocol):
     """An observer that turns images into feature vectors, such as an image encoder.

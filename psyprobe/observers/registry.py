@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.files.terminal import settings
-from psyprobe.observers.protocol import Ability, Card, Observer
+from psyprobe.observers.protocol import Ability, is_observer
 
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
@@ -399,9 +399,7 @@ def as_observer(thing: Any, /, **options: Any) -> Any:
     """
     if isinstance(thing, str):
         return load_observer(thing, **options)
-    if isinstance(thing, type) or not (
-        isinstance(thing, Observer) and isinstance(thing.card, Card)
-    ):
+    if not is_observer(thing):
         raise _no_observer(thing)
     return thing
 
