@@ -1,4 +1,4 @@
-"""R-Bench's 33 ways in which an image goes wrong between a scene and who looks at it."""
+"""Corrupt images along R-Bench's 33 dimensions, from the scene to the viewer."""
 
 from __future__ import annotations
 

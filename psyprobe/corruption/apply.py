@@ -1,10 +1,10 @@
-"""The 33 dimensions, and what corrupts an image or a folder of images in them.
+"""Corrupt an image or a folder of images along R-Bench's 33 dimensions.
 
 References
 ----------
-Li et al. (2024). R-Bench, arXiv 2410.05474: the dimensions. It publishes no parameters; those here
-are levels of KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where not, in
-``dimensions.toml``.
+Li et al. (2024). R-Bench, arXiv 2410.05474: the dimensions. It publishes no parameters; those in
+``dimensions.toml`` are levels of KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) if it has the type, or
+ours.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from psyprobe._typing import FloatArray
 from psyprobe.corruption import methods
@@ -37,7 +38,7 @@ from psyprobe.files.terminal import progress_bar
 #: Strengths as R-Bench numbers them, from 1.
 STRENGTHS = ("low", "mid", "high")
 
-#: The seven steps on the way of an image, in their order.
+#: The seven steps between a scene and its viewer, in their order.
 STEPS = {
     "EI": "Environment interference",
     "CI": "Camera interference",
@@ -48,53 +49,52 @@ STEPS = {
     "EP": "Enhancement post-processing",
 }
 
-#: Low-level attributes that a dimension spoils; "Wild" are those that the authors photographed.
+#: Low-level attributes that a dimension spoils; "Wild" is for those that the authors photographed.
 GROUPS = ("Blur", "Luminance", "Chrominance", "Spatial", "Noise", "Compression", "Wild")
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One way in which an image goes wrong, as ``dimensions.toml`` lists it."""
+    """One dimension of corruption, from ``dimensions.toml``."""
 
-    #: In lower case: "motion_blur".
+    #: Name in lower case: "motion_blur".
     name: str
-    #: 1 to 33, as in R-Bench.
+    #: Number in R-Bench, 1 to 33.
     id: int
-    #: As R-Bench prints it.
+    #: Title in R-Bench.
     title: str
     #: A key of `STEPS`.
     step: str
     #: One of `GROUPS`.
     group: str
-    #: Whether chance has a part in it, so that it takes a seed.
+    #: Whether it is random and takes a seed.
     stochastic: bool
-    #: What its parameter is, with its unit.
+    #: Description of its parameter, with the unit.
     parameter: str
     #: The parameter at low, mid and high strength.
     levels: tuple[float, ...]
-    #: From no effect, or nearly none, to beyond the high strength: where a parameter is searched.
+    #: Range of the parameter, from next to no effect to beyond the high strength.
     span: tuple[float, ...]
-    #: Where the levels come from; R-Bench publishes none.
+    #: Source of the levels; R-Bench publishes none.
     source: str
     #: Whether the parameter is a whole number.
     whole: bool = False
-    #: What grows with the image where that is asked for: a "length" with its side, a "count" with
-    #: its area.
+    #: How the parameter scales with the image if required: a "length" with its side, a "count"
+    #: with its area.
     scales: str = ""
-    #: Number of the same type in KADID-10k.
+    #: Number of the type in KADID-10k.
     kadid: int | None = None
-    #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the
+    #: Whether R-Bench photographed it; here it is simulated, so that scores do not compare with the
     #: paper's.
     captured: bool = False
-    #: Whether it works on colours: a grey image goes through it as RGB, and its luma comes back.
+    #: Whether it works on colours: a grey image is corrupted as RGB, and converted back to luma.
     colour: bool = False
-    #: As what 8-bit codes go through it: "values" from 0 to 1; "codes" as they are, where it moves,
-    #: covers, averages or encodes them; or a "table" of what becomes of all 256, where it changes
-    #: each by itself.
+    #: Form of 8-bit codes that it computes with: "values" from 0 to 1; "codes", if it moves,
+    #: covers, averages or encodes them; or a "table" of all 256, if it changes each independently.
     computed: str = "values"
 
     def level(self, strength: str) -> float:
-        """The parameter at one of the three strengths."""
+        """Return the parameter at low, mid or high strength."""
         if strength not in STRENGTHS:
             raise unknown_name("strength", strength, STRENGTHS)
         return self.levels[STRENGTHS.index(strength)]
@@ -102,22 +102,21 @@ class Dimension:
 
 @functools.cache
 def dimensions() -> dict[str, Dimension]:
-    """The 33 dimensions by name, in the order of their numbers.
+    """Load the 33 dimensions by name, in the order of their numbers.
 
     >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
     ['bright_illumination', 'dark_illumination']
     """
-    page = tomllib.loads(
-        files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8")
-    )
+    page = files("psyprobe.corruption") / "dimensions.toml"
+    rows = tomllib.loads(page.read_text(encoding="utf-8"))
     return {
         name: Dimension(name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
-        for name, row in page.items()
+        for name, row in rows.items()
     }
 
 
 def dimension_numbered(number: int) -> Dimension:
-    """The dimension of a number from 1 to 33.
+    """Look up a dimension by its number, 1 to 33.
 
     Examples
     --------
@@ -128,18 +127,18 @@ def dimension_numbered(number: int) -> Dimension:
 
 
 def dimension_of(name: str) -> Dimension:
-    """The dimension of a name; one that there is not is an `UnknownNameError`."""
-    known = dimensions()
-    if name not in known:
-        raise unknown_name("corruption", name, known)
-    return known[name]
+    """Look up a dimension by its name."""
+    by_name = dimensions()
+    if name not in by_name:
+        raise unknown_name("corruption", name, by_name)
+    return by_name[name]
 
 
-#: Pixels of an image for which KADID's lengths and counts are meant.
+#: Pixels of KADID's images, for which its lengths and counts are meant.
 NATIVE = 512 * 384
 
 
-#: For dimensions without chance.
+#: Generator for dimensions that are not random.
 _UNUSED = np.random.default_rng(0)
 
 
@@ -153,28 +152,27 @@ def corrupt(
     scale: bool = False,
     denoiser: Callable[[FloatArray, float], FloatArray] | None = None,
 ) -> Any:
-    """Corrupt an image in one of the 33 ways of R-Bench.
+    """Corrupt an image along one of R-Bench's 33 dimensions.
 
     Parameters
     ----------
     image : array_like, shape (H, W), (H, W, 1) or (H, W, 3)
         sRGB or grey: float from 0 to 1, or uint8. At least 8 px a side.
     name : str
-        A dimension: "motion_blur"; see `dimensions`.
+        Name of a dimension, such as "motion_blur"; see `dimensions`.
     strength : {"low", "mid", "high"} or float
-        One of the three, or a parameter of the dimension in its own unit.
+        One of the three, or the parameter of the dimension in its unit.
     seed : int
-        Of chance. What is drawn depends on seed, dimension, strength and `image_id` alone, so order
-        does not matter.
+        Seed of random dimensions. Random numbers depend on seed, dimension, strength and `image_id`
+        alone, so that order does not matter.
     image_id : str
-        A name of the image, so that images of one seed are not all corrupted by the same noise.
+        Name of the image, so that images of one seed do not have the same noise.
     scale : bool
-        Scale lengths by the square root of the number of pixels over 512 x 384, and counts of
-        blocks by that number: the parameters are meant for that size. By default they are taken as
-        they are.
+        Scale lengths by the square root of the number of pixels over 512 x 384, for which the
+        parameters are meant, and counts of blocks by that number.
     denoiser : callable, optional
-        Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise
-        to a plane. Without one, non-local means stand in for the network.
+        For `cnn_denoise` only: a function of a noisy plane (0 to 1) and the standard deviation of
+        its noise that returns a plane. By default non-local means.
 
     Raises
     ------
@@ -191,54 +189,54 @@ def corrupt(
     >>> image = np.full((64, 64, 3), 0.5)
     >>> float(corrupt(image, "mean_shift", 0.25).mean()) in (0.25, 0.75)
     True
-    >>> bool((corrupt(image, "white_noise", "mid", seed=1) == corrupt(image, "white_noise", "mid", seed=1)).all())
+    >>> noisy = corrupt(image, "white_noise", "mid", seed=1)
+    >>> bool((noisy == corrupt(image, "white_noise", "mid", seed=1)).all())
     True
     """
-    dimension, function, amount = _asked(
-        name, strength if isinstance(strength, str) else float(strength)
-    )
-    given, values = _checked(image, dimension)
+    level = strength if isinstance(strength, str) else float(strength)
+    dimension, function, amount = _resolve(name, level)
+    original, values = _checked(image, dimension)
     if scale:
         pixels = values.shape[0] * values.shape[1] / NATIVE
         amount *= {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
     rng = _UNUSED
     if dimension.stochastic:
-        told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
-        rng = np.random.default_rng(np.frombuffer(told, "<u4"))
-    by_luma = values.shape[-1] == 1 and dimension.colour
-    if by_luma:
+        key = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
+        rng = np.random.default_rng(np.frombuffer(key, "<u4"))
+    is_grey_in_colour = values.shape[-1] == 1 and dimension.colour
+    if is_grey_in_colour:
         values = np.repeat(values, 3, axis=-1)
     if denoiser is not None:
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
         function = functools.partial(methods.cnn_denoise, denoiser=denoiser)
-    if dimension.computed == "table" and given.dtype == np.uint8:
-        return _looked_up(given, _table(function, amount, rng))
+    if dimension.computed == "table" and original.dtype == np.uint8:
+        return _look_up(original, _table(function, amount, rng))
     result = function(values, amount, rng)
     if result.dtype == np.uint8:
-        return result.reshape(given.shape)
+        return result.reshape(original.shape)
     result = np.clip(result, 0, 1, out=None if result is values else result)
-    if by_luma:
+    if is_grey_in_colour:
         result = luma(result)
-    if given.dtype == np.uint8:
+    if original.dtype == np.uint8:
         import cv2
 
-        return np.asarray(cv2.convertScaleAbs(result, alpha=255)).reshape(given.shape)
-    return result.reshape(given.shape).astype(given.dtype, copy=False)
+        return np.asarray(cv2.convertScaleAbs(result, alpha=255)).reshape(original.shape)
+    return result.reshape(original.shape).astype(original.dtype, copy=False)
 
 
 @functools.lru_cache
-def _asked(
+def _resolve(
     name: str, strength: str | float
-) -> tuple[Dimension, Callable[[Any, float, np.random.Generator], Any], float]:
-    """The dimension, its function and its parameter.
+) -> tuple[Dimension, Callable[[Any, float, Generator], Any], float]:
+    """Return a dimension, its function and its parameter.
 
-    They are looked up once: an image drives Python's own code from the processor's cache, so that
-    to look up takes ten times as long between images as in a row.
+    The result is cached: an image drives Python's code from the processor's cache, so a look-up
+    between images takes ten times as long.
     """
     dimension = dimension_of(name)
     for package in ("cv2", "stringzilla"):
-        # Not found but imported: while another thread imports it, it may have no specification yet.
+        # While another thread imports a package, `find_spec` may not find it.
         try:
             importlib.import_module(package)
         except ModuleNotFoundError:
@@ -256,58 +254,56 @@ def _asked(
 
 @functools.lru_cache(maxsize=8)
 def _table(
-    function: Callable[[FloatArray, float, np.random.Generator], FloatArray],
+    function: Callable[[FloatArray, float, Generator], FloatArray],
     amount: float,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> bytes:
-    """What a function of each value by itself makes of all 8-bit codes."""
+    """Apply a function of single values to all 256 codes of 8 bits, as a look-up table."""
     ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
     return np.rint(np.clip(function(ramp, amount, rng), 0, 1) * 255).astype(np.uint8).tobytes()
 
 
-def _looked_up(codes: Any, table: bytes) -> Any:
-    """A library for text looks up 64 bytes at once; OpenCV's and numpy's look-ups take one by
-    one.
-    """
+def _look_up(codes: Any, table: bytes) -> Any:
+    """Look up codes in a table, 64 bytes at once by a library for text."""
     from stringzilla import translate
 
-    found = np.array(codes, order="C")
-    translate(found.data.cast("B"), table, inplace=True)
-    return found
+    result = np.array(codes, order="C")
+    translate(result.data.cast("B"), table, inplace=True)
+    return result
 
 
 def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
-    """The image as given, and as (H, W, C) in the format that is computed in."""
-    given = np.asarray(image)
-    shape = given.shape
+    """Return the image as an array, and as (H, W, C) in the form that it is computed in."""
+    original = np.asarray(image)
+    shape = original.shape
     if len(shape) < 2 or shape[2:] not in ((), (1,), (3,)) or min(shape[:2]) < 8:
         raise InputError(
             f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px "
             "a side, no alpha channel"
         )
-    if given.dtype == np.uint8:
-        computed = np.ascontiguousarray(given)
+    values: FloatArray
+    if original.dtype == np.uint8:
+        values = np.ascontiguousarray(original)
         if dimension.computed == "values" or (dimension.colour and shape[-1] != 3):
             # float32 holds every step of 8 bits 65,536 times over.
-            computed = given.astype(np.float32)
-            computed /= np.float32(255)
-        return given, computed if len(shape) == 3 else computed[..., None]
-    if given.dtype.kind != "f":
+            values = original.astype(np.float32)
+            values /= np.float32(255)
+    elif original.dtype.kind != "f":
         raise InputError(
-            f"the image has the format {given.dtype}; give uint8, or float from 0 to 1"
+            f"the image has the format {original.dtype}; give uint8, or float from 0 to 1"
         )
-    if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
+    elif not np.isfinite(original).all() or original.min() < 0 or original.max() > 1:
         raise InputError(
-            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give finite "
-            "values from 0 to 1"
+            f"the image has values from {np.nanmin(original):g} to {np.nanmax(original):g}; give "
+            "finite values from 0 to 1"
         )
-    values: FloatArray = np.ascontiguousarray(
-        given, dtype=np.float64 if given.dtype == np.float64 else np.float32
-    )
-    return given, values if len(shape) == 3 else values[..., None]
+    else:
+        precision = np.float64 if original.dtype == np.float64 else np.float32
+        values = np.ascontiguousarray(original, dtype=precision)
+    return original, values if len(shape) == 3 else values[..., None]
 
 
-#: What the manifest says of each image.
+#: Columns of the manifest.
 MANIFEST = (
     "file",
     "original",
@@ -324,13 +320,13 @@ MANIFEST = (
 
 @dataclass(frozen=True)
 class Corrupted:
-    """What came out."""
+    """Files that `corrupt_files` wrote."""
 
-    #: Written, in the order of the manifest.
+    #: The images, in the order of the manifest.
     files: tuple[Path, ...]
     #: A CSV with one line a file.
     manifest: Path
-    #: Why each image that was left out was; empty unless that was asked for.
+    #: Why each skipped image could not be read.
     skipped: tuple[str, ...]
 
 
@@ -346,30 +342,28 @@ def corrupt_files(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> Corrupted:
-    """Corrupt image files in several ways, and say in a manifest which is which.
+    """Corrupt image files along several dimensions, and list the results in a manifest.
 
     Parameters
     ----------
     paths : sequence of Path
         Image files; their names without ending must differ.
     output : str or Path
-        The folder to write to, made where it is not there. Files are PNG:
-        "cat-motion_blur-mid.png".
+        Folder to write to, made if necessary. Files are PNG: "cat-motion_blur-mid.png".
     names, strengths : sequence of str
-        Which dimensions and strengths; by default all.
+        Dimensions and strengths; by default all.
     seed, scale
         As in `corrupt`; the name of a file is its image_id.
     skip : bool
-        Leave out what cannot be read and count it, instead of ending with the first.
+        Skip images that cannot be read, instead of ending with the first.
     executor : concurrent.futures.Executor, optional
-        Who works; by default one thread a core.
+        Executor of the work; by default one thread a core.
     progress : bool, optional
         As in `progress_bar`.
     """
-    chosen = [
-        dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)
-    ]
-    cells = [(way.name, strength, way.level(strength)) for way in chosen for strength in strengths]
+    unique_names = dict.fromkeys(dimensions() if names is None else names)
+    cells = [(dimension_of(name), strength) for name in unique_names for strength in strengths]
+    levels = [dimension.level(strength) for dimension, strength in cells]
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
@@ -378,7 +372,8 @@ def corrupt_files(
     skipped = []
     files = []
     rows = []
-    work = functools.partial(_corrupt_file, folder, cells, seed, scale)
+    keys = [(dimension.name, strength) for dimension, strength in cells]
+    work = functools.partial(_corrupt_file, folder, keys, seed, scale)
     with progress_bar(len(paths), progress) as bar:
         for path, problem in zip(paths, in_parallel(work, paths, executor), strict=True):
             bar.update()
@@ -387,23 +382,23 @@ def corrupt_files(
             if problem:
                 skipped.append(problem)
                 continue
-            for name, strength, level in cells:
-                way = dimensions()[name]
-                file = _file(folder, path, name, strength)
+            for (dimension, strength), level in zip(cells, levels, strict=True):
+                file = _output_path(folder, path, dimension.name, strength)
                 files.append(file)
-                kind = (way.id, name, way.step, way.group, strength, level, seed, int(way.captured))
-                rows.append((file.name, path.name, *kind))
+                kind = (dimension.id, dimension.name, dimension.step, dimension.group)
+                draw = (strength, level, seed, int(dimension.captured))
+                rows.append((file.name, path.name, *kind, *draw))
     manifest = folder / "manifest.csv"
-    listed = io.StringIO()
-    csv.writer(listed, lineterminator="\n").writerows([MANIFEST, *rows])
-    write_text(manifest, listed.getvalue())
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([MANIFEST, *rows])
+    write_text(manifest, text.getvalue())
     return Corrupted(tuple(files), manifest, tuple(skipped))
 
 
 def in_parallel(
     work: Callable[[Any], Any], jobs: Sequence[Any], executor: Executor | None
 ) -> Iterator[Any]:
-    """What work makes of each job, in their order; without an executor on one thread a core."""
+    """Yield the results of jobs in their order; without an executor on one thread a core."""
     # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once
     # OpenCV has threads.
     workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
@@ -414,28 +409,27 @@ def in_parallel(
             workers.shutdown(cancel_futures=True)
 
 
-def _file(folder: Path, path: Path, name: str, strength: str) -> Path:
+def _output_path(folder: Path, path: Path, name: str, strength: str) -> Path:
     return folder / f"{path.stem}-{name}-{strength}.png"
 
 
 def _corrupt_file(
-    folder: Path, cells: Sequence[tuple[str, str, float]], seed: int, scale: bool, path: Path
+    folder: Path, cells: Sequence[tuple[str, str]], seed: int, scale: bool, path: Path
 ) -> str:
-    """Write all corruptions of one image, which is read once; what is wrong with it, or nothing."""
+    """Write all corruptions of an image; return the reason if it cannot be read, or ""."""
     try:
         image = read_image(path)
-        for name, strength, _ in cells:
-            changed = corrupt(image, name, strength, seed, image_id=path.stem, scale=scale)
-            write_png(changed, _file(folder, path, name, strength))
+        for name, strength in cells:
+            corrupted = corrupt(image, name, strength, seed, image_id=path.stem, scale=scale)
+            write_png(corrupted, _output_path(folder, path, name, strength))
     except InputError as error:
         return str(error)
     return ""
 
 
 def write_png(image: Any, path: Path) -> None:
-    """Write an image that is whole or not there."""
+    """Write an image as a PNG file, which is whole or not there."""
     from PIL import Image
 
-    write_whole(
-        path, functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1)
-    )
+    save = functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1)
+    write_whole(path, save)

@@ -1,4 +1,4 @@
-"""CIELAB and studio YCbCr of sRGB images, in the image's own floating-point format."""
+"""Convert sRGB images to CIELAB and studio YCbCr and back, in the image's own precision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RGB_TO_RELATIVE = _RGB_TO_XYZ / _RGB_TO_XYZ.sum(axis=1, keepdims=True)
 _RELATIVE_TO_RGB = np.linalg.inv(_RGB_TO_RELATIVE)
 _EPSILON = 216 / 24389
 _KAPPA = 24389 / 27
-#: From the cube roots f of X, Y and Z to L, a and b, with what is added; and back.
+#: From the cube roots f of X, Y and Z to L, a and b, offsets in the last column; and back.
 _F_TO_LAB = np.array([[0, 116, 0, -16], [500, -500, 0, 0], [0, 200, -200, 0]], dtype=np.float64)
 _LAB_TO_F = np.array(
     [[1 / 116, 1 / 500, 0, 16 / 116], [1 / 116, 0, 0, 16 / 116], [1 / 116, 0, -1 / 200, 16 / 116]]
@@ -31,66 +31,62 @@ _RGB_TO_YCBCR = (
     / 255
 )
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
-#: Luma of BT.601, for grey versions of what is done in colour.
+#: Luma of BT.601, for grey versions of dimensions of colour.
 LUMA = np.array([0.299, 0.587, 0.114])
-#: Of an 8-bit image so many are computed at once.
+#: Rows of an 8-bit image that are computed at once, in the cache.
 _ROWS = 64
 
 
 def luma(image: Any) -> FloatArray:
-    """Luma of an RGB image, shape (H, W); of 8-bit codes in float32, a few rows at a time through
-    the cache.
-    """
+    """Compute the luma of an RGB image, shape (H, W); of 8-bit codes in float32."""
     if image.dtype != np.uint8:
         return _transformed(image, LUMA[None])
     grey = np.empty(image.shape[:2], np.float32)
     for top in range(0, len(image), _ROWS):
-        _transform(image[top : top + _ROWS].astype(np.float32), LUMA[None], grey[top : top + _ROWS])
+        band = slice(top, top + _ROWS)
+        _transform(image[band].astype(np.float32), LUMA[None], grey[band])
     return grey
 
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:
-    """Linear light, 0 to 1, of sRGB values."""
+    """Convert sRGB values to linear light, 0 to 1."""
     linear = image.copy()
     _linearise(linear, np.empty_like(image))
     return linear
 
 
 def linear_to_srgb(light: FloatArray) -> FloatArray:
-    """Values of sRGB for linear light."""
+    """Convert linear light to sRGB values."""
     values = light.copy()
-    _bend(
-        values,
-        np.empty_like(light),
-        0.0031308,
-        (1.055, 0, 1 / 2.4),
-        12.92,
-        -0.055 - 12.92 * 0.0031308,
-    )
+    _gamma_encode(values, np.empty_like(light))
     return values
 
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
-    """CIELAB (D65) of an sRGB image: L 0 to 100, a and b around 0."""
-    # New arrays are dear: two take turns.
-    one = np.array(image, order="C")
-    other = np.empty(image.shape, image.dtype)
-    _linearise(one, other)
-    _transform(one, _RGB_TO_RELATIVE, other)
-    _bend(other, one, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116)
-    _transform(other, _F_TO_LAB, one)
-    return one
+    """Convert an sRGB image to CIELAB (D65): L 0 to 100, a and b around 0."""
+    # New arrays are expensive: two take turns.
+    values = np.array(image, order="C")
+    spare = np.empty(image.shape, image.dtype)
+    _linearise(values, spare)
+    _transform(values, _RGB_TO_RELATIVE, spare)
+    _bend(spare, values, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116)
+    _transform(spare, _F_TO_LAB, values)
+    return values
 
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
-    """The sRGB image of CIELAB values; may leave 0 to 1."""
-    one = np.array(lab, order="C")
-    other = np.empty(lab.shape, lab.dtype)
-    _transform(one, _LAB_TO_F, other)
-    _bend(other, one, 6 / 29, (1, 0, 3), 116 / _KAPPA, -116 / _KAPPA * 6 / 29)
-    _transform(other, _RELATIVE_TO_RGB, one)
-    _bend(one, other, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
-    return one
+    """Convert CIELAB values to an sRGB image, which may leave 0 to 1."""
+    values = np.array(lab, order="C")
+    spare = np.empty(lab.shape, lab.dtype)
+    _transform(values, _LAB_TO_F, spare)
+    _bend(spare, values, 6 / 29, (1, 0, 3), 116 / _KAPPA, -116 / _KAPPA * 6 / 29)
+    _transform(spare, _RELATIVE_TO_RGB, values)
+    _gamma_encode(values, spare)
+    return values
+
+
+def _gamma_encode(values: FloatArray, spare: FloatArray) -> None:
+    _bend(values, spare, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
 
 
 def _linearise(values: FloatArray, spare: FloatArray) -> None:
@@ -105,8 +101,9 @@ def _bend(
     slope: float,
     offset: float,
 ) -> None:
-    """In place, a line below the knee and gain (x + shift)^exponent above: cut off at the knee, the
-    two add up.
+    """Replace values by a line below the knee and gain (x + shift)^exponent above it.
+
+    Both parts, clipped at the knee, are added.
     """
     import cv2
 
@@ -132,11 +129,11 @@ def _transformed(image: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def rgb_to_ycbcr(image: FloatArray) -> FloatArray:
-    """Studio-range YCbCr of BT.601, over 255."""
+    """Convert RGB to studio-range YCbCr of BT.601, over 255."""
     return _transformed(image, np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET]))
 
 
 def ycbcr_to_rgb(planes: FloatArray) -> FloatArray:
-    """The RGB image of studio-range YCbCr over 255; may leave 0 to 1."""
+    """Convert studio-range YCbCr over 255 to RGB, which may leave 0 to 1."""
     inverse = np.linalg.inv(_RGB_TO_YCBCR)
     return _transformed(planes, np.column_stack([inverse, -inverse @ _YCBCR_OFFSET]))

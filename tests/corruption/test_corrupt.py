@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psyprobe as pp
-from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, methods
+from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, filters, methods
 from psyprobe.corruption.colour_planes import (
     lab_to_rgb,
     luma,
@@ -24,7 +24,7 @@ from psyprobe.corruption.colour_planes import (
     ycbcr_to_rgb,
 )
 from psyprobe.corruption.denoising import non_local_means
-from psyprobe.corruption.methods import disk_kernel, motion_kernel, shake_kernel
+from psyprobe.corruption.filters import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.corruption.palette import median_cut
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 
@@ -328,7 +328,7 @@ def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None
 
 @pytest.mark.parametrize("lacking", ["cv2", "stringzilla"])
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
-    apply._asked.cache_clear()
+    apply._resolve.cache_clear()
     monkeypatch.setitem(sys.modules, lacking, None)
     with pytest.raises(
         PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"
@@ -339,7 +339,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking
 def test_what_another_thread_is_importing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     # As long as an extension is being imported, it has no specification, of which `find_spec`
     # complains.
-    apply._asked.cache_clear()
+    apply._resolve.cache_clear()
     monkeypatch.setattr(pytest.importorskip("stringzilla"), "__spec__", None)
     assert corrupt(small(), "contrast_change", "low").shape == small().shape
 
@@ -411,7 +411,7 @@ def test_a_line_is_convolved_exactly_however_many_rows_at_once(
     ).reshape(shape)
     assert np.abs(found - expected).max() < 0.501
     for rows in (96, 105):
-        monkeypatch.setattr(methods, "_AT_ONCE", rows * shape[1])
+        monkeypatch.setattr(filters, "_BAND_PIXELS", rows * shape[1])
         np.testing.assert_array_equal(
             corrupt(codes, "motion_blur", length, seed=3, image_id="a"), found
         )

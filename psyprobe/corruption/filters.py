@@ -1,0 +1,194 @@
+"""Compute the point spreads of motion, defocus and shake, and filter images with them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from psyprobe._typing import FloatArray
+
+
+def motion_kernel(length: float, angle: float) -> FloatArray:
+    """Compute the point spread of motion along a line of a length in px, 1 for no motion.
+
+    The angle is in deg, counter-clockwise. The weight of a pixel is max(0, 1 - d), d its distance
+    from the segment, as in MATLAB.
+    """
+    half = (length - 1) / 2
+    reach = math.ceil(half)
+    x = np.arange(-reach, reach + 1.0)
+    y = x[:, None]
+    right = math.cos(math.radians(angle))
+    down = -math.sin(math.radians(angle))
+    along = (x * right + y * down).clip(-half, half)
+    distance = np.hypot(x - along * right, y - along * down)
+    # Weights of no more than rounding are 0: they would only make the filter larger.
+    return _normalised(np.where(distance < 1 - 1e-9, 1 - distance, 0))
+
+
+@functools.lru_cache(maxsize=64)
+def disk_kernel(radius: float) -> FloatArray:
+    """Compute the point spread of defocus: a disk of a radius in px, pixels weighted by area."""
+    reach = math.ceil(radius - 0.5)
+    edges = np.arange(-reach, reach + 2) - 0.5
+
+    def area(x: FloatArray, y: FloatArray) -> FloatArray:
+        """Integrate the height of the circle: the disk's area left of x and below y."""
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        u = -radius + (x[..., None] + radius) * (nodes + 1) / 2
+        height = np.sqrt(np.maximum(radius**2 - u**2, 0))
+        inside = np.clip(y[..., None] + height, 0, 2 * height)
+        return np.asarray((inside * weights).sum(-1) * (x + radius) / 2)
+
+    x, y = np.meshgrid(np.clip(edges, -radius, radius), np.clip(edges, -radius, radius))
+    cumulative_area = area(x, y)
+    weights: FloatArray = np.maximum(np.diff(np.diff(cumulative_area, axis=0), axis=1), 0)
+    # The quadrature is finer to one side than to the other; a disk is not.
+    weights = weights + weights[::-1] + weights[:, ::-1] + weights[::-1, ::-1]
+    kernel = _normalised(weights + weights.T)
+    # The next image uses the cached kernel.
+    kernel.flags.writeable = False
+    return kernel
+
+
+def shake_kernel(extent: float, rng: Generator) -> FloatArray:
+    """Compute the point spread of camera shake: a random walk of 64 steps over an extent in px.
+
+    The extent is that of its larger side; its points are shared among the four pixels around them.
+    """
+    path = np.cumsum(rng.standard_normal((64, 2)), axis=0)
+    path -= (path.max(axis=0) + path.min(axis=0)) / 2
+    path *= extent / np.ptp(path, axis=0).max()
+    reach = math.ceil(extent / 2) + 1
+    kernel = np.zeros((2 * reach + 1, 2 * reach + 1))
+    low = np.floor(path).astype(int)
+    share = path - low
+    for dy, dx in itertools.product((0, 1), (0, 1)):
+        weight = np.abs(1 - dy - share[:, 0]) * np.abs(1 - dx - share[:, 1])
+        np.add.at(kernel, (low[:, 0] + dy + reach, low[:, 1] + dx + reach), weight)
+    return _normalised(kernel)
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    return np.asarray(weights / weights.sum())
+
+
+def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Convolve each channel with a kernel, with the border repeated outside."""
+    import cv2
+
+    flipped = np.ascontiguousarray(kernel[::-1, ::-1])
+    rows, columns = flipped.shape
+
+    def filter_at_once(values: FloatArray) -> Any:
+        return cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE)
+
+    if image.dtype != np.uint8 and not 129 < flipped.size < 300:
+        return np.asarray(filter_at_once(image)).reshape(image.shape)
+    if flipped.size <= 129:
+        return _in_place(image, flipped)
+    if flipped.size >= 300:
+        return np.asarray(cv2.convertScaleAbs(filter_at_once(image.astype(np.float32)))).reshape(
+            image.shape
+        )
+    # From 130 taps OpenCV uses Fourier transforms; up to some 300, strips of fewer taps are faster.
+    strip_rows = 129 // columns
+    strips = [flipped[top : top + strip_rows] for top in range(0, rows, strip_rows)]
+
+    def in_strips(band: FloatArray) -> Any:
+        total = None
+        top = 0
+        height = len(band) - 2 * (rows // 2)
+        for strip in strips:
+            part = cv2.filter2D(
+                band[top : top + height + len(strip) - 1],
+                -1,
+                strip,
+                anchor=(columns // 2, 0),
+                borderType=cv2.BORDER_REPLICATE,
+            )[:height]
+            total = part if total is None else cv2.add(total, part, dst=total)
+            top += len(strip)
+        return total
+
+    return _by_bands(image, rows, in_strips)
+
+
+def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArray:
+    """Blur each channel by a Gaussian of sigma px, truncated at so many sigmas.
+
+    The border is repeated outside.
+    """
+    import cv2
+
+    side = 2 * math.ceil(truncate * sigma) + 1
+    if image.dtype == np.uint8:
+        # With weights whose sum is not 1, OpenCV rounds codes only once, at the end.
+        weights = cv2.getGaussianKernel(side, sigma)
+        blurred = cv2.sepFilter2D(
+            image, -1, 2 * weights, weights / 2, borderType=cv2.BORDER_REPLICATE
+        )
+    else:
+        blurred = cv2.GaussianBlur(image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred).reshape(image.shape)
+
+
+#: Pixels of 8-bit codes that are filtered at once: their float32 values stay in the cache.
+_BAND_PIXELS = 200_000
+
+
+def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
+    """Filter codes in single precision, with the border repeated outside, and round them once."""
+    import cv2
+
+    half = len(weights) // 2
+    # A wide image has enough rows in a band for its border to be small beside them.
+    rows = max(96, _BAND_PIXELS // codes.shape[1])
+    result = np.empty_like(codes)
+    room = np.empty((min(rows + 2 * half, len(codes)), *codes.shape[1:]), np.float32)
+    for top in range(0, len(codes), rows):
+        first = max(top - half, 0)
+        source = codes[first : top + rows + half]
+        band = room[: len(source)]
+        band[...] = source
+        filtered = cv2.filter2D(band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE)
+        filtered = filtered[top - first :]
+        cv2.convertScaleAbs(filtered[:rows], dst=result[top : top + rows])
+    return result
+
+
+#: Rows of 8-bit codes that are filtered strip by strip at once.
+_BAND = 128
+
+
+def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Apply a filter of so many rows to an image, to 8-bit codes band by band in the cache.
+
+    The work takes a band with its border above and below; its result starts below the border.
+    """
+    import cv2
+
+    half = rows // 2
+    if image.dtype != np.uint8:
+        padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE).reshape(
+            -1, *image.shape[1:]
+        )
+        return np.asarray(work(padded)[: len(image)]).reshape(image.shape)
+    result = np.empty_like(image)
+    room = np.empty((min(_BAND, len(image)) + 2 * half, *image.shape[1:]), np.float32)
+    for top in range(0, len(image), _BAND):
+        out = result[top : top + _BAND]
+        band = room[: len(out) + 2 * half]
+        start = max(half - top, 0)
+        stop = min(len(image) + half - top, len(band))
+        band[start:stop] = image[top + start - half : top + stop - half]
+        band[:start] = band[start]
+        band[stop:] = band[stop - 1]
+        cv2.convertScaleAbs(work(band)[: len(out)], dst=out)
+    return result
