@@ -173,7 +173,7 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
         open_store(Path(folder) / "runs.sqlite") as store,
         progress_bar(0, False) as bar,
     ):
-        store.keep([(me, "observer", observer.card.to_dict())])
+        store.add_contents([(me, "observer", observer.card.to_dict())])
         with Writer(store) as writer:
             keys = ask_round(
                 store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, writer
@@ -181,7 +181,7 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
         spent = Spent.now() - start
         assert len(keys) == len(asked), "a question was not answered exactly once"
         sent = 0
-        answers = store.answers_in_turn([batch.questions[0].key for batch in batches])
+        answers = store.iterate_answers([batch.questions[0].key for batch in batches])
         for inquiry, answer in zip(asked, answers, strict=True):
             told = answer["reply"]["text"]
             assert truth.get(id(inquiry), told) == told, "an answer is not that question's"

@@ -167,14 +167,14 @@ def bytes_a_question(pairs: int = 2000) -> list[Row]:
         for kind, answered in kinds.items():
             path = Path(folder) / f"{digest(kind)}.sqlite"
             with Store(path) as store:
-                store.keep(
+                store.add_contents(
                     content
                     for each in answered
                     for content in each.contents
                     if content[1] == "stimulus"
                 )
                 if ("alone" in kind and "pixels" in kind) or "encoder" in kind:
-                    store.begin(record(pairs))
+                    store.begin_run(record(pairs))
                 for start in range(0, len(answered), 250):
                     store.add(answered[start : start + 250])
             rows.append(

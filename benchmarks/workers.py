@@ -41,7 +41,8 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
 from psyprobe.probes.displayed_images import show
-from psyprobe.running.loop import Agenda, Writer
+from psyprobe.running.agenda import Agenda
+from psyprobe.running.loop import Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
 from psyprobe.running.workers import WorkerPool

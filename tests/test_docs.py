@@ -137,12 +137,19 @@ def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
         progress=False,
     )
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as store:
-        for query in re.findall(r"```sql\n(.*?)```", text, re.DOTALL):
-            assert store.execute(query).fetchall()
+        commands = re.findall(r'^sqlite3 .*"(SELECT .*)"$', text, re.MULTILINE)
+        queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        assert commands and queries
+        for query in [*commands, *queries]:
+            assert store.execute(query).fetchall(), query
         tables = {
             name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
-    assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+        columns = [column for column, *_ in store.execute("SELECT * FROM answers").description]
+    view, inside = (text.split(f"## {heading}\n")[1] for heading in ("Without psyprobe", "Inside"))
+    assert tables == set(re.findall(r"^\| `(\w+)` \|", inside, re.MULTILINE))
+    cells = re.findall(r"^\| (`.*?`) \|", view.split("\n#")[0], re.MULTILINE)
+    assert columns == re.findall(r"`(\w+)`", " ".join(cells))
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,7 @@ def _answered(path: Path) -> int:
     if not path.exists():
         return 0
     with Store(path) as store:
-        count = sum(store.database.answers_by_way().values())
+        count = store.database.count("answer")
     return count
 
 

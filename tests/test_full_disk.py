@@ -245,4 +245,4 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
 
 def answered(folder: Path) -> dict[str, Mapping[str, Any]]:
     with Store(folder / "runs.sqlite", create=False) as store:
-        return {each.question.key: each.answer for each, _ in store.kept_answers()}
+        return {each.question.key: each.answer for each, _ in store.all_answers()}

@@ -174,7 +174,7 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     result = pp.run(experiment, "pixels", store=path)
     with Store(path) as store:
         record = store.runs()[0]
-        store.begin(replace(record, experiment="left_half_done", experiment_digest="other"))
+        store.begin_run(replace(record, experiment="left_half_done", experiment_digest="other"))
     assert main(["report", str(path), "-o", str(tmp_path / "page.html"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

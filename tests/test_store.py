@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import socket
+import json
 import sqlite3
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from children import child
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
 from psyprobe.running.database import APPLICATION_ID, SCHEMA_VERSION
-from psyprobe.running.protocol import Answered, Question, RunRecord
+from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 from psyprobe.running.store import Store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -38,7 +38,7 @@ def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Ans
 
 
 def values(store: Store, keys: list[str]) -> list[float]:
-    found = store.answers_of_all(keys)
+    found = store.require_answers(keys)
     return [found[key]["values"][0][0] for key in keys]
 
 
@@ -77,7 +77,7 @@ def test_answers_come_back_bit_for_bit_in_any_order(values: np.ndarray, order: l
 @settings(max_examples=40)
 def test_contents_come_back(content: object) -> None:
     with Store(None) as store:
-        store.keep([(digest(content), "stimulus", content)])
+        store.add_contents([(digest(content), "stimulus", content)])
         assert store.content(digest(content)) == content
 
 
@@ -115,14 +115,14 @@ def test_first_answer_stays() -> None:
 
 
 def test_what_begins_alike_is_told_apart() -> None:
-    """The index knows the first bytes of what is shown only."""
+    """Stimuli whose digests begin alike."""
     asked = [Question(f"{'ab' * 4}{i:024x}", digest("asked"), digest("o"), "1") for i in range(5)]
     with Store(None) as store:
         for value in (1.0, 2.0):
             store.add(Answered(each, {"values": [[value + i]]}) for i, each in enumerate(asked[:4]))
         assert values(store, [each.key for each in asked[:4]]) == [1.0, 2.0, 3.0, 4.0]
         assert store.missing(each.key for each in asked) == {asked[4].key}
-        store.forget([asked[1].key])
+        store.delete_answers([asked[1].key])
         assert store.missing(each.key for each in asked) == {asked[1].key, asked[4].key}
 
 
@@ -130,7 +130,7 @@ def test_one_call_keeps_one_answer_to_a_question() -> None:
     with Store(None) as store:
         store.add([*answers(2, value=1.0), *answers(3, value=2.0)])
         assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
-        assert sum(store.database.answers_by_way().values()) == 3
+        assert store.database.count("answer") == 3
 
 
 def test_missing_names_what_is_not_answered() -> None:
@@ -140,7 +140,7 @@ def test_missing_names_what_is_not_answered() -> None:
         assert store.missing([known, unknown]) == {unknown}
         assert set(store.answers([known, unknown])) == {known}
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
-            store.answers_of_all([known, unknown])
+            store.require_answers([known, unknown])
         with pytest.raises(StoreError, match="nothing is kept"):
             store.content(digest(0))
 
@@ -174,18 +174,18 @@ def test_a_batch_is_written_whole_or_not_at_all() -> None:
 
 def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store:
-        first = store.begin(record())
+        first = store.begin_run(record())
         assert first.started is not None and first.finished is None
-        again = store.begin(
+        again = store.begin_run(
             record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"})
         )
-        assert again == first == store.find(record().key)
-        store.begin(record(layout={"x": [0.2]}))
-        store.finish(first, {"trials": [1]})
+        assert again == first == store.find_run(record().key)
+        store.begin_run(record(layout={"x": [0.2]}))
+        store.finish_run(first, {"trials": [1]})
     with Store(tmp_path / "runs.sqlite", create=False) as store:
         finished = [(run.finished is not None, run.outcome) for run in store.runs()]
         assert finished == [(True, {"trials": [1]}), (False, {})]
-        assert store.find(digest(0)) is None
+        assert store.find_run(digest(0)) is None
 
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
@@ -284,40 +284,41 @@ def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None
         assert pragma("PRAGMA journal_mode").fetchone()[0] == "delete"
 
 
-def test_a_question_takes_at_most_250_bytes(tmp_path: Path) -> None:
-    """Of an encoder with four measures: its answer, digests and indices; each number takes 17
-    digits."""
-    draw, path = np.random.default_rng(5), tmp_path / "runs.sqlite"
-    with Store(path) as store:
-        for start in range(0, 3000, 250):
-            store.add(
-                Answered(
-                    question(str(i)),
-                    {"values": [draw.random(4).tolist()], "lengths": [draw.random(3).tolist()]},
-                )
-                for i in range(start, start + 250)
-            )
-    assert path.stat().st_size / 3000 <= 250
-
-
-def test_work_is_lent_once_and_taken_back_from_the_dead(tmp_path: Path) -> None:
-    host, path = socket.gethostname(), tmp_path / "runs.sqlite"
-    mine, other = f"{host} {os.getpid()} a", "elsewhere 1 b"
-    with child([sys.executable, "-c", ""]) as process:
-        process.wait()
-    with Store(path) as store, Store(path) as again:
-        assert store.lease(["x", "y"], mine, 60, 9) == {"x", "y"}
-        assert again.lease(["y", "z"], other, 60, 9) == {"z"}
-        assert again.lease(["x"], other, 60, 9) == set()
-        store.release(mine)
-        assert again.lease(["x", "y"], other, 0.0, 9) == {"x", "y"}
-        # Their time is over at once.
-        assert store.lease(["x"], f"{host} {process.pid} c", 60, 9) == {"x"}
-        assert store.lease(["x"], mine, 60, 9) == {"x"}
-        # What is taken later leaves the times of the others as they are; renewing is of all.
-        assert [name for name, *_ in store.database.leases()] == ["x", "z"]
-        again.renew(other, 0.0)
-        assert store.lease(["x"], mine, 60, 9) == {"x"}
-        assert [name for name, *_ in store.database.leases()] == ["x"]
+@settings(max_examples=60)
+@given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=9))
+@example(values=[-0.0, 5e-324, 1.7976931348623157e308, 0.1 + 0.2])
+def test_numbers_of_the_text_are_those_of_the_observer(values: list[float]) -> None:
     with Store(None) as store:
-        assert store.lease(["x"], mine, 60, 9) == {"x"} == store.lease(["x"], other, 60, 9)
+        store.add([Answered(question(), {"values": [values]})])
+        (text,) = store.database._connection.execute("SELECT answer FROM answer").fetchone()
+    assert list(map(repr, json.loads(text)["values"][0])) == list(map(repr, values))
+
+
+def test_the_view_shows_an_answer_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    request = {"prompt": "Do you see a pattern?"}
+    card = {"name": "gpt"}
+    asked = Question(digest("image"), digest(request), digest(card), "yes_no 1")
+    reply = {"reply": {"text": "Yes. \u00dc"}, "refused": ""}
+    contents = ((digest(request), "request", request), (digest(card), "observer", card))
+    levels = {"frequency": 4.0, "contrast": 0.1}
+    with Store(path) as store:
+        store.add([Answered(asked, reply, contents, Origin({}, "cpu"), "csf", levels)])
+        store.add([Answered(question(), {"values": [[0.5, 0.25]]})])
+        store.add([Answered(question("other"), {"reply": None, "refused": "too dark"})])
+    with closing(sqlite3.connect(path)) as connection:
+        columns = "experiment, observer, levels, prompt, response, refused, device"
+        rows = connection.execute(f"SELECT {columns} FROM answers").fetchall()
+        (time,) = connection.execute("SELECT time FROM answers LIMIT 1").fetchone()
+    assert rows[0] == (
+        "csf",
+        "gpt",
+        '{"frequency":4.0,"contrast":0.1}',
+        "Do you see a pattern?",
+        "Yes. \u00dc",
+        None,
+        "cpu",
+    )
+    assert rows[1] == ("", digest("o")[:32], "{}", None, "[[0.5,0.25]]", None, "")
+    assert rows[2][4:6] == (None, "too dark")
+    assert abs(datetime.fromisoformat(time) - datetime.now(UTC)) < timedelta(minutes=1)

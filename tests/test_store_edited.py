@@ -15,20 +15,16 @@ import xarray
 from small_experiment import write_experiment
 
 from psyprobe.cli import main
-from psyprobe.errors import PsyprobeError
+from psyprobe.errors import PsyprobeError, StoreError
 from psyprobe.probes.experiments import run
+from psyprobe.running.database import COLUMNS, SCHEMA_VERSION
+from psyprobe.running.maintenance import verify
+from psyprobe.running.store import Store
 
 Output = pytest.CaptureFixture[str]
 
 #: Cells of each table; by the first, rows are told apart.
-TABLES = {
-    "form": ("id", "kind", "fields", "json", "seal"),
-    "content": ("digest", "form", "json", "seal"),
-    "way": ("name", "asked", "observer", "version", "seal"),
-    "origin": ("id", "observer", "json", "seal"),
-    "answer": ("shown", "way", "origin", "answered", "form", "json", "seal"),
-    "run": ("key", "record", "started", "finished", "outcome", "origins", "seal"),
-}
+TABLES = {table: (*columns, "checksum") for table, columns in COLUMNS.items()}
 #: What is put into a cell, as SQL.
 VALUES = (
     "NULL",
@@ -95,17 +91,15 @@ def edits(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         for statement in (
             f"DROP TABLE {table}",
             f"DELETE FROM {table}",
-            f"ALTER TABLE {table} RENAME seal TO mark",
+            f"ALTER TABLE {table} RENAME checksum TO mark",
         ):
             yield statement, sql(statement)
     swapped = (
-        "UPDATE answer SET json = (SELECT max(json) FROM answer), seal = (SELECT seal FROM answer)"
+        "UPDATE answer SET answer = (SELECT max(answer) FROM answer), "
+        "checksum = (SELECT checksum FROM answer)"
     )
     yield swapped, sql(swapped)
-    cells = "shown, way, origin, answered, form, json, seal"
-    twice = f"INSERT INTO answer ({cells}) SELECT {cells} FROM answer ORDER BY shown LIMIT 1"
-    yield twice, sql(twice)
-    lines = "UPDATE run SET seal = CAST(x'0a0d0aff' AS TEXT)"
+    lines = "UPDATE run SET checksum = CAST(x'0a0d0aff' AS TEXT)"
     yield lines, sql(lines)
     yield "user_version", sql("PRAGMA user_version = 99")
     yield "application_id", sql("PRAGMA application_id = 99")
@@ -166,18 +160,16 @@ def test_the_line_names_store_table_and_row(store: Path, tmp_path: Path, capsys:
     path = tmp_path / "edited.sqlite"
     shutil.copy(store, path)
     with closing(sqlite3.connect(path)) as connection:
-        (shown,) = connection.execute("SELECT shown FROM answer ORDER BY shown LIMIT 1").fetchone()
+        query = "SELECT question FROM answer ORDER BY question LIMIT 1"
+        (key,) = connection.execute(query).fetchone()
         # The answer to another question, which could be one to this.
-        other = "(SELECT json FROM answer ORDER BY shown DESC LIMIT 1)"
-        connection.execute(f"UPDATE answer SET json = {other} WHERE shown = ?", (shown,))
+        other = "(SELECT answer FROM answer ORDER BY question DESC LIMIT 1)"
+        connection.execute(f"UPDATE answer SET answer = {other} WHERE question = ?", (key,))
         connection.commit()
     for command in (["score", str(path)], ["store", "verify", str(path)]):
         capsys.readouterr()
         assert main(command) == 2
-        assert (
-            f"store {path}: row {shown.hex()[:16]} of table answer is damaged"
-            in capsys.readouterr().err
-        )
+        assert f"store {path}: row {key[:16]} of table answer is damaged" in capsys.readouterr().err
 
 
 def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
@@ -185,7 +177,7 @@ def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
     assert main(["store", "info", str(store)]) == 0
     out = capsys.readouterr().out
     for told in (
-        "schema 9",
+        f"schema {SCHEMA_VERSION}",
         "1 run",
         "run small (detection) with pixels",
         "observer pixels",
@@ -193,3 +185,33 @@ def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
         "psyprobe",
     ):
         assert told in out
+
+
+def test_one_question_has_one_answer(store: Path, tmp_path: Path) -> None:
+    shutil.copy(store, tmp_path / "edited.sqlite")
+    cells = ", ".join(TABLES["answer"])
+    twice = f"INSERT INTO answer ({cells}) SELECT {cells} FROM answer LIMIT 1"
+    connection = sqlite3.connect(tmp_path / "edited.sqlite")
+    with closing(connection), pytest.raises(sqlite3.IntegrityError):
+        connection.execute(twice)
+
+
+def test_every_flipped_bit_of_an_answer_is_found(store: Path, tmp_path: Path) -> None:
+    """In the file itself, bit after bit of the text of one answer."""
+    path = tmp_path / "edited.sqlite"
+    with closing(sqlite3.connect(store)) as connection:
+        (text,) = connection.execute("SELECT answer FROM answer ORDER BY id LIMIT 1").fetchone()
+    data = store.read_bytes()
+    start = data.index(text.encode())
+    unseen = []
+    for bit in range(0, 8 * len(text), 5):
+        flipped = bytearray(data)
+        flipped[start + bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        with Store(path, create=False) as edited:
+            try:
+                verify(edited)
+                unseen.append(bit)
+            except StoreError:
+                continue
+    assert unseen == []

@@ -22,6 +22,7 @@ from psyprobe.cli import main
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
 from psyprobe.probes.experiments import run
+from psyprobe.running.lease import Lease
 from psyprobe.running.merge import merge
 from psyprobe.running.protocol import Answered, Question
 from psyprobe.running.store import Store
@@ -44,7 +45,7 @@ def write(path: Path, values: dict[int, float]) -> Path:
 
 def held(path: Path) -> dict[str, float]:
     with Store(path, create=False) as store:
-        return {each.question.key: each.answer["values"][0][0] for each, _ in store.kept_answers()}
+        return {each.question.key: each.answer["values"][0][0] for each, _ in store.all_answers()}
 
 
 shards = st.lists(
@@ -111,15 +112,15 @@ def test_three_shards_merged_give_the_result_of_one(whole: Path, tmp_path: Path)
     paths = [tmp_path / f"{i}.sqlite" for i in range(3)]
     for i, path in enumerate(paths):
         with Store(whole) as store, Store(path) as shard:
-            shard.keep(store.kept_contents())
+            shard.add_contents(store.all_contents())
             (record,) = store.runs()
-            shard.begin(record)
-            shard.add_all(list(store.kept_answers())[i::3])
+            shard.begin_run(record)
+            shard.add_timed(list(store.all_answers())[i::3])
     merged = merge(paths, tmp_path / "one.sqlite")
     with Store(whole) as store, Store(tmp_path / "one.sqlite") as one:
-        assert len(list(one.kept_answers())) == merged.answers
-        assert {(each.question, at) for each, at in store.kept_answers()} == {
-            (each.question, at) for each, at in one.kept_answers()
+        assert len(list(one.all_answers())) == merged.answers
+        assert {(each.question, at) for each, at in store.all_answers()} == {
+            (each.question, at) for each, at in one.all_answers()
         }
         assert [each.finished for each in one.runs()] == [None]
 
@@ -137,7 +138,7 @@ def test_three_shards_merged_give_the_result_of_one(whole: Path, tmp_path: Path)
 def test_a_finished_run_finishes_that_of_another_store(whole: Path, tmp_path: Path) -> None:
     with Store(whole) as store, Store(tmp_path / "begun.sqlite") as begun:
         (record,) = store.runs()
-        begun.begin(record)
+        begun.begin_run(record)
     for stores in (("begun.sqlite", whole), (whole, "begun.sqlite")):
         out = tmp_path / f"out-{Path(stores[0]).stem}.sqlite"
         merge([tmp_path / each for each in stores], out)
@@ -158,12 +159,12 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
     write(good, {1: 0.5})
     before = good.read_bytes()
     edits = [
-        "UPDATE answer SET json = x'00'",
-        "UPDATE content SET form = 99",
-        "DROP TABLE way",
-        "UPDATE way SET version = '2'",
+        "UPDATE answer SET answer = x'00'",
+        "UPDATE content SET kind = 99",
+        "DROP TABLE procedure",
+        "UPDATE procedure SET version = '2'",
         "DELETE FROM origin",
-        "UPDATE form SET json = ''",
+        "UPDATE content SET value = ''",
         "PRAGMA user_version = 4",
     ]
     whole_bytes = whole.read_bytes()
@@ -197,8 +198,8 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(
 def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, capsys: Output) -> None:
     path = write(tmp_path / "a.sqlite", dict.fromkeys(range(1000), 0.1))
     with Store(path) as store:
-        store.forget([question(i).key for i in range(800)])
-        store.lease(["work"], "elsewhere 1 x", 60, 1)
+        store.delete_answers([question(i).key for i in range(800)])
+        Lease(store.database).take(["work"])
     kept, size = held(path), path.stat().st_size
     capsys.readouterr()
     assert main(["store", "vacuum", str(path)]) == 0
@@ -221,16 +222,19 @@ def test_export_holds_every_answer_with_what_it_was_about(
     else:
         table = pd.read_csv(file) if ending == "csv" else pd.read_parquet(file)
     with Store(whole) as store:
-        answers = {each.question.key: each.answer for each, _ in store.kept_answers()}
+        answers = {each.question.key: each.answer for each, _ in store.all_answers()}
     assert set(table["question"]) == set(answers)
     for _, row in table.iterrows():
         assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
         assert row["values.angular"] == answers[row["question"]]["values"][0][0]
+        assert row["experiment"] == "small" and json.loads(row["origin"])["device"] == "cpu"
         assert row["observer"] == "pixels" and row["test.kind"] in ("gabor", "uniform")
         assert (
             row["reference.kind"] == "uniform"
             and row["test.luminance"] == row["reference.luminance"]
         )
+    patterns = table[table["test.kind"] == "gabor"]
+    assert (patterns["levels.frequency"] == patterns["test.frequency"]).all()
     assert (table["test.kind"] == "gabor").sum() >= 9 and table["test.contrast"].max() == 1
 
 

@@ -76,7 +76,7 @@ def passed(page: Path, observer: Any) -> list[str]:
 def holds(value: Any, deep: int = 0) -> bool:
     """Whether the answer is in a value: as text, or as a number."""
     if isinstance(value, str):
-        return SAID in value
+        return SAID in value or repr(MEASURED) in value
     if isinstance(value, float | np.ndarray):
         return bool(np.size(value) < 1000 and (np.asarray(value) == MEASURED).any())
     if deep == 5:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import harmless
-from psyprobe.running.store import DIGITS, Store
+from psyprobe.running.protocol import DIGEST_DIGITS
+from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,34 +62,39 @@ def answer_table(store: Store) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row each: "question" (the key), "observer", "version", "answered" (UTC), "origin" (JSON),
-        what is kept of what was "asked." and "shown.", of pairs the parameters "test." and
-        "reference.", "values." by layer and measure, and the "answer." itself; lists as JSON.
+        A row each: "question" (the key), "experiment", "observer", "version", "time" (UTC),
+        "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.", of
+        pairs the parameters "test." and "reference.", "values." by layer and measure, and the
+        "answer." itself; lists as JSON.
     """
     import pandas as pd
 
-    contents = {name: value for name, _, value in store.kept_contents()}
+    contents = {name: value for name, _, value in store.all_contents()}
     pairs, measures = _pairs(store)
     rows = []
-    for answered, at in store.kept_answers():
+    for answered, milliseconds in store.all_answers():
         question = answered.question
         card = contents.get(question.observer, {})
         row = {
             "question": question.key,
+            "experiment": answered.experiment,
             "observer": card.get("name", question.observer),
             "version": question.version,
-            "answered": pd.Timestamp(at, unit="ms"),
-            "origin": answered.origin.text,
-            **_flat("asked", contents.get(question.asked, {})),
-            **_flat("shown", contents.get(question.shown, {})),
+            "time": pd.Timestamp(milliseconds, unit="ms"),
+            "origin": json.dumps(asdict(answered.origin), sort_keys=True),
+            **_flat("levels", answered.levels),
+            **_flat("request", contents.get(question.request, {})),
+            **_flat("stimulus", contents.get(question.stimulus, {})),
         }
-        for name, spec in zip(("test", "reference"), pairs.get(question.shown, ()), strict=False):
-            row |= _flat(name, contents.get(spec[:DIGITS], {}))
+        for name, spec in zip(
+            ("test", "reference"), pairs.get(question.stimulus, ()), strict=False
+        ):
+            row |= _flat(name, contents.get(spec[:DIGEST_DIGITS], {}))
         row |= _values(
             answered.answer.get("values"),
             card.get("features") or ["difference"],
             measures,
-            question.asked,
+            question.request,
         )
         rows.append(row | _flat("answer", answered.answer))
     return pd.DataFrame(rows)
@@ -97,7 +104,7 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
     """Test and reference by what was shown, and measures by what was asked, in all runs about
     pairs.
     """
-    from psyprobe.probes.pair_batches import asked_of, shown_of
+    from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
     pairs: dict[str, tuple[str, str]] = {}
     measures: dict[str, list[str]] = {}
@@ -105,19 +112,19 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
             pairs |= zip(
-                (shown[:DIGITS] for shown in shown_of(layout)),
+                (stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)),
                 map(tuple, layout["pairs"]),
                 strict=True,
             )
-            measures[asked_of(layout)[:DIGITS]] = layout["measures"]
+            measures[request_digest(layout)[:DIGEST_DIGITS]] = layout["measures"]
     return pairs, measures
 
 
 def _values(
-    values: Any, layers: list[str], measures: Mapping[str, list[str]], asked: str
+    values: Any, layers: list[str], measures: Mapping[str, list[str]], request: str
 ) -> dict[str, float]:
     """Numbers by layer, where there are several, and measure."""
-    named = measures.get(asked)
+    named = measures.get(request)
     if named is None or len(values) != len(layers):
         return {}
     return {
@@ -164,7 +171,7 @@ def _write_netcdf(table: pd.DataFrame, path: Path) -> None:
 
 def _column(column: pd.Series[Any]) -> pd.Series[Any]:
     """A column of numbers, of times or of text."""
-    if column.name == "answered":
+    if column.name == "time":
         return column
     if all(isinstance(cell, bool | int | float) for cell in column.dropna()):
         return column.astype(float)

@@ -44,8 +44,8 @@ from psyprobe.probes.feature_distances import (
     respond,
     tells_by_part,
 )
-from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.running.schedule import run_attributes
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
 
@@ -61,6 +61,8 @@ class PairImages:
     rows: tuple[int, ...]
     display: Display
     measures: tuple[str, ...]
+    #: Names of the parameters that the experiment varies.
+    levels: tuple[str, ...] = ()
 
 
 #: Pixels of a batch: 8 images of 224 x 224; on a processor more of them gain nothing.
@@ -119,8 +121,11 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
             for some, shown in [(together, tests)] if by_pixel(who) else _each(together, tests):
                 asked = [question for batch in some for question in _asked(batch, name)]
                 if any(asked):
-                    told = zip(asked, _compared(name, who, some, shown, references), strict=True)
-                    yield from (Answered(question, each) for question, each in told if question)
+                    answers = _compared(name, who, some, shown, references)
+                    levels = [values for batch in some for values in _levels_of_tests(batch.work)]
+                    for question, each, values in zip(asked, answers, levels, strict=True):
+                        if question:
+                            yield Answered(question, each, levels=values)
 
 
 #: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's
@@ -141,7 +146,7 @@ def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
     """Batches that are drawn at once: neighbours with the same references."""
     together: list[Batch] = []
     for batch in batches:
-        if together and batch.shares != together[0].shares:
+        if together and batch.group != together[0].group:
             yield together
             together = []
         together.append(batch)
@@ -269,22 +274,39 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
         told = clip_answers(
             who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd
         )
-        yield from map(Answered, asked, told)
+        for question, each, values in zip(asked, told, _levels_of_tests(work), strict=True):
+            yield Answered(question, each, levels=values)
 
 
-def shown_of(layout: Mapping[str, Any]) -> list[str]:
-    """Digests of what is shown with each pair of a run."""
+def _levels_of_tests(work: Work) -> list[dict[str, Any]]:
+    """Return the levels of each test of a batch, by name; none of a test without such parameters."""
+    levels = []
+    for spec in work.tests:
+        columns = {
+            name: np.broadcast_to(spec.value(name), spec.batch).ravel().tolist()
+            for name in work.levels
+            if name in spec.levels()
+        }
+        levels += [
+            {name: column[place] for name, column in columns.items()}
+            for place in range(math.prod(spec.batch))
+        ]
+    return levels
+
+
+def stimulus_digests(layout: Mapping[str, Any]) -> list[str]:
+    """Return the digest of what is shown with each pair of a run."""
     return [digest_of_names((*pair, layout["display"])) for pair in layout["pairs"]]
 
 
-def asked_of(layout: Mapping[str, Any]) -> str:
-    """Digest of what is asked about each."""
+def request_digest(layout: Mapping[str, Any]) -> str:
+    """Return the digest of what is asked about each pair of a run."""
     return digest({"measures": layout["measures"]})
 
 
-def keys_of(layout: Mapping[str, Any], shown: Iterable[str], observer: str) -> list[str]:
-    """The keys of the questions to an observer, whose card has this digest."""
-    return Question.keys(shown, asked_of(layout), observer, layout["version"])
+def keys_of(layout: Mapping[str, Any], stimuli: Iterable[str], observer: str) -> list[str]:
+    """Return the keys of the questions to an observer, whose card has this digest."""
+    return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
 
 @dataclass(frozen=True)
@@ -313,11 +335,11 @@ def responses(record: RunRecord, store: Store) -> Responses:
     """
     layout = record.layout
     baseline = store.content(layout["baseline"])
-    shown = shown_of(layout)
+    stimuli = stimulus_digests(layout)
 
     def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        keys = keys_of(layout, shown, observer)
-        found = store.answers_of_all(keys)
+        keys = keys_of(layout, stimuli, observer)
+        found = store.require_answers(keys)
         answers = [found[key] for key in keys]
         values = np.array([each["values"] for each in answers], dtype=np.float64)
         if "lengths" not in answers[0]:
@@ -336,7 +358,7 @@ def responses(record: RunRecord, store: Store) -> Responses:
         status=status,
         baseline_status=of_pixels[:, 0],
         layers=tuple(layout.get("layers", record.observer_card["features"])),
-        attributes=attributes_of(
+        attributes=run_attributes(
             record,
             **{name: layout[name] for name in ("fps", "frames") if name in layout},
             display=store.content(layout["display"]),

@@ -28,15 +28,15 @@ from psyprobe.probes.clips import clip_layout, seconds_a_clip
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.pair_batches import (
     PairImages,
-    asked_of,
     default_batch_size,
     effect_of_format,
     keys_of,
+    request_digest,
     seconds_an_image,
-    shown_of,
+    stimulus_digests,
 )
-from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Batch, Question, RunRecord
+from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
 from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.stimulus import Specification
@@ -290,7 +290,7 @@ class PairSchedule(ExperimentSchedule):
             self._layout |= clip_layout(conditions.shown, experiment, observer.card)
         if experiment.variant:
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
-        self._shown = shown_of(self._layout)
+        self._stimuli = stimulus_digests(self._layout)
 
     def layout(self) -> dict[str, Any]:
         """The conditions by digests, and what each of their responses is."""
@@ -334,8 +334,14 @@ class PairSchedule(ExperimentSchedule):
         """All batches at once, then none."""
         batches = self._batches
         self._batches = []
-        asked = asked_of(self._layout)
+        request = request_digest(self._layout)
         version = self._layout["version"]
+        difference = self.experiment.difference
+        levels = (
+            *self.experiment.variant,
+            *self.experiment.levels,
+            *([difference.parameter] if difference else []),
+        )
         digests = self.conditions.pairs.digests
         pairs = self.conditions.pairs
         shows = {reference: i for i, (_, reference) in enumerate(digests)}
@@ -343,7 +349,7 @@ class PairSchedule(ExperimentSchedule):
         made = [
             Batch(
                 tuple(
-                    Question(self._shown[i], asked, observer, version)
+                    Question(self._stimuli[i], request, observer, version)
                     for observer in self.observers
                     for i in batch["pairs"]
                 ),
@@ -353,9 +359,10 @@ class PairSchedule(ExperimentSchedule):
                     rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),
                     display=self.experiment.display,
                     measures=self.conditions.measures,
+                    levels=levels,
                 ),
-                whole=True,
-                shares=digest(batch["references"]),
+                atomic=True,
+                group=digest(batch["references"]),
             )
             for batch in batches
         ]
@@ -380,7 +387,7 @@ class PairSchedule(ExperimentSchedule):
         """
         missing = self._missing(store)
         planned = self._planned(store, missing)
-        record = store.find(planned.key) or planned
+        record = store.find_run(planned.key) or planned
         conditions = self.conditions
         grouping = record.grouping
         grid, *needed = (
@@ -458,7 +465,7 @@ class PairSchedule(ExperimentSchedule):
 
     def _missing(self, store: Store) -> set[int]:
         """Indices of pairs that the observer has not been asked about."""
-        keys = keys_of(self._layout, self._shown, self.observer.card.digest)
+        keys = keys_of(self._layout, self._stimuli, self.observer.card.digest)
         missing = store.missing(keys)
         return {i for i, key in enumerate(keys) if key in missing}
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, Self
 
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.running.loop import Agenda
+from psyprobe.running.agenda import Agenda
 from psyprobe.running.protocol import Answered
 from psyprobe.running.workers import Answer, Pace, Unit, ask_unit, given_up, packed_job
 

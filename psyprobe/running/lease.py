@@ -1,81 +1,164 @@
-"""Leases of work that is under way, so that processes that share a store share the work, too.
+"""Leases: processes that share a store share its work, and none asks what another one is asking.
 
-A lease saves work and holds nothing that counts: whoever ends without giving back leaves nothing
-that a minute, or the next process on the same machine, does not mend.
+A lease saves work and nothing rests on it: whoever ends without giving back leaves nothing that
+half a minute, or the next process on the same machine, does not mend. Clocks of two machines are
+never compared: a process counts its signs of life, and another one sees by its own clock for how
+long the count stands still.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import socket
+import uuid
+import warnings
 from collections.abc import Iterable
 from itertools import islice
-from socket import gethostname
-from time import time
+from time import monotonic
 
-from psyprobe.running.database import Database
+from psyprobe.errors import ConditionWarning
+from psyprobe.running.database import Database, Process
 
-
-def lend(
-    database: Database, names: Iterable[str], holder: str, seconds: float, most: int
-) -> set[str]:
-    """As `Store.lease`."""
-    if database.path is None:
-        return set(islice(names, most))
-    with database.transaction():
-        held, ended = _held(database, holder)
-        free: Iterable[str] = (name for name in names if held.get(name, holder) == holder)
-        if others := set(held.values()) - {holder}:
-            # Whoever takes half of its share of what is left, and then of the rest, ends when the
-            # others do.
-            free = list(free)
-            most = min(most, math.ceil(len(free) / (2 * (len(others) + 1))))
-        taken = set(islice(free, most))
-        database.lend([(name, holder, time() + seconds) for name in sorted(taken)], ended)
-    return taken
+#: Seconds between two signs of life.
+_BEAT = 10.0
+#: Seconds without a sign of life after which a process has nothing on lease any more.
+_SILENCE = 30.0
+#: Seconds of work that are taken at once, at the pace since the last time. At first it is one
+#: piece, and then at most so many times as many as the last time, since a server is given its first
+#: questions much faster than it answers.
+_SECONDS_AT_ONCE = 1.0
+_GROWTH = 16
+#: Seconds of waiting for another process after which a line says so.
+_PATIENCE = 2.0
 
 
-def renew(database: Database, holder: str, seconds: float) -> None:
-    """As `Store.renew`."""
-    # Looked at before, too: who has nothing must not wait for others to write.
-    if database.path is None or all(other != holder for _, other, _ in database.leases()):
-        return
-    with database.transaction():
-        held, ended = _held(database, holder)
-        mine = sorted(name for name, other in held.items() if other == holder)
-        database.lend([(name, holder, time() + seconds) for name in mine], ended)
+class Lease:
+    """The pieces of work that this process has taken, so that another one takes others.
+
+    Parameters
+    ----------
+    database : Database
+        Of the store; one in memory has no other process.
+    task : str
+        What this process is at, for whoever waits for it.
+    """
+
+    def __init__(self, database: Database, task: str = "") -> None:
+        self._database = database
+        self._process = Process(uuid.uuid4().hex, socket.gethostname(), os.getpid(), task, 1)
+        self._count = 0
+        self._taken_at = monotonic()
+        self._beaten_at = monotonic()
+        self._has_work = False
+        #: The count of signs of life of each other process, and when it was seen first.
+        self._signs: dict[str, tuple[int, float]] = {}
+        self._waiting_since: float | None = None
+        self._reported: set[str] = set()
+
+    def take(self, pieces: Iterable[str]) -> set[str]:
+        """Take some of the pieces of work that come next, of those that no other process has.
+
+        Beside others a process gets at most half of its share of what is left, and so on, so that
+        all end at about the same time.
+
+        Parameters
+        ----------
+        pieces : iterable of str
+            Names, the first first.
+
+        Returns
+        -------
+        set of str
+            The names of those that are taken; none if others have all.
+        """
+        now = monotonic()
+        pace = self._count / max(now - self._taken_at, 1e-9)
+        count = max(1, int(min(_SECONDS_AT_ONCE * pace, _GROWTH * self._count)))
+        in_memory = self._database.path is None
+        taken = set(islice(pieces, count)) if in_memory else self._take_free(pieces, count)
+        if taken:
+            self._count = len(taken)
+            self._taken_at = now
+            self._waiting_since = None
+        return taken
+
+    def give_back(self) -> None:
+        """Let others have what is taken."""
+        if self._has_work:
+            with self._database.transaction():
+                self._database.remove_process(self._process.id)
+            self._has_work = False
+
+    def beat(self) -> None:
+        """Give a sign of life, if it is time to."""
+        if self._has_work and monotonic() - self._beaten_at > _BEAT:
+            self._beaten_at = monotonic()
+            with self._database.transaction():
+                self._database.beat(self._process)
+
+    def report_wait(self) -> None:
+        """Say in one line for which process this one waits, once it has waited for a while."""
+        if self._waiting_since is None:
+            self._waiting_since = monotonic()
+        if monotonic() - self._waiting_since < _PATIENCE:
+            return
+        for process in self._database.processes():
+            if process.id not in {self._process.id, *self._reported}:
+                self._reported.add(process.id)
+                warnings.warn(
+                    f"waiting for process {process.pid} on {process.host}, which asks what is left "
+                    f"here ({process.task or 'another run'}); if it gives no sign of life for "
+                    f"{_SILENCE:g} s, this process asks it",
+                    ConditionWarning,
+                    stacklevel=4,
+                )
+
+    def _take_free(self, pieces: Iterable[str], count: int) -> set[str]:
+        with self._database.transaction():
+            others = self._count_others()
+            holders = self._database.leases()
+            free: Iterable[str] = (
+                piece
+                for piece in pieces
+                if holders.get(piece, self._process.id) == self._process.id
+            )
+            if others:
+                free = list(free)
+                count = min(count, math.ceil(len(free) / (2 * (others + 1))))
+            taken = set(islice(free, count))
+            if taken:
+                self._database.beat(self._process)
+                self._database.add_leases(self._process.id, sorted(taken))
+                self._has_work = True
+        return taken
+
+    def _count_others(self) -> int:
+        """Remove the other processes that are dead, and count the rest."""
+        count = 0
+        for process in self._database.processes():
+            if process.id == self._process.id:
+                continue
+            if has_ended(process) or self._is_silent(process):
+                self._database.remove_process(process.id)
+            else:
+                count += 1
+        return count
+
+    def _is_silent(self, process: Process) -> bool:
+        beats, seen_at = self._signs.get(process.id, (None, 0.0))
+        if beats != process.beats:
+            self._signs[process.id] = (process.beats, monotonic())
+            return False
+        return monotonic() - seen_at > _SILENCE
 
 
-def _held(database: Database, holder: str) -> tuple[dict[str, str], list[str]]:
-    """Who has what, and what nobody has any more; a holder who asks still has what it had."""
-    now = time()
-    known = database.leases()
-    gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
-    held = {
-        name: other
-        for name, other, until in known
-        if other == holder or (until > now and other not in gone)
-    }
-    return held, [name for name, *_ in known if name not in held]
-
-
-def take_back(database: Database, holder: str) -> None:
-    """As `Store.release`."""
-    if database.path is None:
-        return
-    if any(other == holder for _, other, _ in database.leases()):
-        with database.transaction():
-            database.lend([], [name for name, other, _ in database.leases() if other == holder])
-
-
-def is_gone(holder: str) -> bool:
-    """Whether a holder, "HOST PID NONCE", was a process of this machine that has ended."""
-    host, _, rest = holder.partition(" ")
-    pid = rest.partition(" ")[0]
-    if os.name != "posix" or host != gethostname() or not pid.isdecimal():
+def has_ended(process: Process) -> bool:
+    """Whether a process was one of this machine and has ended."""
+    if os.name != "posix" or process.host != socket.gethostname():
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(process.pid, 0)
     except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:

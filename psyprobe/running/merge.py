@@ -15,19 +15,19 @@ from psyprobe.running.protocol import Answered
 from psyprobe.running.store import Store
 
 _T = TypeVar("_T")
-#: So many answers are compared at a time, and so many conflicts told.
-_TOGETHER = 2000
-_TOLD = 3
+#: So many answers are compared at a time.
+_CHUNK = 2000
+#: So many conflicts are named in a message.
+_NAMED_CONFLICTS = 3
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What came of merging stores."""
+    """What a merged store holds."""
 
-    #: In the one store now.
     answers: int
     runs: int
-    #: Questions with two answers, of which one was kept.
+    #: Questions with two answers, of which one stayed.
     conflicts: int
 
 
@@ -37,7 +37,7 @@ def merge(
     *,
     keep: Literal["first", "last"] | None = None,
 ) -> Merged:
-    """Put the answers, contents and runs of stores into one, all or none of it.
+    """Copy the answers, contents and runs of several stores into one, all or none of it.
 
     Parameters
     ----------
@@ -66,23 +66,24 @@ def merge(
     """
     path = Path(output)
     if path.exists():
-        return _into(path, stores, keep)
-    made: list[Merged] = []
-    write_whole(path, lambda partial: made.append(_into(partial, stores, keep)))
-    return made[0]
+        return _merge_into(path, stores, keep)
+    results: list[Merged] = []
+    write_whole(path, lambda partial: results.append(_merge_into(partial, stores, keep)))
+    return results[0]
 
 
-def _into(path: Path, stores: Sequence[str | Path], keep: str | None) -> Merged:
-    found = _Conflicts()
-    with Store(path) as one:
-        with one.together():
-            for store in stores:
-                with Store(store, create=False) as other:
-                    if not path.samefile(store):
-                        _take(one, other, keep, found)
-            if found.count and keep is None:
-                raise StoreError(found.told())
-        return Merged(sum(one.database.answers_by_way().values()), len(one.runs()), found.count)
+def _merge_into(path: Path, sources: Sequence[str | Path], keep: str | None) -> Merged:
+    conflicts = _Conflicts()
+    with Store(path) as target:
+        with target.transaction():
+            for source_path in sources:
+                with Store(source_path, create=False) as source:
+                    if not path.samefile(source_path):
+                        _copy(source, target, keep, conflicts)
+            if conflicts.count and keep is None:
+                raise StoreError(conflicts.message())
+        answers = target.database.count("answer")
+        return Merged(answers, target.database.count("run"), conflicts.count)
 
 
 @dataclass
@@ -90,42 +91,47 @@ class _Conflicts:
     """Questions with two answers that differ."""
 
     count: int = 0
-    first: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()
 
     def note(self, answered: Answered, store: Store) -> None:
         self.count += 1
-        if len(self.first) < _TOLD:
+        if len(self.descriptions) < _NAMED_CONFLICTS:
             question = answered.question
-            self.first += (
+            self.descriptions += (
                 f"{question.key[:12]} ({question.version}, card {question.observer[:8]}, "
                 f"{store.path})",
             )
 
-    def told(self) -> str:
+    def message(self) -> str:
         questions = "one question has" if self.count == 1 else f"{self.count:,} questions have"
-        such = ", ".join(self.first) if self.count <= _TOLD else f"{', '.join(self.first)} ..."
-        why = f"{questions} another answer in a later store: {printable_line(such)}"
-        return f"{clipped(why, 250)}; merge with --keep first or --keep last"
+        named = ", ".join(self.descriptions)
+        if self.count > _NAMED_CONFLICTS:
+            named += " ..."
+        reason = f"{questions} another answer in a later store: {printable_line(named)}"
+        return f"{clipped(reason, 250)}; merge with --keep first or --keep last"
 
 
-def _take(one: Store, other: Store, keep: str | None, found: _Conflicts) -> None:
-    """Add what another store holds to one."""
-    for contents in _chunks(other.kept_contents()):
-        one.keep(contents)
-    for answers in _chunks(other.kept_answers()):
-        known = one.answers(each.question.key for each, _ in answers)
+def _copy(source: Store, target: Store, keep: str | None, conflicts: _Conflicts) -> None:
+    """Add what one store holds to another."""
+    for contents in _chunks(source.all_contents()):
+        target.add_contents(contents)
+    for timed_answers in _chunks(source.all_answers()):
+        answers = [answered for answered, _ in timed_answers]
+        present = target.answers(answered.question.key for answered in answers)
         differing = [
-            each for each, _ in answers if known.get(each.question.key, each.answer) != each.answer
+            answered
+            for answered in answers
+            if present.get(answered.question.key, answered.answer) != answered.answer
         ]
-        for each in differing:
-            found.note(each, other)
+        for answered in differing:
+            conflicts.note(answered, source)
         if keep == "last":
-            one.forget(each.question.key for each in differing)
-        one.add_all(answers)
-    for record in other.runs():
-        one.adopt(record)
+            target.delete_answers(answered.question.key for answered in differing)
+        target.add_timed(timed_answers)
+    for record in source.runs():
+        target.adopt_run(record)
 
 
 def _chunks(rows: Iterator[_T]) -> Iterator[list[_T]]:
-    while chunk := list(islice(rows, _TOGETHER)):
+    while chunk := list(islice(rows, _CHUNK)):
         yield chunk

@@ -1,6 +1,4 @@
-"""Answers belong to whoever gave them: before stored ones are used again, it is checked who would
-answer now.
-"""
+"""Before stored answers are used again: check that the same observer would answer now."""
 
 from __future__ import annotations
 
@@ -16,19 +14,19 @@ from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.protocol import Origin
 from psyprobe.running.store import Store
 
-#: What stands among the versions and moves no number.
-_MOVES_NOTHING = ("python", "xarray", "aiohttp", "server", "model", "logprobs")
+#: Entries among the versions that move no number.
+_WITHOUT_EFFECT = ("python", "xarray", "aiohttp", "server", "model", "logprobs")
 
 
 class Origins:
-    """Who answers in one run, by the digests of the cards; a server is asked once what it serves.
+    """The origin of each answer of one run; a server is asked once what it serves.
 
     Parameters
     ----------
     store : Store
-        Knows who answered before.
+        Has the origins of earlier answers.
     observers : mapping of str to observer
-        Who would answer now.
+        The observers that would answer now, by the digests of their cards.
 
     Raises
     ------
@@ -39,126 +37,137 @@ class Origins:
 
     def __init__(self, store: Store, observers: Mapping[str, Any]) -> None:
         self._store = store
-        self._names = {digest: who.card.name for digest, who in observers.items()}
-        self._before = {digest: store.origins_of(digest) for digest in observers}
-        self._serving = {
-            digest for digest, who in observers.items() if isinstance(who, ServedObserver)
+        self._names = {digest: observer.card.name for digest, observer in observers.items()}
+        self._stored = {digest: store.origins(digest) for digest in observers}
+        self._servers = {
+            digest for digest, observer in observers.items() if isinstance(observer, ServedObserver)
         }
-        self._said: set[tuple[str, str]] = set()
-        #: What came with the last answer, and who that was.
+        self._warnings: set[tuple[str, str]] = set()
+        #: The origin that came with the last answer of each server, and what it resolved to.
         self._last: dict[str, tuple[Origin, Origin]] = {}
-        self._now = {digest: self._present(digest, who) for digest, who in observers.items()}
+        self._current = {
+            digest: self._find_current(digest, observer) for digest, observer in observers.items()
+        }
 
-    def of(self, asked: str, told: Origin) -> Origin:
-        """All that is known of who gave an answer, of whom the digest of the card was asked, and
-        what came with it.
+    def resolve(self, observer_digest: str, reply: Origin) -> Origin:
+        """Merge what a reply says of its origin with what is known of the observer.
 
         Raises
         ------
         StoreError
             The server says that another model answered than before.
         """
-        last = self._last.get(asked)
-        if last is not None and last[0] == told:
+        last = self._last.get(observer_digest)
+        if last is not None and last[0] == reply:
             return last[1]
-        now = self._now[asked]
-        if told.software and (told.software, told.device) != (now.software, now.device):
-            # A worker on another machine.
-            here = _moving(now)
-            there = _moving(told)
-            for name in sorted(here.keys() & there.keys()):
-                if here[name] != there[name]:
-                    self._say(asked, name, here[name], there[name], "answers of other workers")
-            now = replace(told, served=now.served)
-        if asked not in self._serving:
-            return now
-        served = {**now.served, **told.served}
-        self._check(asked, served, ("model",))
-        known = self._known(asked, "fingerprint")
-        if known and served.get("fingerprint", "") not in ("", *known):
-            self._say(asked, "server", " and ".join(known), served["fingerprint"])
-        origin = replace(now, served=served)
-        known_before = self._before[asked]
-        if origin not in known_before:
-            known_before.append(origin)
-        # One object for all its answers: it is spelt out once.
-        same = known_before[known_before.index(origin)]
-        self._last[asked] = (told, same)
-        return same
+        current = self._current[observer_digest]
+        if reply.software and (reply.software, reply.device) != (current.software, current.device):
+            self._warn_of_worker(observer_digest, current, reply)
+            current = replace(reply, served=current.served)
+        if observer_digest not in self._servers:
+            return current
+        served = {**current.served, **reply.served}
+        self._check_served(observer_digest, served, ("model",))
+        stored_fingerprints = self._stored_values(observer_digest, "fingerprint")
+        fingerprint = served.get("fingerprint")
+        if fingerprint and stored_fingerprints and fingerprint not in stored_fingerprints:
+            self._warn(observer_digest, "server", " and ".join(stored_fingerprints), fingerprint)
+        origin = replace(current, served=served)
+        stored_origins = self._stored[observer_digest]
+        if origin not in stored_origins:
+            stored_origins.append(origin)
+        # One object for all its answers: the store spells it out once.
+        origin = stored_origins[stored_origins.index(origin)]
+        self._last[observer_digest] = (reply, origin)
+        return origin
 
-    def say_what_changed(self) -> None:
-        """Say in one line for each observer with what its stored answers were computed, where that
-        was another.
-        """
-        for digest, before in self._before.items():
-            now = _moving(self._now[digest])
-            for name in sorted(now):
-                known = sorted({told[name] for told in map(_moving, before) if name in told})
-                if known and now[name] not in known:
-                    self._say(digest, name, " and ".join(known), now[name])
+    def report_changes(self) -> None:
+        """Warn of each observer whose stored answers were computed with other software or devices."""
+        for digest, origins in self._stored.items():
+            current = _effective_versions(self._current[digest])
+            stored = [_effective_versions(origin) for origin in origins]
+            for name in sorted(current):
+                versions = sorted({entries[name] for entries in stored if name in entries})
+                if versions and current[name] not in versions:
+                    self._warn(digest, name, " and ".join(versions), current[name])
 
-    def _present(self, digest: str, observer: Any) -> Origin:
+    def _find_current(self, digest: str, observer: Any) -> Origin:
+        """Return the origin of answers now; a server is asked what it serves, and checked."""
         card = observer.card
-        before = self._before[digest]
+        has_answers = bool(self._stored[digest])
         origin = Origin({**software_versions(), **card.software}, card.device)
-        if digest not in self._serving:
+        if digest not in self._servers:
             return origin
         try:
-            served = observer.served(certain=bool(before))
+            served = observer.served(certain=has_answers)
         except PsyprobeError as problem:
-            if not before or isinstance(problem, UnfinishedError):
+            if not has_answers or isinstance(problem, UnfinishedError):
                 raise
             raise StoreError(
                 f"{self._store.name} holds answers of {card.name}, and its server cannot be "
-                "asked whether it still "
-                f"serves the same ({_short(str(problem), 120)}); start it, or read the results "
-                "with psyprobe score"
+                f"asked whether it still serves the same ({_shorten(str(problem), 120)}); start "
+                "it, or read the results with psyprobe score"
             ) from problem
-        self._check(
-            digest,
-            served,
-            ("listed", "model") if served.get("listed") else ("model", "fingerprint"),
-        )
+        entries = ("listed", "model") if served.get("listed") else ("model", "fingerprint")
+        self._check_served(digest, served, entries)
         return replace(origin, served=served)
 
-    def _known(self, digest: str, part: str) -> list[str]:
-        return sorted(
-            {origin.served[part] for origin in self._before[digest] if origin.served.get(part)}
-        )
+    def _stored_values(self, digest: str, entry: str) -> list[str]:
+        """Return all values of an entry in what the server said with stored answers."""
+        values = {origin.served.get(entry) for origin in self._stored[digest]}
+        return sorted(value for value in values if value)
 
-    def _check(self, digest: str, served: Mapping[str, str], parts: Iterable[str]) -> None:
-        for part in parts:
-            known = self._known(digest, part)
-            now = served.get(part, "")
-            if known and now and now not in known:
+    def _check_served(self, digest: str, served: Mapping[str, str], entries: Iterable[str]) -> None:
+        for entry in entries:
+            stored_values = self._stored_values(digest, entry)
+            value = served.get(entry, "")
+            if stored_values and value and value not in stored_values:
                 raise StoreError(
-                    f"{self._names[digest]}: the server now serves {_short(now)!r}, and "
-                    f"{self._store.name} holds "
-                    f"answers of {_short(known[0])!r}; tell the two apart by the observer "
-                    "option server=NAME, or use a "
-                    "new store"
+                    f"{self._names[digest]}: the server now serves {_shorten(value)!r}, and "
+                    f"{self._store.name} holds answers of {_shorten(stored_values[0])!r}; tell "
+                    "the two apart by the observer option server=NAME, or use a new store"
                 )
 
-    def _say(
-        self, digest: str, what: str, before: str, now: str, asked_before: str = "stored answers"
+    def _warn_of_worker(self, digest: str, current: Origin, reply: Origin) -> None:
+        """Warn of a worker with other software or another device than this process."""
+        current_versions = _effective_versions(current)
+        worker_versions = _effective_versions(reply)
+        for name in sorted(current_versions.keys() & worker_versions.keys()):
+            if current_versions[name] != worker_versions[name]:
+                self._warn(
+                    digest,
+                    name,
+                    current_versions[name],
+                    worker_versions[name],
+                    "answers of other workers",
+                )
+
+    def _warn(
+        self,
+        digest: str,
+        name: str,
+        stored_version: str,
+        current_version: str,
+        answers: str = "stored answers",
     ) -> None:
-        if (digest, what) in self._said:
+        if (digest, name) in self._warnings:
             return
-        self._said.add((digest, what))
+        self._warnings.add((digest, name))
         warnings.warn(
-            f"{self._names[digest]}: {asked_before} were computed with {what} {_short(before)}, "
-            "and new ones with "
-            f"{_short(now)}, which can move numbers; for one origin of all, use a new store",
+            f"{self._names[digest]}: {answers} were computed with {name} "
+            f"{_shorten(stored_version)}, and new ones with {_shorten(current_version)}, which can "
+            "move numbers; for one origin of all, use a new store",
             ConditionWarning,
             stacklevel=4,
         )
 
 
-def _moving(origin: Origin) -> dict[str, str]:
-    told = {**origin.software, "device": origin.device}
-    return {name: version for name, version in told.items() if name not in _MOVES_NOTHING}
+def _effective_versions(origin: Origin) -> dict[str, str]:
+    """Return the versions that can move a number, and the device."""
+    versions = {**origin.software, "device": origin.device}
+    return {name: version for name, version in versions.items() if name not in _WITHOUT_EFFECT}
 
 
-def _short(text: str, most: int = 60) -> str:
+def _shorten(text: str, length: int = 60) -> str:
     line = printable_line(text)
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +20,12 @@ if TYPE_CHECKING:
     from psyprobe.running.task import Task
 
 
+#: Hexadecimal digits of a digest that a store keeps.
+DIGEST_DIGITS = 32
+#: Hexadecimal digits of the name of a procedure, with which the key of a question ends.
+PROCEDURE_DIGITS = 16
+
+
 @dataclass(frozen=True)
 class Question:
     """Everything that makes a question, each part by the digest of its content.
@@ -29,77 +34,76 @@ class Question:
 
     Examples
     --------
-    >>> asked = Question(shown="a", asked="b", observer="c", version="detection 1")
-    >>> asked.key == Question("a", "b", "c", "detection 1").key
+    >>> question = Question(stimulus="a", request="b", observer="c", version="detection 1")
+    >>> question.key == Question("a", "b", "c", "detection 1").key
     True
     """
 
-    #: What is seen: specifications and display, or files, and how they are delivered.
-    shown: str
-    #: What is asked: measures, or prompt, system text and decoding.
-    asked: str
-    #: The card of who is asked.
+    #: Digest of what is shown: specifications and display, or files, and how they are delivered.
+    stimulus: str
+    #: Digest of what is asked for: measures, or prompt, system text and decoding.
+    request: str
+    #: Digest of the observer's card.
     observer: str
-    #: Of the way of asking, in words.
+    #: Version of the procedure, in words.
     version: str
 
     @cached_property
     def key(self) -> str:
-        """The name of the question in a store, hexadecimal: 32 digits of what is shown, 16 of the
-        way it is asked.
+        """The name of the question in a store, in hexadecimal digits: 32 of the stimulus, 16 of the
+        procedure.
         """
-        return self.shown[:32] + self.way
+        return self.stimulus[:DIGEST_DIGITS] + self.procedure
 
     @staticmethod
-    def keys(shown: Iterable[str], asked: str, observer: str, version: str) -> list[str]:
-        """The keys of questions that differ in what is shown alone."""
-        way = _way_name(asked, observer, version)
-        return [each[:32] + way for each in shown]
+    def keys(stimuli: Iterable[str], request: str, observer: str, version: str) -> list[str]:
+        """Return the keys of questions that differ in their stimulus alone."""
+        procedure = _procedure_name(request, observer, version)
+        return [stimulus[:DIGEST_DIGITS] + procedure for stimulus in stimuli]
 
     @property
-    def way(self) -> str:
+    def procedure(self) -> str:
         """The name of what is asked of whom, which many questions share: 16 hexadecimal digits."""
-        return _way_name(self.asked, self.observer, self.version)
+        return _procedure_name(self.request, self.observer, self.version)
 
 
 @lru_cache(maxsize=1 << 14)
-def _way_name(asked: str, observer: str, version: str) -> str:
-    # Of a digest the 32 digits count by which a store knows it.
-    return hashlib.sha256("\n".join((asked[:32], observer[:32], version)).encode()).hexdigest()[:16]
+def _procedure_name(request: str, observer: str, version: str) -> str:
+    parts = (request[:DIGEST_DIGITS], observer[:DIGEST_DIGITS], version)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:PROCEDURE_DIGITS]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What gave an answer besides what the card's digest tells; no part of the question's key, and
-    kept beside it.
+    """What gave an answer, as far as the observer's card does not say; no part of the question's
+    key.
     """
 
     #: Version of each package that had a part in it.
     software: Mapping[str, str] = field(default_factory=dict)
-    #: Where it was computed.
+    #: Device that computed it.
     device: str = ""
     #: What a server says of itself: "listed" (its list of models), "model" and "fingerprint" (its
     #: reply).
     served: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
-    def text(self) -> str:
-        """All of it as JSON, as a store keeps it."""
-        return json.dumps(asdict(self), sort_keys=True)
-
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back to one question."""
+    """A question with the observer's answer."""
 
     question: Question
     #: What JSON can hold: {"values": ...} of an encoder, {"text": ...} in words, {"refused": why}
-    #: where nothing could be shown.
+    #: if nothing could be shown.
     answer: Mapping[str, Any]
-    #: What digests stand for that only the asking could tell: (digest, kind, what JSON can hold).
+    #: What digests stand for that only asking could tell: (digest, kind, what JSON can hold).
     contents: tuple[tuple[str, str, Any], ...] = ()
     #: A probe fills in what the reply of a server says of itself, the loop all else.
     origin: Origin = Origin()
+    #: Name of the experiment that asked first; the loop fills it in.
+    experiment: str = ""
+    #: Values of what the experiment varies, by name, for whoever reads the store.
+    levels: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,14 +117,14 @@ class Batch:
 
     questions: tuple[Question, ...]
     work: Any
-    #: Put all of them to an observer or none: an encoder's rounding depends on which images share a
-    #: batch.
-    whole: bool = False
-    #: Names what a probe makes for the batch and keeps, such as features of references: whoever has
-    #: put one batch is given the next of the same name.
-    shares: str = ""
-    #: Names what a process takes on lease with the batch, so that all of one name are asked by one:
-    #: a person's session. By default it is the batch alone.
+    #: Whether all of them are put to an observer or none: an encoder's rounding depends on which
+    #: images share a batch.
+    atomic: bool = False
+    #: Name of what a probe makes for several batches, such as features of references: a worker that
+    #: has put one batch of the group is given the next one of it.
+    group: str = ""
+    #: Name of what a process takes on lease together, so that one process asks it all, such as a
+    #: person's session; by default the batch alone.
     session: str = ""
 
 

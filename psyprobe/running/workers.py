@@ -29,7 +29,7 @@ from psyprobe.errors import InputError, PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card, ServedObserver
 from psyprobe.observers.registry import load_observer, loaded_as
-from psyprobe.running.loop import Agenda
+from psyprobe.running.agenda import Agenda
 from psyprobe.running.protocol import Answered, Batch, Origin
 
 Answer = Callable[..., Iterator[Answered]]
@@ -239,9 +239,9 @@ class Unit:
     deaths: int = 0
 
     @property
-    def shares(self) -> str:
+    def group(self) -> str:
         """What was made for its last batch."""
-        return self.batches[-1].shares
+        return self.batches[-1].group
 
 
 @dataclass
@@ -257,7 +257,7 @@ class Pace:
         each = seconds / len(unit.batches)
         self.mean = each if self.mean is None else 0.7 * self.mean + 0.3 * each
 
-    def next_unit(self, agenda: Agenda, workers: int, shares: str = "") -> Unit | None:
+    def next_unit(self, agenda: Agenda, workers: int, group: str = "") -> Unit | None:
         """What is taken of an agenda for one of so many workers; fewer towards the end, so that all
         end together.
         """
@@ -265,10 +265,10 @@ class Pace:
         most = -(-len(agenda) // (2 * workers))
         batches: list[Batch] = []
         while (
-            len(batches) < max(1, min(wanted, most)) and (batch := agenda.take(shares)) is not None
+            len(batches) < max(1, min(wanted, most)) and (batch := agenda.take(group)) is not None
         ):
             batches.append(batch)
-            shares = batch.shares
+            group = batch.group
         return Unit(batches) if batches else None
 
 
@@ -297,7 +297,7 @@ class _Worker:
     ready: bool = False
     #: What it was given and has not answered; it is at the first.
     units: deque[Unit] = field(default_factory=deque)
-    shares: str = ""
+    group: str = ""
 
     def tell(self, message: Any) -> None:
         """Send a message; of one that is dead, its connection tells."""
@@ -407,7 +407,7 @@ class WorkerPool:
             if worker.job != job:
                 worker.job = job
                 worker.ready = False
-                worker.shares = ""
+                worker.group = ""
                 worker.tell(job)
 
     def _give(
@@ -416,11 +416,11 @@ class WorkerPool:
         """See that a worker has something to do, and where that is short something more."""
         ahead = pace.mean is not None and pace.mean < _UNIT_SECONDS
         while worker.ready and len(worker.units) < 1 + ahead:
-            unit = again.popleft() if again else pace.next_unit(agenda, self._count, worker.shares)
+            unit = again.popleft() if again else pace.next_unit(agenda, self._count, worker.group)
             if unit is None:
                 return
             worker.units.append(unit)
-            worker.shares = unit.shares
+            worker.group = unit.group
             worker.tell(unit.batches)
 
     def _dismiss(self, worker: _Worker) -> None:

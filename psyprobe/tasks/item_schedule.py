@@ -23,8 +23,8 @@ from psyprobe.observers.chat.prices import USD
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, Spending
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
-from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
+from psyprobe.running.schedule import ExperimentSchedule, run_attributes
 from psyprobe.running.store import Store
 from psyprobe.tasks import items
 from psyprobe.tasks.items import Case, ItemQuestion, Judge, read_planned
@@ -268,7 +268,7 @@ def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str,
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     """The answers of a run about items, in the order of its questions."""
-    return [Answer.from_dict(answer["reply"]) for answer in store.answers_in_turn(_keys_of(record))]
+    return [Answer.from_dict(answer["reply"]) for answer in store.iterate_answers(_keys_of(record))]
 
 
 def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
@@ -289,7 +289,7 @@ def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
     """
     cases = record.outcome["cases"]
     layout = record.layout
-    found = store.answers_of_all([key for _, _, keys in cases for key in keys])
+    found = store.require_answers([key for _, _, keys in cases for key in keys])
     replies = {
         key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()
     }
@@ -297,6 +297,6 @@ def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
     spent = Spending(
         answer["reply"] for answer in (*store.answers(_keys_of(record)).values(), *found.values())
     ).to_dict()
-    return attributes_of(
+    return run_attributes(
         record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent
     )

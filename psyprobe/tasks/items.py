@@ -150,7 +150,7 @@ def ask_items(
     check_questions(questions, observer)
     keys = keys_of(questions, observer, version)
     with open_store(store) as opened:
-        opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
+        opened.add_contents([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
@@ -160,7 +160,7 @@ def ask_items(
             ]
         answers = {
             key: Answer.from_dict(answer["reply"])
-            for key, answer in zip(asked, opened.answers_in_turn(asked), strict=True)
+            for key, answer in zip(asked, opened.iterate_answers(asked), strict=True)
         }
     return {name: answers[key] for name, key in keys.items()}
 
@@ -225,7 +225,7 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
                 read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images
             )
             for question in batch.questions:
-                asked = work.asked[question.asked]
+                asked = work.asked[question.request]
                 under_way[question.key] = (question, work)
                 decoding = Decoding(**asked["decoding"])
                 words = tuple(asked.get("words", ()))
@@ -243,8 +243,8 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
     for inquiry, answer in ask_all(observer, inquiries()):
         question, work = under_way.pop(inquiry.key)
         told = (
-            (question.asked, "asked", work.asked[question.asked]),
-            (question.shown, "shown", [sha256 for _, sha256 in work.images]),
+            (question.request, "request", work.asked[question.request]),
+            (question.stimulus, "stimuli", [sha256 for _, sha256 in work.images]),
         )
         yield Answered(question, {"reply": answer.to_dict()}, told, Origin(served=answer.named))
 

@@ -100,7 +100,7 @@ def _alive(url: str) -> bool:
 
 def _replies(store: Store) -> list[dict[str, Any]]:
     """What was answered to each question, by its key."""
-    kept = sorted(store.kept_answers(), key=lambda each: each[0].question.key)
+    kept = sorted(store.all_answers(), key=lambda each: each[0].question.key)
     return [dict(answered.answer["reply"]) for answered, _ in kept]
 
 

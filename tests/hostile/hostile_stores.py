@@ -12,7 +12,6 @@ from hostile_cases import ANY, REFUSED, Case, mutation
 from small_experiment import write_experiment
 
 import psyprobe as pp
-from psyprobe.running.database import packed, unpacked
 
 CHAT = """
 title = "chat"
@@ -45,9 +44,6 @@ def edited(kind: str, statement: str) -> dict[str, bytes]:
         path = Path(name) / "runs.sqlite"
         path.write_bytes(whole(kind)["runs.sqlite"])
         with closing(sqlite3.connect(path, isolation_level=None)) as store:
-            # Cells are deflated; those of runs without any form.
-            store.create_function("opened", 1, unpacked)
-            store.create_function("packed", 1, packed)
             store.execute("PRAGMA foreign_keys = off")
             store.executescript(statement)
         return {**whole(kind), "runs.sqlite": path.read_bytes()}
@@ -66,39 +62,46 @@ TEXTS = {
     "a big number": f"'{'9' * 5000}'",
     "bytes": "x'ff00fe'",
 }
-CELLS = {"record": "run", "outcome": "run", "answer.json": "answer", "content.json": "content"}
+CELLS = {
+    "layout": "run",
+    "outcome": "run",
+    "answer.answer": "answer",
+    "answer.levels": "answer",
+    "content.value": "content",
+}
 STATEMENTS = {
     "no runs": "DELETE FROM run",
     "no answers": "DELETE FROM answer",
     "no contents": "DELETE FROM content",
-    "no ways": "DELETE FROM way",
-    "half the answers": "DELETE FROM answer WHERE hex(shown) < '8'",
+    "no procedures": "DELETE FROM procedure",
+    "half the answers": "DELETE FROM answer WHERE question < '8'",
     "no table of answers": "DROP TABLE answer",
     "no table of runs": "DROP TABLE run",
-    "another column": "ALTER TABLE answer RENAME COLUMN json TO text",
+    "another column": "ALTER TABLE answer RENAME COLUMN answer TO text",
     "schema 1": "PRAGMA user_version = 1",
     "schema 99": "PRAGMA user_version = 99",
     "another program's": "PRAGMA application_id = 7",
-    "answers of text": """UPDATE answer SET json = packed('{"text": 3}')""",
-    "answers of lists": """UPDATE answer SET json = packed('{"angular": [1, 2], "text": ["a"]}')""",
-    "answers of texts": """UPDATE answer SET json = packed('{"angular": "a", "cosine": "b"}')""",
-    "answers of NaN": """UPDATE answer SET json = packed('{"angular": NaN, "text": NaN}')""",
-    "a probe of nothing": """UPDATE run SET record = packed(json_set(opened(record), '$.probe', 'nothing'))""",
-    "a probe of a number": """UPDATE run SET record = packed(json_set(opened(record), '$.probe', 3))""",
-    "a field too much": """UPDATE run SET record = packed(json_set(opened(record), '$.nothing', 3))""",
-    "no layout": """UPDATE run SET record = packed(json_remove(opened(record), '$.layout'))""",
-    "a layout of a list": """UPDATE run SET record = packed(json_set(opened(record), '$.layout', json('[]')))""",
-    "an empty layout": """UPDATE run SET record = packed(json_set(opened(record), '$.layout', json('{}')))""",
-    "no page": """UPDATE run SET record = packed(json_set(opened(record), '$.experiment_toml', ''))""",
-    "a page of a number": """UPDATE run SET record = packed(json_set(opened(record), '$.experiment_toml', 3))""",
-    "no card": """UPDATE run SET record = packed(json_set(opened(record), '$.observer_card', json('{}')))""",
-    "a card of a list": """UPDATE run SET record = packed(json_set(opened(record), '$.observer_card', json('[]')))""",
-    "a name that is a screen": """UPDATE run SET record = packed(replace(opened(record), 'pixels', '\\u001b[2J'))""",
+    "answers of text": """UPDATE answer SET answer = '{"text": 3}'""",
+    "answers of lists": """UPDATE answer SET answer = '{"angular": [1, 2], "text": ["a"]}'""",
+    "answers of texts": """UPDATE answer SET answer = '{"angular": "a", "cosine": "b"}'""",
+    "answers of NaN": """UPDATE answer SET answer = '{"angular": NaN, "text": NaN}'""",
+    "a probe of nothing": "UPDATE run SET probe = 'nothing'",
+    "a probe of a number": "UPDATE run SET probe = 3",
+    "a column too much": "ALTER TABLE run ADD COLUMN nothing",
+    "no layout": "UPDATE run SET layout = ''",
+    "a layout of a list": "UPDATE run SET layout = '[]'",
+    "an empty layout": "UPDATE run SET layout = '{}'",
+    "no page": "UPDATE run SET experiment_toml = ''",
+    "a page of a number": "UPDATE run SET experiment_toml = 3",
+    "no card": "UPDATE run SET observer_card = '{}'",
+    "a card of a list": "UPDATE run SET observer_card = '[]'",
+    "a name that is a screen": "UPDATE run SET observer = char(27) || '[2J'",
 }
 #: What leaves enough to score.
 FINE = {
+    "a column too much",
     "no contents",
-    "no ways",
+    "no procedures",
     "a name that is a screen",
     "a page of a number",
     "no card",
@@ -108,11 +111,9 @@ FINE = {
 
 def _edits() -> dict[str, str]:
     cells = {
-        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = "
-        f"{packing.format(text)}"
+        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = {text}"
         for cell, table in CELLS.items()
         for name, text in TEXTS.items()
-        for packing in ["{}" if name == "bytes" else "packed({})"]
     }
     return cells | STATEMENTS
 
@@ -130,7 +131,7 @@ def _stores() -> list[Case]:
     cases = []
     for kind in ("encoder", "chat"):
         for name, statement in _edits().items():
-            may = name in FINE or name.startswith(("content.json", "outcome"))
+            may = name in FINE or name.startswith(("content.value", "outcome"))
             files = partial(edited, kind, statement)
             cases.append(Case(f"{kind} store: {name}", score, files, codes=ANY if may else REFUSED))
     return cases + [

@@ -38,7 +38,7 @@ def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternV
 def sessions(folder: Path) -> list[dict[str, Any]]:
     """What is kept of each answer besides its words, in the order of trials and attempts."""
     with open_store(folder / "runs.sqlite", create=False) as opened:
-        found = [answered.answer["reply"]["session"] for answered, _ in opened.kept_answers()]
+        found = [answered.answer["reply"]["session"] for answered, _ in opened.all_answers()]
     return sorted(found, key=lambda session: (session["number"], session["attempt"]))
 
 

@@ -132,7 +132,7 @@ def replies(page: Path) -> list[dict[str, Any]]:
     with open_store(page.with_name("runs.sqlite"), create=False) as opened:
         found = [
             dict(each.answer["reply"])
-            for each, _ in opened.kept_answers()
+            for each, _ in opened.all_answers()
             if "session" in each.answer["reply"]
         ]
     return sorted(found, key=lambda each: (each["session"]["number"], each["session"]["attempt"]))

@@ -137,7 +137,7 @@ def test_other_tasks(
         words = ["vertical", "horizontal", "rising", "falling"]
         assert [words[int(order)] for order in result.order] == result.text.values.tolist()
         with open_store(tmp_path / "runs.sqlite", create=False) as opened:
-            replies = [answered.answer["reply"] for answered, _ in opened.kept_answers()]
+            replies = [answered.answer["reply"] for answered, _ in opened.all_answers()]
         assert {reply["session"]["key"] for reply in replies} == {"touch"}
 
 

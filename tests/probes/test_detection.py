@@ -392,7 +392,7 @@ def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterat
         tests, own = zip(*pairs[start : start + size], strict=True)
         work = PairImages(tests, references, tuple(map(references.index, own)), display, MEASURES)
         questions = [Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests]
-        batches.append(Batch(tuple(questions), work, whole=True, shares="same"))
+        batches.append(Batch(tuple(questions), work, atomic=True, group="same"))
     return (each.answer for each in answer({PIXELS.card.digest: PIXELS}, batches))
 
 

@@ -165,7 +165,7 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
         lines[0]["custom_id"]
     ]
     with Store(store) as opened:
-        assert sum(1 for _ in opened.kept_answers()) == len(keys) - 2
+        assert sum(1 for _ in opened.all_answers()) == len(keys) - 2
     # Wednesday: the rest of the round; the next one is written. The same error line twice is one.
     write(folder / "batch_1_error_downloaded_twice.jsonl", [failed(lines[0])])
     write(folder / "batch_1_late.jsonl", [lines[1]])
@@ -185,7 +185,7 @@ def test_days_of_a_batch(tmp_path: Path, served: SimulatedServer) -> None:
     assert len(requests_in(folder)) == 3
     same(result, directly(served, path))
     with Store(store) as opened:
-        stored = [each for each, _ in opened.kept_answers()]
+        stored = [each for each, _ in opened.all_answers()]
     assert (
         len(stored)
         == len({each.question.key for each in stored})

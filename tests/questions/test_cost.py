@@ -137,7 +137,7 @@ def test_a_budget_stops_a_run_and_the_same_run_goes_on(tmp_path: Path) -> None:
             pp.run(path, observer, store=store, prices=PRICES, budget=0.4, progress=False)
         assert "the same command goes on" in str(stopped.value)
         with Store(store) as opened:
-            answers = [answered.answer for answered, _ in opened.kept_answers()]
+            answers = [answered.answer for answered, _ in opened.all_answers()]
         # What was paid for is kept: it is what the server answered, and the budget holds.
         assert sum(server.asked.values()) == len(answers) > 3
         assert sum(map(paid, answers)) <= 0.4

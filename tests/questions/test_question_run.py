@@ -181,7 +181,7 @@ def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
         )
     assert (tmp_path / "quick.nc").read_bytes() == (tmp_path / "slow.nc").read_bytes()
     with Store(tmp_path / "slow.sqlite") as store:
-        took = {answered.answer["reply"]["latency"] for answered, _ in store.kept_answers()}
+        took = {answered.answer["reply"]["latency"] for answered, _ in store.all_answers()}
     assert len(took) == TRIALS
 
 
@@ -357,7 +357,7 @@ def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     pp.run(write_questions(tmp_path), Seeing(), store=path)
     with Store(path) as store:
-        kept = [answered for answered, _ in store.kept_answers()]
+        kept = [answered for answered, _ in store.all_answers()]
         assert len(kept) == TRIALS
         for answered in kept:
             content, asked = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from contextlib import ExitStack
@@ -18,11 +19,14 @@ from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import InputError, StoreError
+from psyprobe.errors import ConditionWarning, InputError, StoreError
 from psyprobe.files.output import digest
 from psyprobe.probes.experiments import run_shard
-from psyprobe.running import loop
-from psyprobe.running.loop import Agenda, Writer
+from psyprobe.running import lease
+from psyprobe.running.agenda import Agenda
+from psyprobe.running.database import Process
+from psyprobe.running.lease import Lease
+from psyprobe.running.loop import Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
 
@@ -52,9 +56,9 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shown.txt"
 
 
-def started(stack: ExitStack, page: Path, store: Path, who: str) -> Any:
+def started(stack: ExitStack, page: Path, store: Path, who: str, before: str = "") -> Any:
     paths = [str(TESTS.parent), str(TESTS / "questions")]
-    code = RUN.format(paths=paths, page=str(page), store=str(store), who=who)
+    code = before + RUN.format(paths=paths, page=str(page), store=str(store), who=who)
     return stack.enter_context(
         child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True)
     )
@@ -92,11 +96,11 @@ def test_what_is_taken_lasts_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, times: int
 ) -> None:
     now, taken = 0.0, []
-    monkeypatch.setattr(loop, "monotonic", lambda: now)
+    monkeypatch.setattr(lease, "monotonic", lambda: now)
     with Store(tmp_path / "runs.sqlite") as store, Writer(store) as writer:
-        lease = store.lease
+        take = writer.lease.take
         monkeypatch.setattr(
-            store, "lease", lambda *told: (names := lease(*told), taken.append(len(names)))[0]
+            writer.lease, "take", lambda names: (got := take(names), taken.append(len(got)))[0]
         )
         for _ in Agenda(store, BATCHES, writer):
             now += seconds
@@ -144,6 +148,71 @@ def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, s
     assert time.monotonic() - start < 25, "it waited for a lease of a dead process"
     shown.unlink()
     assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
+
+
+#: Runs it likewise, on another machine whose clock is some ten years ahead.
+AHEAD = """
+import socket, time
+now = time.time
+time.time = lambda: now() + 3e8
+socket.gethostname = lambda: "elsewhere"
+"""
+
+
+def test_a_machine_whose_clock_was_ahead_holds_nobody_up(
+    tmp_path: Path, shown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = write_experiment(tmp_path, *LARGER)
+    store = tmp_path / "runs.sqlite"
+    observer = noting.observer()
+    with ExitStack() as stack:
+        process = started(stack, page, store, "rows", AHEAD)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while len(noting.notes(shown)) < 8 and process.poll() is None:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    monkeypatch.setattr(lease, "_SILENCE", 2.0)
+    monkeypatch.setattr(lease, "_PATIENCE", 0.3)
+    waiting = f"waiting for process {process.pid} on elsewhere, .*small with rows"
+    with pytest.warns(ConditionWarning, match=waiting):
+        result = pp.run(page, observer, store=store, batch_size=5)
+    shown.unlink()
+    assert same_bytes(pp.run(page, observer, batch_size=5), result, tmp_path)
+
+
+def test_work_is_taken_once_and_back_from_the_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(lease, "monotonic", lambda: now)
+    with child([sys.executable, "-c", ""]) as process:
+        process.wait()
+    dead = Process("dead", socket.gethostname(), process.pid, "", 1)
+    distant = Process("distant", "elsewhere", 1, "", 1)
+    with Store(tmp_path / "runs.sqlite") as store:
+        database = store.database
+        first, second = Lease(database), Lease(database)
+        with store.transaction():
+            database.beat(dead)
+            database.add_leases("dead", ["a"])
+            database.beat(distant)
+            database.add_leases("distant", ["b"])
+        assert first.take(["a", "b", "c"]) == {"a"}
+        assert second.take(["a", "b", "c"]) == {"c"}
+        for _ in range(3):
+            now += 20
+            with store.transaction():
+                database.beat(distant)
+            # It is alive, whatever its clock says.
+            assert first.take(["b"]) == set()
+        second.give_back()
+        now += 31
+        assert first.take(["b"]) == {"b"}
+        assert database.leases() == dict.fromkeys(["a", "b"], first._process.id)
+    with Store(None) as store:
+        assert Lease(store.database).take(["x"]) == {"x"} == Lease(store.database).take(["x"])
 
 
 def test_shares_of_pairs_ask_each_batch_once(tmp_path: Path, shown: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import psyprobe as pp
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
-from psyprobe.running import loop
+from psyprobe.running import lease, loop
 from psyprobe.running.loop import Writer
 from psyprobe.running.protocol import Answered, Question
 from psyprobe.running.store import Store
@@ -25,8 +25,8 @@ def test_a_run_commits_a_few_times_and_not_once_a_batch(
 ) -> None:
     # A commit waits for the disk: 26 ms where that is busy. However long the run takes, none is due
     # by the clock.
-    monkeypatch.setattr(loop, "_WRITTEN_EVERY", 3600.0)
-    monkeypatch.setattr(loop, "_LEASED_FOR", 3600.0)
+    monkeypatch.setattr(loop, "_INTERVAL", 3600.0)
+    monkeypatch.setattr(lease, "_SECONDS_AT_ONCE", 3600.0)
     with Store(tmp_path / "runs.sqlite") as store:
         statements: list[str] = []
         store.database._connection.set_trace_callback(statements.append)
@@ -35,7 +35,7 @@ def test_a_run_commits_a_few_times_and_not_once_a_batch(
         # Its beginning, three times what is taken on lease (1, 16 and 256 of 76 batches), and its
         # end.
         assert statements.count("COMMIT") == 5
-        assert store.database.leases() == []
+        assert store.database.leases() == {}
 
 
 def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
             assert store.missing([first.key]) == set()
             writer.add(Answered(second, {"text": "no"}))
             writer.end(fail)
-        assert store.answers_of_all([first.key, second.key])[second.key] == {"text": "no"}
+        assert store.require_answers([first.key, second.key])[second.key] == {"text": "no"}
 
 
 def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> No
         with Writer(store) as writer:
             writer.lease.take(["work"])
             writer.add(Answered(question("first"), {"text": "yes"}))
-            assert [name for name, *_ in other.database.leases()] == ["work"]
+            assert list(other.database.leases()) == ["work"]
             seen = writer.end(lambda: store.missing([question("first").key]))
         assert seen == set()
-        assert other.database.leases() == [] and other.missing([question("first").key]) == set()
+        assert other.database.leases() == {} and other.missing([question("first").key]) == set()

@@ -22,7 +22,7 @@ from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, Spending
-from psyprobe.running.loop import attributes_of
+from psyprobe.running.schedule import run_attributes
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task, with_task
@@ -216,7 +216,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     }
     readouts = set(columns["readout"])
     attributes = {
-        **attributes_of(
+        **run_attributes(
             record,
             display=store.content(layout["display"]),
             levels=[level["name"]],
@@ -254,7 +254,7 @@ def _columns(
     polarities: list[int] = []
     substitutions: Counter[str] = Counter()
     spending = Spending()
-    answers = store.answers_in_turn([trial["key"] for trial in trials])
+    answers = store.iterate_answers([trial["key"] for trial in trials])
     for trial, answer in zip(trials, answers, strict=True):
         prompt = prompts[trial["prompt"]]
         wording, polarity = prompt.meant(trial["order"], task.alternatives)

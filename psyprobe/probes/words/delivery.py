@@ -493,6 +493,14 @@ class Scene:
         """Images in a question: one a stimulus, or all frames of a clip."""
         return self.intervals * self.spec.frames
 
+    def levels(self, value: float, contrast: float) -> dict[str, float]:
+        """Return the levels of a trial by the names of what the experiment varies."""
+        axis = "contrast"
+        if self.change is not None:
+            parameter, unit = self.change
+            axis = unit if unit == PERIOD["name"] else parameter
+        return {self.level: value, axis: contrast}
+
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
         """What a trial shows.
 

@@ -282,7 +282,7 @@ def _so_far(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pa
     }
     answered = 0
     replies = []
-    known = store.origins_of(who.card.digest)
+    known = store.origins(who.card.digest)
     # A round may be of very many questions: it is made only to look for their answers, or to ask
     # one of them.
     batches = first = schedule.next() if known or timed else []

@@ -48,8 +48,8 @@ from psyprobe.probes.words.prompt_variant import (
     axis_levels,
     spoken,
 )
-from psyprobe.running.loop import ExperimentSchedule
 from psyprobe.running.protocol import Answered, Batch, Origin, Question, RunRecord
+from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
 from psyprobe.running.task import CONTRAST_AXIS, Scored, Task
 from psyprobe.stimulus.specification import level_of, with_levels
@@ -429,7 +429,9 @@ class WordsSchedule(ExperimentSchedule):
                     }
                 )
             work = TrialQuestions(
-                self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True))
+                self.scene,
+                image,
+                dict(zip((each.request for each in questions), asked, strict=True)),
             )
             session = self.observer.card.digest if self._one_at_a_time else ""
             batches.append(Batch(tuple(questions), work, session=session))
@@ -523,10 +525,18 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                 "stimuli": [spec.to_dict() for spec in shown.specs],
             }
             for question in batch.questions:
-                asked = work.asked[question.asked]
+                asked = work.asked[question.request]
                 drawing = stimuli if work.scene.delivery.format == "page" else None
-                contents = ((question.shown, "shown", stimuli), (question.asked, "asked", asked))
-                answered = Answered(question, {**measured, "reply": None}, contents)
+                contents = (
+                    (question.stimulus, "stimuli", stimuli),
+                    (question.request, "request", asked),
+                )
+                answered = Answered(
+                    question,
+                    {**measured, "reply": None},
+                    contents,
+                    levels=work.scene.levels(*work.trial[:2]),
+                )
                 if measured["refused"]:
                     refused.append(answered)
                     continue

@@ -243,8 +243,8 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
     card = replies.card
     who = Recorded(card, lambda inquiry: replies.answers.get(names(inquiry)))
     schedule, probe = _planned(experiment, who)
-    store.keep(schedule.contents())
-    record = store.begin(schedule.record(store))
+    store.add_contents(schedule.contents())
+    record = store.begin_run(schedule.record(store))
     schedule.begin(record)
     mine = {card.digest: who}
     origins = Origins(store, {card.digest: who})
@@ -261,7 +261,7 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
             if left := store.missing(keys):
                 return len(asked) - len(left), len(left)
             schedule.tell(store.answers(keys))
-    store.finish(record, schedule.outcome(), asked)
+    store.finish_run(record, schedule.outcome(), asked)
     return len(asked), 0
 
 

@@ -140,7 +140,7 @@ class PersonVisit(ABC):
             if not unfinished:
                 return None, 0
             # A store knows digests by their first digits.
-            kept = (answered for answered, _ in store.kept_answers())
+            kept = (answered for answered, _ in store.all_answers())
             whom = (
                 each.question.observer
                 for each in kept

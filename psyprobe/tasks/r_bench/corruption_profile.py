@@ -43,8 +43,8 @@ from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.plotting.figure_data import Part
 from psyprobe.probes.feature_distances import features, plain, respond
 from psyprobe.probes.pair_batches import seconds_an_image
-from psyprobe.running.loop import ExperimentSchedule, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.running.schedule import ExperimentSchedule, run_attributes
 from psyprobe.running.store import Store
 from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.tasks.item_schedule import TaskPlan, items_of, options_of
@@ -149,7 +149,7 @@ class ProfileSchedule(ExperimentSchedule):
                 question for name in self.observers for question in _questions(work.shown, name)
             )
             # Rounding depends on which images share a batch.
-            batches.append(Batch(questions, work, whole=True))
+            batches.append(Batch(questions, work, atomic=True))
         self._left = []
         return batches
 
@@ -200,8 +200,10 @@ def answer(
             values = respond(
                 who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0
             )
-            for question, value in zip(asked, plain(values), strict=True):
-                yield Answered(question, {"values": value})
+            for question, value, cell in zip(asked, plain(values), work.cells, strict=True):
+                corruption, strength = cell
+                levels = {"corruption": corruption, "strength": strength}
+                yield Answered(question, {"values": value}, levels=levels)
 
 
 def task(record: RunRecord) -> Task:
@@ -225,7 +227,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
 
     def read(observer: str) -> FloatArray:
         keys = [question.key for question in _questions(layout["shown"], observer)]
-        found = store.answers_of_all(keys)
+        found = store.require_answers(keys)
         values = np.array([found[key]["values"] for key in keys], dtype=np.float64)
         return np.moveaxis(values.reshape(*shape, *values.shape[1:]), (3, 4), (0, 1))
 
@@ -255,7 +257,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             "simulated": ("dimension", [int(each.captured) for each in known]),
         },
         attrs={
-            **attributes_of(record, size=layout["size"]),
+            **run_attributes(record, size=layout["size"]),
             "seed": layout["seed"],
             "resize": "centre crop to the observer's proportions, bicubic with antialiasing, "
             "after corruption",

@@ -1,0 +1,155 @@
+"""The batches of a round, handed out one by one to whoever puts them to observers."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from time import sleep
+from typing import TYPE_CHECKING
+
+from psyprobe.running.protocol import Batch, Question
+from psyprobe.running.store import Store
+
+if TYPE_CHECKING:
+    from psyprobe.running.loop import Writer
+
+#: Seconds between looks at what another process is asking.
+_GLANCE = 0.2
+
+
+class Agenda:
+    """What is left of the batches of a round, each handed out once; of questions that are alike,
+    one.
+
+    To be drawn upon from one thread.
+
+    Parameters
+    ----------
+    store : Store
+        Says what is missing.
+    batches : sequence of Batch
+        Of the round.
+    writer : Writer
+        Writes before more is handed out, and takes batches on lease.
+    """
+
+    def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer) -> None:
+        self._store = store
+        self._writer = writer
+        missing = self._missing(batches)
+        #: How many questions had no answer when the round began.
+        self.missing_count = len(missing)
+        #: Batches by group: those of which this process must still take a lease ...
+        self._free: dict[str, deque[Batch]] = {}
+        for batch in batches:
+            if not missing.isdisjoint(_keys(batch)):
+                self._free.setdefault(batch.group, deque()).append(batch)
+        #: ... those that it has on lease, each with the keys of what is missing of it ...
+        self._leased: dict[str, deque[tuple[Batch, set[str]]]] = {}
+        #: ... and, of all groups, those that other processes have.
+        self._elsewhere: list[Batch] = []
+        self._groups = list(self._free)
+        self._workers: Counter[str] = Counter()
+        self._handed_out: set[str] = set()
+
+    def __iter__(self) -> Iterator[Batch]:
+        batch = self.take()
+        while batch is not None:
+            yield batch
+            batch = self.take(batch.group)
+
+    def __len__(self) -> int:
+        """Batches that may be left to take."""
+        free = sum(map(len, self._free.values()))
+        return free + sum(map(len, self._leased.values()))
+
+    def take(self, group: str = "") -> Batch | None:
+        """Return what is missing of the next batch, of a group if it has one; None at the end."""
+        while self:
+            next_group = self._choose(group)
+            if next_group not in self._leased:
+                self._take_on_lease(next_group)
+                continue
+            batch, missing = _popleft(self._leased, next_group)
+            missing = missing - self._handed_out
+            if missing:
+                self._workers[next_group] += next_group != group
+                # Whoever takes the next batch has answered the last one: it is written whole.
+                self._writer.write_if_due()
+                questions = _questions_to_ask(batch, missing)
+                self._handed_out |= {question.key for question in questions}
+                return replace(batch, questions=questions)
+        return None
+
+    def wait(self) -> bool:
+        """Wait while another process has all that is left; whether there may be something to take."""
+        while self._elsewhere and not self:
+            missing = self._missing(self._elsewhere)
+            batches = [batch for batch in self._elsewhere if not missing.isdisjoint(_keys(batch))]
+            self._elsewhere = self._lease(batches)
+            if self._elsewhere and not self:
+                self._writer.lease.report_wait()
+                sleep(_GLANCE)
+        return bool(self)
+
+    def _choose(self, group: str) -> str:
+        """Return the group if it has batches left, else the one at which fewest workers are."""
+        if group in self._free or group in self._leased:
+            return group
+        groups = [name for name in self._groups if name in self._free or name in self._leased]
+        return min(groups, key=self._workers.__getitem__)
+
+    def _take_on_lease(self, group: str) -> None:
+        batches = self._lease(self._free.pop(group))
+        if group not in self._leased:
+            self._elsewhere += batches
+        elif batches:
+            self._free[group] = deque(batches)
+
+    def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Take some batches on lease if others have not all of them; return the rest."""
+        pieces = self._writer.write_with(partial(self._writer.lease.take, map(_piece, batches)))
+        taken = [batch for batch in batches if _piece(batch) in pieces]
+        # Another process may have answered some just before it gave them back; from now on none
+        # will.
+        missing = self._missing(taken)
+        for batch in taken:
+            queue = self._leased.setdefault(batch.group, deque())
+            queue.append((batch, missing.intersection(_keys(batch))))
+        return [batch for batch in batches if _piece(batch) not in pieces]
+
+    def _missing(self, batches: Iterable[Batch]) -> set[str]:
+        return self._store.missing(key for batch in batches for key in _keys(batch))
+
+
+def _popleft(queues: dict[str, deque[tuple[Batch, set[str]]]], name: str) -> tuple[Batch, set[str]]:
+    item = queues[name].popleft()
+    if not queues[name]:
+        del queues[name]
+    return item
+
+
+def _questions_to_ask(batch: Batch, missing: set[str]) -> tuple[Question, ...]:
+    """Return the missing questions; of a batch that is whole, all to the observers that lack one."""
+    observers = {
+        question.observer
+        for question in batch.questions
+        if batch.atomic and question.key in missing
+    }
+    questions = {
+        question.key: question
+        for question in batch.questions
+        if question.observer in observers or question.key in missing
+    }
+    return tuple(questions.values())
+
+
+def _keys(batch: Batch) -> list[str]:
+    return [question.key for question in batch.questions]
+
+
+def _piece(batch: Batch) -> str:
+    """Return the name of the piece of work to which a batch belongs."""
+    return batch.session or batch.questions[0].key

@@ -1,0 +1,96 @@
+"""What all schedules of experiments share, and what a result says of its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.files.output import software_versions
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+
+
+class ExperimentSchedule:
+    """An experiment that is put to an observer, and perhaps to others beside it."""
+
+    remarks: Sequence[str] = ()
+
+    def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
+        self.experiment = experiment
+        self.observer = observer
+        self.observers = {observer.card.digest: observer for observer in (observer, *others)}
+        #: Whether a digest belongs to the part of the run that is asked; None of a whole run.
+        self.holds: Callable[[str], bool] | None = None
+
+    def layout(self) -> dict[str, Any]:
+        """Return all that a result needs besides the answers."""
+        raise NotImplementedError
+
+    def record(self, store: Store) -> RunRecord:
+        """Return the run as the store keeps it.
+
+        Its key depends on all that could change a question or its reading.
+        """
+        experiment = self.experiment
+        card = self.observer.card
+        return RunRecord(
+            experiment=experiment.name,
+            experiment_digest=experiment.digest,
+            experiment_toml=experiment.toml,
+            observer=card.name,
+            observer_digest=card.digest,
+            observer_card=card.to_dict(),
+            probe=experiment.probe,
+            layout=self.layout(),
+            software=software_versions(),
+        )
+
+    def contents(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield the cards; what else is asked and shown is stored with the answers."""
+        for observer in self.observers.values():
+            yield observer.card.digest, "observer", observer.card.to_dict()
+
+    def narrow(self, holds: Callable[[str], bool]) -> None:
+        """Ask only what the function holds by its digest."""
+        self.holds = holds
+
+    def begin(self, record: RunRecord) -> None:
+        """Do nothing: no earlier record binds."""
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Do nothing: no question depends on the answers."""
+
+    def outcome(self) -> dict[str, Any]:
+        """Return nothing besides the answers."""
+        return {}
+
+
+def run_attributes(record: RunRecord, **values: Any) -> dict[str, Any]:
+    """Return what a result says of its run, as attributes; further values become JSON.
+
+    Of software, all versions that answered are listed.
+    """
+    versions: dict[str, list[str]] = {}
+    for packages in (record.software, *(origin.software for origin in record.origins)):
+        for name, version in packages.items():
+            if version not in versions.setdefault(name, []):
+                versions[name].append(version)
+    software = {name: " and ".join(listed) for name, listed in versions.items()}
+    served = [origin.served for origin in record.origins if origin.served]
+    if served:
+        values["served"] = served
+    tables = {"observer_card": record.observer_card, "software": software, **values}
+    return {
+        "experiment": record.experiment,
+        "experiment_digest": record.experiment_digest,
+        "experiment_toml": record.experiment_toml,
+        "probe": record.probe,
+        "observer": record.observer,
+        "random_weights": int(record.observer_card["random_weights"]),
+        "psyprobe_version": software["psyprobe"],
+        **{name: json.dumps(table, sort_keys=True) for name, table in tables.items()},
+    }
