@@ -87,7 +87,7 @@ STATEMENTS = {
     "answers of NaN": """UPDATE answer SET answer = '{"angular": NaN, "text": NaN}'""",
     "a probe of nothing": "UPDATE run SET probe = 'nothing'",
     "a probe of a number": "UPDATE run SET probe = 3",
-    "a column too much": "ALTER TABLE run ADD COLUMN nothing",
+    "a column too much": "ALTER TABLE run ADD COLUMN surplus",
     "no layout": "UPDATE run SET layout = ''",
     "a layout of a list": "UPDATE run SET layout = '[]'",
     "an empty layout": "UPDATE run SET layout = '{}'",
