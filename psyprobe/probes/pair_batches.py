@@ -278,7 +278,7 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
             yield Answered(question, each, levels=values)
 
 
-def _levels_of_tests(work: Work) -> list[dict[str, Any]]:
+def _levels_of_tests(work: PairImages) -> list[dict[str, Any]]:
     """Return the levels of each test of a batch, by name; none of a test without such parameters."""
     levels = []
     for spec in work.tests:
