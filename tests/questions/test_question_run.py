@@ -296,7 +296,7 @@ def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
                 while len(seen) < 3 and time.monotonic() < end:
                     time.sleep(0.05)
                     with sqlite3.connect(path) as connection:
-                        seen[:] = connection.execute("SELECT shown FROM answer").fetchall()
+                        seen[:] = connection.execute("SELECT question FROM answer").fetchall()
             return super().answer(images, prompt, **options)
 
     pp.run(write_questions(tmp_path), Hanging(), store=path)
@@ -361,8 +361,8 @@ def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
         assert len(kept) == TRIALS
         for answered in kept:
             content, asked = (
-                store.content(answered.question.shown),
-                store.content(answered.question.asked),
+                store.content(answered.question.stimulus),
+                store.content(answered.question.request),
             )
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
             assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
