@@ -498,7 +498,7 @@ class Scene:
         axis = "contrast"
         if self.change is not None:
             parameter, unit = self.change
-            axis = unit if unit == PERIOD["name"] else parameter
+            axis = unit if unit == PERIOD.name else parameter
         return {self.level: value, axis: contrast}
 
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
