@@ -22,8 +22,8 @@ from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.units import unit_attributes
 from psyprobe.observers.chat.protocol import Answer, Spending
-from psyprobe.running.schedule import run_attributes
 from psyprobe.running.protocol import RunRecord
+from psyprobe.running.schedule import run_attributes
 from psyprobe.running.store import Store
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task, with_task
 
