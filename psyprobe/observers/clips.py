@@ -1,7 +1,6 @@
 """Observers that take clips: a function or a torch module of one's own.
 
-They are handed shown clips, which are drawn a few frames at a time where that is enough, or all at
-once.
+Clips are drawn a few frames at a time where that is enough, or all at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Function = Callable[..., Any]
 
 
 def whole(clips: Clips) -> FloatArray:
-    """All frames of shown clips, shape (N, T, H, W, 3); grey as a view of one plane."""
+    """Draw all frames of clips, shape (N, T, H, W, 3); grey as a view of one plane."""
     return clips.frames(0, clips.shape[1])
 
 
@@ -46,7 +45,7 @@ class FeaturesOfClips:
         self.card = replace(card, clips=True)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Refuses still images."""
+        """Refuse still images."""
         raise InputError(
             f"{self.card.name} takes clips (N, T, H, W, 3) and was given still images: show it "
             "a stimulus of a kind "
@@ -54,7 +53,7 @@ class FeaturesOfClips:
         )
 
     def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
-        """What the function makes of the clips, one array (N, D) a name in ``card.features``.
+        """Call the function on the clips; gives an array (N, D) for each name in ``card.features``.
 
         Raises
         ------
@@ -65,28 +64,28 @@ class FeaturesOfClips:
             If a feature is not finite.
         """
         card = self.card
-        shown = whole(clips)
-        frames = shown.reshape(-1, *shown.shape[2:])
+        drive = whole(clips)
+        frames = drive.reshape(-1, *drive.shape[2:])
         check_images(frames, card.name, input_size=card.input_size, pixel_range=RAW_RANGE)
-        returned = self._function(shown, **{name: getattr(clips, name) for name in self._takes})
-        named = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
-        if set(named) != set(card.features):
+        returned = self._function(drive, **{name: getattr(clips, name) for name in self._takes})
+        named_features = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
+        if set(named_features) != set(card.features):
             raise InputError(
-                f"{card.name} returned {sorted(named)} and its card says "
+                f"{card.name} returned {sorted(named_features)} and its card says "
                 f"{sorted(card.features)}: name what it returns "
                 "with features=(...)"
             )
         rows = {}
         for name in card.features:
-            values = as_numpy(named[name])
-            if values.ndim < 2 or len(values) != len(shown) or values.dtype.kind != "f":
+            values = as_numpy(named_features[name])
+            if values.ndim < 2 or len(values) != len(drive) or values.dtype.kind != "f":
                 raise InputError(
                     f"{card.name}: {name!r} has shape {values.shape} and format {values.dtype} "
-                    f"for {len(shown)} clips; "
+                    f"for {len(drive)} clips; "
                     "wanted is one row of floating-point numbers a clip"
                 )
             check_finite(card.name, name, values)
-            rows[name] = values.reshape(len(shown), -1)
+            rows[name] = values.reshape(len(drive), -1)
         return rows
 
 
@@ -101,13 +100,13 @@ class DifferenceOfClips:
         self.card = replace(card, clips=True, encoding="linear light, cd/m²")
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """Refuses still images."""
+        """Refuse still images."""
         raise InputError(
             f"{self.card.name} compares clips (N, T, H, W, 3) and was given still images"
         )
 
     def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
-        """How different the function finds each test clip from its reference, shape (N,).
+        """Call the function on test clips and references; gives a difference for each, shape (N,).
 
         Raises
         ------
@@ -119,20 +118,20 @@ class DifferenceOfClips:
         """
         name = self.card.name
         fps = test.fps
-        clips = [whole(each) for each in (test, reference)]
-        one, other = (clip.reshape(-1, *clip.shape[2:]) for clip in clips)
-        check_light(one, other, name)
-        besides = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
-        found = as_numpy(self._function(*clips, **besides))
-        if found.shape != (len(clips[0]),) or found.dtype.kind != "f":
+        clips = [whole(batch) for batch in (test, reference)]
+        test_frames, reference_frames = (clip.reshape(-1, *clip.shape[2:]) for clip in clips)
+        check_light(test_frames, reference_frames, name)
+        options = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
+        differences = as_numpy(self._function(*clips, **options))
+        if differences.shape != (len(clips[0]),) or differences.dtype.kind != "f":
             raise InputError(
-                f"{name} returned shape {found.shape} and format {found.dtype} for "
+                f"{name} returned shape {differences.shape} and format {differences.dtype} for "
                 f"{len(clips[0])} pairs of clips; "
                 "wanted is one floating-point number a pair"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(differences).all():
             raise PsyprobeError(f"{name}: a difference is NaN or infinity")
-        return found
+        return differences
 
 
 def clip_network(
@@ -142,8 +141,9 @@ def clip_network(
     device: str | None = None,
     input_size: int | tuple[int, int] | None = None,
 ) -> FeaturesOfClips:
-    """A torch module on clips (N, 3, T, H, W), drive that is normalised as its card says, as an
-    observer.
+    """Make an observer of a torch module that takes clips (N, 3, T, H, W).
+
+    Its input is drive, normalised by mean and standard deviation of the card.
 
     Parameters
     ----------
@@ -158,29 +158,29 @@ def clip_network(
     """
     import torch
 
-    chosen = checked_device(card.name, device)
-    network = module.eval().to(device=chosen, dtype=torch.float32)
+    torch_device = checked_device(card.name, device)
+    network = module.eval().to(device=torch_device, dtype=torch.float32)
     mean, std = (
-        torch.tensor(each, dtype=torch.float32, device=chosen)[:, None, None, None]
-        for each in (card.mean, card.std)
+        torch.tensor(values, dtype=torch.float32, device=torch_device)[:, None, None, None]
+        for values in (card.mean, card.std)
     )
 
     def look(clips: FloatArray) -> Any:
         channels_first = np.moveaxis(ImagePlanes.of(clips).planes, -1, 1)
-        planes = torch.from_numpy(channels_first.astype(np.float32)).to(chosen)
-        with torch.inference_mode(), exact_arithmetic(chosen):
-            found = network((planes - mean).div_(std).contiguous())
+        planes = torch.from_numpy(channels_first.astype(np.float32)).to(torch_device)
+        with torch.inference_mode(), exact_arithmetic(torch_device):
+            output = network((planes - mean).div_(std).contiguous())
         return (
-            {name: each.cpu() for name, each in found.items()}
-            if isinstance(found, Mapping)
-            else found.cpu()
+            {name: tensor.cpu() for name, tensor in output.items()}
+            if isinstance(output, Mapping)
+            else output.cpu()
         )
 
     digest = card.weights_digest
     if digest is None:
         digest = hashlib.sha256(f"{module}{state_digest(module.state_dict())}".encode()).hexdigest()
     size = None if input_size is None else checked_size(input_size)
-    told = replace(
-        card, input_size=size, device=str(chosen), weights_digest=digest, input="normalised"
+    network_card = replace(
+        card, input_size=size, device=str(torch_device), weights_digest=digest, input="normalised"
     )
-    return FeaturesOfClips(look, told)
+    return FeaturesOfClips(look, network_card)

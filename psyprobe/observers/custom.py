@@ -141,14 +141,14 @@ def observer(
         raise InputError(
             f"{thing!r:.80} is no torch module and no function, of which an observer could be made"
         )
-    called = _name(thing) if name is None else name
+    observer_name = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
     torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
     module = (
         torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
     )
-    told = "features" if module else ability or _ability(thing, called)
+    purpose = "features" if module else ability or _ability(thing, observer_name)
     options: dict[str, Any] = {
         "input_size": input_size,
         "features": features,
@@ -162,69 +162,75 @@ def observer(
         "images_at_once": images_at_once,
         "complete": complete,
     }
-    given = {key: value for key, value in options.items() if value is not None}
+    options_given = {key: value for key, value in options.items() if value is not None}
     if clips:
-        return _of_clips(thing, called, version, "module" if module else told, given)
-    make = _OF_FUNCTION[told]
+        return _of_clips(
+            thing, observer_name, version, "module" if module else purpose, options_given
+        )
+    make = _OF_FUNCTION[purpose]
     takes = (
         [field.name for field in fields(TorchOptions)]
         if module
         else list(inspect.signature(make).parameters)[3:]
     )
-    for key in given:
+    for key in options_given:
         if key not in takes:
-            what = "torch module" if module else f"function with the ability {told!r}"
+            subject = "torch module" if module else f"function with the ability {purpose!r}"
             raise InputError(
-                f"{called}: a {what} takes no option {key!r}; it takes {', '.join(takes) or 'none'}"
+                f"{observer_name}: a {subject} takes no option {key!r}; it takes {', '.join(takes) or 'none'}"
             )
     if not module:
-        return make(thing, called, version, **given)
+        return make(thing, observer_name, version, **options_given)
     digest = hashlib.sha256(f"{thing}{state_digest(thing.state_dict())}".encode()).hexdigest()
-    known = {"stages": _children(thing), "weights_digest": digest, "options": {"version": version}}
-    return _module_observer(called, thing, TorchOptions(**given), **known)
+    network_fields = {
+        "stages": _children(thing),
+        "weights_digest": digest,
+        "options": {"version": version},
+    }
+    return _module_observer(observer_name, thing, TorchOptions(**options_given), **network_fields)
 
 
-def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str, Any]) -> Any:
-    """A function or a torch module that takes clips."""
+def _of_clips(thing: Any, name: str, version: str, purpose: str, options: Mapping[str, Any]) -> Any:
+    """Make an observer of a function or a torch module that takes clips."""
     takes = {
         "module": ("mean", "std", "device", "input_size", "features"),
         "features": ("input_size", "features"),
     }
-    if what == "answer":
+    if purpose == "answer":
         raise InputError(
             f"{name} answers in words, which are asked about images; leave clips=True out"
         )
-    allowed = takes.get(what, ())
-    for key in given:
+    allowed = takes.get(purpose, ())
+    for key in options:
         if key not in allowed:
             raise InputError(
                 f"{name}: what takes clips takes no option {key!r}; it takes "
                 f"{', '.join(allowed) or 'none'}"
             )
-    size = given.get("input_size")
-    if what == "difference":
+    size = options.get("input_size")
+    if purpose == "difference":
         return DifferenceOfClips(
             thing, _card("difference", name, version, ("difference",)), _taken(thing, "ppd", "fps")
         )
-    card = _card("features", name, version, tuple(given.get("features", ("output",))), size)
-    if what == "features":
+    card = _card("features", name, version, tuple(options.get("features", ("output",))), size)
+    if purpose == "features":
         return FeaturesOfClips(thing, card, _taken(thing, "fps"))
     mean, std = (
-        three_channels(name, key, given.get(key, usual))
-        for key, usual in (("mean", card.mean), ("std", card.std))
+        three_channels(name, key, options.get(key, default))
+        for key, default in (("mean", card.mean), ("std", card.std))
     )
     card = replace(card, weights="given by the caller", mean=mean, std=std)
-    return clip_network(thing, card, device=given.get("device"), input_size=size)
+    return clip_network(thing, card, device=options.get("device"), input_size=size)
 
 
 def _name(thing: Any) -> str:
-    found: str = getattr(thing, "__name__", type(thing).__name__)
-    if found in ("<lambda>", "partial"):
+    function_name: str = getattr(thing, "__name__", type(thing).__name__)
+    if function_name in ("<lambda>", "partial"):
         raise InputError(
-            f"a {found.strip('<>')} has no name of its own: give name=..., by which its answers "
+            f"a {function_name.strip('<>')} has no name of its own: give name=..., by which its answers "
             "are kept"
         )
-    return found
+    return function_name
 
 
 def _ability(function: Callable[..., Any], name: str) -> str:
@@ -234,7 +240,7 @@ def _ability(function: Callable[..., Any], name: str) -> str:
         for parameter in parameters
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     ]
-    needed = [each for each in needed if each.name not in _TOLD]
+    needed = [parameter for parameter in needed if parameter.name not in _TOLD]
     if len(parameters) > 1 and parameters[1].name in _SECOND:
         return _SECOND[parameters[1].name]
     if len(needed) == 1:
@@ -395,9 +401,9 @@ def parameters_of(function: Function) -> list[inspect.Parameter]:
 
 
 def _taken(function: Function, *optional: str) -> tuple[str, ...]:
-    """Which of the optional arguments the function has parameters for."""
-    has = {each.name for each in parameters_of(function)}
-    return tuple(name for name in optional if name in has)
+    """Name those of some optional arguments for which a function has parameters."""
+    names = {parameter.name for parameter in parameters_of(function)}
+    return tuple(option for option in optional if option in names)
 
 
 def _answer(name: str, returned: Any, complete: bool) -> Answer:
@@ -409,7 +415,7 @@ def _answer(name: str, returned: Any, complete: bool) -> Answer:
         case (str() as text, Mapping() as tokens):
             ordered = sorted(
                 ((str(token), float(value)) for token, value in tokens.items()),
-                key=lambda each: -each[1],
+                key=lambda token_and_value: -token_and_value[1],
             )
             if any(np.isnan(value) or value > 1e-6 for _, value in ordered):
                 raise InputError(
@@ -504,9 +510,9 @@ def load_file(place: str, **options: Any) -> Any:
 
 
 def _module_observer(
-    name: str, module: Any, options: TorchOptions, /, **known: Any
+    name: str, module: Any, options: TorchOptions, /, **network_fields: Any
 ) -> NetworkObserver:
-    """A torch module in memory as an observer; `known` are further fields of `Network`."""
+    """A torch module in memory as an observer; `network_fields` are further fields of `Network`."""
     network = Network(
         name,
         module,
@@ -515,7 +521,7 @@ def _module_observer(
         input_size=None if options.input_size is None else checked_size(options.input_size),
         mean=three_channels(name, "mean", options.mean),
         std=three_channels(name, "std", options.std),
-        **known,
+        **network_fields,
     )
     return NetworkObserver(network, options)
 

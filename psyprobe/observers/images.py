@@ -1,5 +1,4 @@
-"""The one gate that images pass on their way to an encoder or a metric, and the image itself as an
-observer.
+"""Check images before an encoder or a metric gets them, and the image itself as an observer.
 
 Nothing is resized, cropped, clipped, quantised or scaled.
 """
@@ -27,8 +26,8 @@ RAW_RANGE = (-10.0, 10.0)
 
 
 def drive_range(card: Card) -> tuple[float, float]:
-    """The least and the greatest drive that an encoder takes: black to peak white, where it
-    normalises them.
+    """Give the least and the greatest drive that an encoder takes: black and peak white if it
+    normalises its input.
     """
     return card.pixel_range if card.input == "normalised" else RAW_RANGE
 
@@ -41,7 +40,7 @@ def check_images(
     hint: str = "",
     pixel_range: tuple[float, float] = (0.0, 1.0),
 ) -> Array:
-    """The images, unchanged, if an observer can look at them as they are.
+    """Check that an observer can take images as they are, and give them back unchanged.
 
     Parameters
     ----------
@@ -98,10 +97,10 @@ def check_images(
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"{name} was given an image with NaN or infinity in it")
     if low < pixel_range[0] - _SLACK or high > pixel_range[1] + _SLACK:
-        found = high if high > pixel_range[1] + _SLACK else low
+        excess = high if high > pixel_range[1] + _SLACK else low
         raise InputError(
             f"{name} takes display drive from {pixel_range[0]:g} to {pixel_range[1]:g} and was "
-            f"given {found:g}: divide "
+            f"given {excess:g}: divide "
             "codes by that of peak white; drive beyond it goes only into an encoder loaded with "
             "input='raw'"
         )
@@ -109,7 +108,7 @@ def check_images(
 
 
 def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]:
-    """Test and reference as arrays, unchanged, if a metric can compare them as they are.
+    """Check that a metric can compare test and reference, and give both back as arrays.
 
     Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W,
     3).
@@ -128,21 +127,21 @@ def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]
     psyprobe.errors.InputError: castlecsf was given a reference with light of -100 cd/m²; light is 0 or more
     """
     images = {"test": np.asarray(test), "reference": np.asarray(reference)}
-    for what, image in images.items():
+    for role, image in images.items():
         if image.ndim != 4 or image.shape[-1] != 3 or 0 in image.shape:
             raise InputError(
-                f"{name} takes batches of images of shape (N, H, W, 3) and the {what} has "
+                f"{name} takes batches of images of shape (N, H, W, 3) and the {role} has "
                 f"{image.shape}"
             )
         if image.dtype.kind != "f":
             raise InputError(
-                f"{name} takes light in cd/m² as floating point, and the {what} is {image.dtype}"
+                f"{name} takes light in cd/m² as floating point, and the {role} is {image.dtype}"
             )
         if not np.isfinite(image).all():
-            raise InputError(f"{name} was given a {what} with NaN or infinity in it")
+            raise InputError(f"{name} was given a {role} with NaN or infinity in it")
         if image.min() < 0:
             raise InputError(
-                f"{name} was given a {what} with light of {image.min():g} cd/m²; light is 0 or more"
+                f"{name} was given a {role} with light of {image.min():g} cd/m²; light is 0 or more"
             )
     if images["test"].shape != images["reference"].shape:
         raise InputError(
@@ -165,7 +164,7 @@ def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> 
 
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
-    """(height, width) in px from a side or a pair.
+    """Turn a side or a pair into (height, width) in px.
 
     Raises
     ------
@@ -190,8 +189,8 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
-    """The mean or the standard deviation of three channels, as it stands on a card.
+def three_channels(name: str, statistic: str, values: Iterable[float]) -> tuple[float, ...]:
+    """Check the mean or the standard deviation of three channels, as it stands on a card.
 
     Parameters
     ----------
@@ -215,19 +214,21 @@ def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float
     """
     three = tuple(values)
     right = (
-        len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+        len(three) == 3
+        and bool(np.isfinite(three).all())
+        and (statistic == "mean" or min(three) > 0)
     )
     if not right:
         raise InputError(
-            f"{name}: {what} {list(three)} is not three finite "
-            f"numbers{' above 0' * (what == 'std')}"
+            f"{name}: {statistic} {list(three)} is not three finite "
+            f"numbers{' above 0' * (statistic == 'std')}"
         )
-    return tuple(float(each) for each in three)
+    return tuple(float(value) for value in three)
 
 
 def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
-    """Refuse a size, (height, width) in px, that leaves a margin which patches of `patch`, if it is
-    a pair, miss.
+    """Refuse a size, (height, width) in px, that patches of the size `patch`, if it is a pair, do
+    not cover.
     """
     if isinstance(patch, tuple) and any(
         side % step for side, step in zip(size, patch, strict=True)
@@ -240,7 +241,7 @@ def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
 
 
 def size_text(size: tuple[Any, ...]) -> str:
-    """Height and width as a reader writes them, with the unit.
+    """Write height and width with their unit.
 
     Examples
     --------
@@ -278,7 +279,7 @@ class Pixels:
 
 
 def load_pixels(name: str, *, input: str = "raw") -> Pixels:
-    """The image itself; `input` is taken for uniformity, since pixels have no normalisation to
+    """Load the image itself; `input` is taken for uniformity, since pixels have no normalisation to
     apply or leave out.
     """
     return Pixels()

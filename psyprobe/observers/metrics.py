@@ -101,13 +101,15 @@ class CastleCsf:
         """
         test, reference = check_light(test, reference, self.card.name)
         images = [ImagePlanes.of(test), ImagePlanes.of(reference)]
-        grey = all(each.is_grey for each in images)
-        shown, surround = (
-            np.moveaxis(np.asarray(each.planes if grey else each.rgb, np.float64), -1, 1)
-            for each in images
+        grey = all(image_batch.is_grey for image_batch in images)
+        test_light, reference_light = (
+            np.moveaxis(
+                np.asarray(image_batch.planes if grey else image_batch.rgb, np.float64), -1, 1
+            )
+            for image_batch in images
         )
-        adapted = surround.mean(axis=(2, 3), keepdims=True)
-        if not (adapted > 0).all():
+        mean_light = reference_light.mean(axis=(2, 3), keepdims=True)
+        if not (mean_light > 0).all():
             raise InputError(
                 f"{self.card.name}: a reference image is black (0 cd/m²), and the eye adapts to "
                 "no light"
@@ -117,11 +119,11 @@ class CastleCsf:
             to_mechanisms = to_mechanisms.sum(axis=1, keepdims=True)
         # The achromatic response L + M of the reference is what castleCSF takes contrast and
         # luminance from.
-        luminance = adapted[..., 0, 0] @ to_mechanisms[0]
-        target = _visibility(shown - surround, to_mechanisms, luminance, ppd)
+        luminance = mean_light[..., 0, 0] @ to_mechanisms[0]
+        target = _visibility(test_light - reference_light, to_mechanisms, luminance, ppd)
         mask: FloatArray = np.zeros(len(target))
-        if (surround != adapted).any():
-            mask = _visibility(surround - adapted, to_mechanisms, luminance, ppd)
+        if (reference_light != mean_light).any():
+            mask = _visibility(reference_light - mean_light, to_mechanisms, luminance, ppd)
         strength: FloatArray = target / (1 + mask**_MASKING)
         return strength / (1 + strength)
 

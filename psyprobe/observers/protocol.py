@@ -104,20 +104,20 @@ class Card:
 
     @property
     def label(self) -> str:
-        """The name for titles and tables; it shouts where the weights are random."""
+        """The name for titles and tables, with a warning where the weights are random."""
         return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is
+        """Hash what is computed, SHA-256, hexadecimal: equal wherever and whenever the same card is
         made.
 
         Device, software versions and the place of the weights are left out: they change a response
-        by rounding at most, and the weights themselves are told by their own digest.
+        by rounding at most, and the weights themselves have a digest of their own.
         """
-        told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
+        content = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
         return hashlib.sha256(
-            json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+            json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
         ).hexdigest()
 
     def _repr_html_(self) -> str:
@@ -129,8 +129,11 @@ class Card:
         return html.fields(values, self.label)
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as plain values that JSON can hold."""
-        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        """Give the card as plain values that JSON can hold."""
+        plain = {
+            card_field.name: getattr(self, card_field.name)
+            for card_field in dataclasses.fields(self)
+        }
         tuples = {name: list(value) for name, value in plain.items() if isinstance(value, tuple)}
         return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
 
@@ -143,7 +146,7 @@ class Card:
         InputError
             If a key is not a field of the card.
         """
-        unknown = set(values) - {each.name for each in dataclasses.fields(cls)}
+        unknown = set(values) - {card_field.name for card_field in dataclasses.fields(cls)}
         if unknown:
             raise InputError(f"an observer card has no field {', '.join(sorted(unknown))}")
         tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
@@ -210,7 +213,7 @@ class DifferenceObserver(Observer, Protocol):
     """
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """How different each test image looks from its reference; shape (N,), 0 = not at all.
+        """Compare each test image with its reference; shape (N,), 0 = no difference.
 
         Parameters
         ----------

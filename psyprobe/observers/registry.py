@@ -198,8 +198,8 @@ def load_observer(
     """
     if not isinstance(name, str):
         raise _no_observer(name)
-    name, sign, told = name.partition("?")
-    options = {**_options(name, told), **options} if sign else options
+    name, sign, query = name.partition("?")
+    options = {**_options(name, query), **options} if sign else options
     prefix, rest = _prefix_and_rest(name)
     kind = _kind(prefix)
     if kind is None and not rest:
@@ -221,23 +221,27 @@ def load_observer(
         "layers": layers,
         "device": device,
     }
-    asked = options | {key: value for key, value in standard.items() if value != defaults[key]}
+    chosen_options = options | {
+        key: value for key, value in standard.items() if value != defaults[key]
+    }
     names = _option_names(kind)
-    for option in asked:
+    for option in chosen_options:
         if option not in names and not _takes_any_option(kind):
             raise InputError(
                 f"{kind.form} takes no option {option!r}; it takes "
                 f"{', '.join(sorted(names)) or 'none'}"
             )
     loaded = (
-        kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
+        kind.load(rest, **chosen_options)
+        if kind.options is None
+        else kind.load(rest, kind.options(**chosen_options))
     )
     with contextlib.suppress(
         TypeError
     ):  # of an object to which no reference is kept, nothing is known
         _LOADED[id(loaded)] = (
             weakref.ref(loaded, functools.partial(_forget, id(loaded))),
-            (name, asked),
+            (name, chosen_options),
         )
     return loaded
 
@@ -283,14 +287,13 @@ def _takes_any_option(kind: ObserverKind) -> bool:
     )
 
 
-def _options(name: str, told: str) -> dict[str, Any]:
-    """The options behind a name, as a query is written."""
-    return settings([urllib.parse.unquote(part) for part in told.split("&") if part], f"{name}?")
+def _options(name: str, query: str) -> dict[str, Any]:
+    """Read the options behind a name, written as a query."""
+    return settings([urllib.parse.unquote(part) for part in query.split("&") if part], f"{name}?")
 
 
 def read_observers(path: str | Path) -> list[str]:
-    """Observers by name from a page of TOML, a table ``[[observers]]`` each, with what they take
-    besides.
+    """Read names of observers with their options from a TOML file, a table ``[[observers]]`` each.
 
     Parameters
     ----------
@@ -314,7 +317,7 @@ def read_observers(path: str | Path) -> list[str]:
             f"{path} holds {', '.join(page) or 'nothing'}; give a table [[observers]] for each, "
             "with name"
         )
-    found = []
+    names = []
     for table in tables:
         name = table.get("name") if isinstance(table, dict) else None
         if not isinstance(name, str) or not name:
@@ -326,25 +329,25 @@ def read_observers(path: str | Path) -> list[str]:
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in table.items()
         ]
-        told = "&".join(
+        query = "&".join(
             urllib.parse.quote(option, safe="=:/")
             for option in options
             if not option.startswith("name=")
         )
-        found.append(f"{name}?{told}" if told else name)
-    return found
+        names.append(f"{name}?{query}" if query else name)
+    return names
 
 
 def loaded_as(observer: Any) -> tuple[str, dict[str, Any]] | None:
-    """The name and the options with which `load_observer` gave an observer; None of any other.
+    """Recall the name and options with which an observer was loaded; None of one that was not.
 
     Examples
     --------
     >>> loaded_as(load_observer("pixels"))
     ('pixels', {})
     """
-    found, told = _LOADED.get(id(observer), (None, None))
-    return told if found is not None and found() is observer else None
+    reference, name_and_options = _LOADED.get(id(observer), (None, None))
+    return name_and_options if reference is not None and reference() is observer else None
 
 
 def _forget(identity: int, _: Any) -> None:
@@ -412,9 +415,11 @@ def _no_observer(thing: Any) -> InputError:
             f"{thing.__name__}(...)"
         )
     if callable(thing):
-        what = "module" if hasattr(thing, "named_modules") else "function"
+        type_name = "module" if hasattr(thing, "named_modules") else "function"
         name = getattr(thing, "__name__", kind)
-        return InputError(f"the {what} {name} is no observer yet; wrap it: pp.observer({what})")
+        return InputError(
+            f"the {type_name} {name} is no observer yet; wrap it: pp.observer({type_name})"
+        )
     return InputError(
         f"{thing!r:.80} is a {kind}, and neither the name of an observer nor an observer"
     )
@@ -430,11 +435,11 @@ def kind_obstacle(name: str) -> str:
 
 @functools.cache
 def _own(prefix: str) -> ObserverKind:
-    """A kind that comes with psyprobe; its module is loaded."""
+    """Load a kind that comes with psyprobe."""
     page = dict(_PAGES[prefix])
     module = importlib.import_module(f"psyprobe.observers.{page.pop('module')}")
-    named = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
-    return ObserverKind(prefix, **{**page, **named, "requires": tuple(page.get("requires", ()))})
+    parts = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
+    return ObserverKind(prefix, **{**page, **parts, "requires": tuple(page.get("requires", ()))})
 
 
 def _kind(prefix: str) -> ObserverKind | None:
@@ -473,8 +478,8 @@ def _from_package(
         kind.listing()
     except (Exception, SystemExit) as problem:  # one broken package must not take the others along
         prefix = entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
-        told = f"cannot be loaded from {entry.value}: {describe_failure(problem)}"
-        return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=told)
+        reason = f"cannot be loaded from {entry.value}: {describe_failure(problem)}"
+        return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=reason)
     return kind
 
 

@@ -150,8 +150,8 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any
     return module
 
 
-def timm_network(full: str, module: Any, **known: Any) -> Network:
-    """A timm network and how to look through it; `known` are further fields of `Network`.
+def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
+    """A timm network and how to look through it; `network_fields` are further fields of `Network`.
 
     Its main feature is the embedding that the classifier would get: pooled, or the class token, as
     the network was trained; its stages are those that timm names in ``feature_info``.
@@ -177,7 +177,7 @@ def timm_network(full: str, module: Any, **known: Any) -> Network:
     def embed(images: Any) -> Any:
         return module.forward_head(module.forward_features(images), pre_logits=True)
 
-    return Network(full, module, embed, **(fields | known))
+    return Network(full, module, embed, **(fields | network_fields))
 
 
 def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
@@ -456,8 +456,10 @@ def sam2_config(name: str) -> Any:
     )
 
 
-def _architecture(kind: str, name: str, known: Mapping[str, Any]) -> Any:
-    for size, architecture in known.items():
+def _architecture(kind: str, name: str, architectures: Mapping[str, Any]) -> Any:
+    for size, architecture in architectures.items():
         if name.endswith(size):
             return architecture
-    raise unknown_name("observer", f"{kind}:{name}", [f"{kind}:...-{size}" for size in known])
+    raise unknown_name(
+        "observer", f"{kind}:{name}", [f"{kind}:...-{size}" for size in architectures]
+    )

@@ -251,31 +251,34 @@ class NetworkObserver:
         """
         batch = self._hand_over(images)
         with self._lock:
-            seen = self._in_parts(batch)
+            features = self._in_parts(batch)
         for name in self.card.features:
-            check_finite(self.card.name, name, seen[name], f" (computed in {self.card.dtype})")
-        return seen
+            check_finite(self.card.name, name, features[name], f" (computed in {self.card.dtype})")
+        return features
 
     def _in_parts(self, batch: Any) -> dict[str, FloatArray]:
-        """All features of a batch; in as many passes as it takes where memory does not hold it."""
+        """Compute all features of a batch, in several passes where memory does not hold it."""
         import torch
 
         while True:
             count = min(self._at_once or len(batch), len(batch))
             try:
                 parts = [
-                    self._seen(batch[first : first + count])
+                    self._one_pass(batch[first : first + count])
                     for first in range(0, len(batch), count)
                 ]
             except torch.cuda.OutOfMemoryError:
                 self._at_once = self._fewer(count, tuple(batch.shape[2:]))
                 continue
-            together = [[part[name] for part in parts] for name in self.card.features]
-            rows = [each[0] if len(each) == 1 else np.concatenate(each) for each in together]
+            arrays_by_layer = [[part[name] for part in parts] for name in self.card.features]
+            rows = [
+                arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+                for arrays in arrays_by_layer
+            ]
             return dict(zip(self.card.features, rows, strict=True))
 
-    def _seen(self, batch: Any) -> dict[str, FloatArray]:
-        """The features of one forward pass."""
+    def _one_pass(self, batch: Any) -> dict[str, FloatArray]:
+        """Compute the features of a batch in one forward pass."""
         import torch
 
         network = self._network
@@ -283,18 +286,18 @@ class NetworkObserver:
         with torch.inference_mode(), exact_arithmetic(self._device):
             if network.extract is not None:
                 nodes = self._module(batch)
-                seen = {name: _node(network, name, nodes, count) for name in self.card.features}
+                features = {name: _node(network, name, nodes, count) for name in self.card.features}
             else:
-                with self._watching(count) as seen:
-                    seen[network.main] = _rows(
+                with self._watching(count) as features:
+                    features[network.main] = _rows(
                         network.name, network.main, network.embed(batch), count
                     )
         for name in self.card.features:
-            if name not in seen:
+            if name not in features:
                 raise InputError(
                     f"{network.name}: the layer {name!r} takes no part in the forward pass"
                 )
-        return seen
+        return features
 
     def _fewer(self, count: int, size: tuple[int, ...]) -> int:
         """How many images to try at once after memory ran out with so many."""
@@ -342,8 +345,8 @@ class NetworkObserver:
             (len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device
         )
         if isinstance(images, np.ndarray) and self._device.type == "cpu":
-            seen = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
-            np.subtract(seen, self._mean.numpy(), out=normalised.numpy())
+            channels_first = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
+            np.subtract(channels_first, self._mean.numpy(), out=normalised.numpy())
         else:
             if isinstance(images, np.ndarray):
                 planes = torch.from_numpy(np.array(planes, np.float32))
@@ -357,24 +360,24 @@ class NetworkObserver:
 
     @contextmanager
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
-        """Catch what the asked layers put out during a pass."""
-        seen: dict[str, FloatArray] = {}
+        """Catch the outputs of the layers on the card during one pass."""
+        features: dict[str, FloatArray] = {}
         with ExitStack() as hooks:
             for name in self.card.features:
                 if name != self._network.main:
                     layer, _, token = name.partition(":")
-                    catch = _catcher(self._network, name, token, count, seen)
+                    catch = _catcher(self._network, name, token, count, features)
                     hooks.enter_context(
                         self._module.get_submodule(layer).register_forward_hook(catch)
                     )
-            yield seen
+            yield features
 
 
 def _catcher(
-    network: Network, name: str, token: str, count: int, seen: dict[str, FloatArray]
+    network: Network, name: str, token: str, count: int, features: dict[str, FloatArray]
 ) -> Callable[..., None]:
     def catch(module: Any, inputs: Any, output: Any) -> None:
-        if name in seen:
+        if name in features:
             raise InputError(
                 f"{network.name}: the layer {name!r} runs more than once a pass: name one that "
                 "runs once"
@@ -386,7 +389,7 @@ def _catcher(
             )
         if token:
             output = _tokens(network, name, token, output)
-        seen[name] = _rows(
+        features[name] = _rows(
             network.name, name, output, count
         ).copy()  # later layers may work in place
 
@@ -432,31 +435,35 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
         if not network.stages:
             raise InputError(f"{network.name} names no layers: it gives {network.main!r} alone")
         return (*network.stages, network.main)
-    wanted = (layers,) if isinstance(layers, str) else tuple(layers)
-    known = set(network.nodes) or {name for name, _ in network.module.named_modules() if name}
-    for name in wanted:
+    names = (layers,) if isinstance(layers, str) else tuple(layers)
+    layers_of_network = set(network.nodes) or {
+        name for name, _ in network.module.named_modules() if name
+    }
+    for name in names:
         layer, _, token = name.partition(":")
         if name == network.main:
             continue
-        if layer not in known:
-            raise unknown_layer(network.name, name, (*network.stages, network.main), known)
+        if layer not in layers_of_network:
+            raise unknown_layer(
+                network.name, name, (*network.stages, network.main), layers_of_network
+            )
         if token and (token not in TOKENS or network.tokens is None):
             has = " or ".join(TOKENS) if network.tokens else "it has none"
             raise InputError(f"{network.name} has no token {token!r} in {layer!r}: {has}")
-    check_each_once(network.name, wanted)
-    return wanted
+    check_each_once(network.name, names)
+    return names
 
 
-def check_each_once(observer: str, wanted: tuple[str, ...]) -> None:
-    """Refuse no layer at all, and one that is named twice."""
-    if not wanted or len(set(wanted)) != len(wanted):
-        raise InputError(f"layers {list(wanted)} of {observer}: name at least one, and each once")
+def check_each_once(observer: str, layers: tuple[str, ...]) -> None:
+    """Refuse an empty list of layers, and one that names a layer twice."""
+    if not layers or len(set(layers)) != len(layers):
+        raise InputError(f"layers {list(layers)} of {observer}: name at least one, and each once")
 
 
 def unknown_layer(
     observer: str, name: str, listed: Iterable[str], known: Iterable[str] = ()
 ) -> UnknownNameError:
-    """An error that lists the layers there are, those with the nearest names first.
+    """Make an error that lists the layers of an observer, those with similar names first.
 
     Parameters
     ----------
@@ -555,11 +562,11 @@ def seeded() -> Iterator[None]:
 
 
 def weights_file(path: str | Path, name: str) -> Path:
-    """The path, if a file is there; else a WeightsError."""
-    found = Path(path).expanduser()
-    if not found.is_file():
+    """Give the path of a weights file; a WeightsError if there is none."""
+    file = Path(path).expanduser()
+    if not file.is_file():
         raise WeightsError(f"{name}: there is no weights file {str(path)!r}")
-    return found
+    return file
 
 
 def own_weights(name: str, options: FileOptions) -> Path | None:

@@ -92,10 +92,10 @@ class OnnxObserver:
                 "processor, device=cpu"
             )
         model = _read(name, path)
-        given = _input(name, model.graph)
-        self._input = given.name
-        axes = [axis.dim_value for axis in given.type.tensor_type.shape.dim]
-        self._format = _format(name, given)
+        input_tensor = _input(name, model.graph)
+        self._input = input_tensor.name
+        axes = [axis.dim_value for axis in input_tensor.type.tensor_type.shape.dim]
+        self._format = _format(name, input_tensor)
         layout = _layout(name, axes, options.layout)
         _, high, wide = _LAYOUTS[layout]
         self._channels_last = layout == "NHWC"
@@ -129,20 +129,20 @@ class OnnxObserver:
         PsyprobeError
             If onnxruntime fails, or a feature is not finite.
         """
-        shown = self._hand_over(images)
-        step = self._at_once or len(shown)
+        batch = self._hand_over(images)
+        step = self._at_once or len(batch)
         parts = [
-            self._run(shown[first : first + step], step) for first in range(0, len(shown), step)
+            self._run(batch[first : first + step], step) for first in range(0, len(batch), step)
         ]
-        found = {}
+        features = {}
         for number, name in enumerate(self.card.features):
             rows = np.concatenate([self._rows(name, *part[number]) for part in parts])
             check_finite(self.card.name, name, rows, f" (computed in {self.card.dtype})")
-            found[name] = rows
-        return found
+            features[name] = rows
+        return features
 
     def _hand_over(self, images: Array) -> FloatArray:
-        """The images as the graph receives them: normalised in float32, cast last."""
+        """Normalise images in float32, and cast them to the format of the graph."""
         card = self.card
         images = check_images(
             images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
@@ -151,16 +151,16 @@ class OnnxObserver:
             raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
         pixels: FloatArray = np.asarray(as_numpy(images), dtype=np.float32)
         if card.input == "normalised":
-            mean, std = (np.asarray(each, dtype=np.float32) for each in (card.mean, card.std))
+            mean, std = (np.asarray(values, dtype=np.float32) for values in (card.mean, card.std))
             pixels = np.divide(pixels - mean, std)
         order = pixels if self._channels_last else pixels.transpose(0, 3, 1, 2)
         return np.ascontiguousarray(order, dtype=self._format)
 
-    def _run(self, shown: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
-        """What the graph makes of at most `step` images, and how many; a fixed batch is filled up
-        with the last one.
+    def _run(self, batch: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
+        """Run the graph on at most `step` images; a batch of fixed size is filled up with the last
+        one. Gives each tensor with the number of images that it is of.
         """
-        full = np.concatenate([shown, np.repeat(shown[-1:], step - len(shown), axis=0)])
+        full = np.concatenate([batch, np.repeat(batch[-1:], step - len(batch), axis=0)])
         try:
             tensors = self._session.run(list(self.card.features), {self._input: full})
         except Exception as problem:  # onnxruntime has no common class of its own
@@ -168,23 +168,23 @@ class OnnxObserver:
                 f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: "
                 f"{first_line(problem):.150}"
             ) from problem
-        return [(tensor, len(shown)) for tensor in tensors]
+        return [(tensor, len(batch)) for tensor in tensors]
 
     def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
-        whole = self._at_once or count
+        batch_size = self._at_once or count
         if (
             not isinstance(tensor, np.ndarray)
             or tensor.ndim < 2
-            or len(tensor) != whole
+            or len(tensor) != batch_size
             or tensor.dtype.kind != "f"
         ):
-            what = (
+            description = (
                 f"{tensor.shape} of {tensor.dtype}"
                 if isinstance(tensor, np.ndarray)
                 else type(tensor).__name__
             )
             raise InputError(
-                f"{self.card.name}: {name!r} gives {what} for {whole} images; wanted is one row "
+                f"{self.card.name}: {name!r} gives {description} for {batch_size} images; wanted is one row "
                 "or map an image"
             )
         return tensor[:count].reshape(count, -1).astype(np.float32)
@@ -200,88 +200,90 @@ def _read(name: str, path: Path) -> Any:
 
 
 def _input(name: str, graph: Any) -> Any:
-    """The one tensor that is put in."""
-    stored = {each.name for each in graph.initializer}
-    inputs = [each for each in graph.input if each.name not in stored]
+    """Find the one tensor into which images go."""
+    stored = {tensor.name for tensor in graph.initializer}
+    inputs = [tensor for tensor in graph.input if tensor.name not in stored]
     if len(inputs) != 1 or len(inputs[0].type.tensor_type.shape.dim) != 4:
-        told = ", ".join(
+        inputs_and_axes = ", ".join(
             f"{input_.name} of {len(input_.type.tensor_type.shape.dim)} axes" for input_ in inputs
         )
         raise InputError(
-            f"{name} takes {told or 'nothing'}; wanted is one batch of images, of 4 axes"
+            f"{name} takes {inputs_and_axes or 'nothing'}; wanted is one batch of images, of 4 axes"
         )
     return inputs[0]
 
 
-def _format(name: str, given: Any) -> np.dtype[Any]:
+def _format(name: str, input_tensor: Any) -> np.dtype[Any]:
     import onnx
 
-    found: np.dtype[Any] = np.dtype(
-        onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    dtype: np.dtype[Any] = np.dtype(
+        onnx.helper.tensor_dtype_to_np_dtype(input_tensor.type.tensor_type.elem_type)
     )
-    if found.kind != "f":
+    if dtype.kind != "f":
         raise InputError(
-            f"{name} takes {found} and nothing is rounded to codes here: export the network "
+            f"{name} takes {dtype} and nothing is rounded to codes here: export the network "
             "with floating-point input"
         )
-    return found
+    return dtype
 
 
-def _layout(name: str, axes: list[int], asked: str | None) -> str:
-    if asked is not None and asked not in _LAYOUTS:
-        raise unknown_name("layout", asked, _LAYOUTS)
-    fitting = [layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3]
+def _layout(name: str, axes: list[int], layout_option: str | None) -> str:
+    if layout_option is not None and layout_option not in _LAYOUTS:
+        raise unknown_name("layout", layout_option, _LAYOUTS)
+    candidates = [layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3]
     shape = " x ".join(str(length or "any") for length in axes)
-    if asked is None:
-        if len(fitting) != 1:
+    if layout_option is None:
+        if len(candidates) != 1:
             raise InputError(
                 f"{name} takes {shape}, which leaves open where the channels are: give "
                 "layout=NCHW or NHWC"
             )
-        return fitting[0]
-    if axes[_LAYOUTS[asked][0]] not in (0, 3):
+        return candidates[0]
+    if axes[_LAYOUTS[layout_option][0]] not in (0, 3):
         raise InputError(
-            f"{name} takes {shape}, which has no three channels where the layout {asked} has them"
+            f"{name} takes {shape}, which has no three channels where the layout {layout_option} has them"
         )
-    return asked
+    return layout_option
 
 
 def _size(
-    name: str, own: tuple[int, int], asked: int | tuple[int, int] | None
+    name: str, graph_size: tuple[int, int], size_option: int | tuple[int, int] | None
 ) -> tuple[int, int] | None:
-    """The size to draw at: the graph's, or what is asked for where the graph leaves it open."""
-    size = None if asked is None else checked_size(asked)
+    """Decide the size of images: that of the graph, or the option where the graph leaves it open."""
+    size = None if size_option is None else checked_size(size_option)
     if size is None:
-        return checked_size(own) if all(own) else None
-    if any(side not in (0, wanted) for side, wanted in zip(own, size, strict=True)):
-        told = size_text(tuple(side or "any" for side in own))
+        return checked_size(graph_size) if all(graph_size) else None
+    if any(
+        side not in (0, chosen_side) for side, chosen_side in zip(graph_size, size, strict=True)
+    ):
+        graph_size_text = size_text(tuple(side or "any" for side in graph_size))
         raise InputError(
-            f"{name} looks at images of {told} alone, and input_size asks for {size_text(size)}"
+            f"{name} looks at images of {graph_size_text} alone, and input_size asks for {size_text(size)}"
         )
     return size
 
 
 def _tensors(name: str, graph: Any, layers: str | Iterable[str] | None) -> tuple[str, ...]:
-    outputs = tuple(each.name for each in graph.output)
+    outputs = tuple(tensor.name for tensor in graph.output)
     if layers is None:
         return outputs[:1]
     if layers == "all":
         return outputs
-    wanted = (layers,) if isinstance(layers, str) else tuple(layers)
-    known = {each for node in graph.node for each in node.output if each}
-    for each in wanted:
-        if each not in known:
-            raise unknown_layer(name, each, outputs, known)
-    check_each_once(name, wanted)
-    return wanted
+    names = (layers,) if isinstance(layers, str) else tuple(layers)
+    tensors = {tensor for node in graph.node for tensor in node.output if tensor}
+    for tensor in names:
+        if tensor not in tensors:
+            raise unknown_layer(name, tensor, outputs, tensors)
+    check_each_once(name, names)
+    return names
 
 
 def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> Any:
-    """A session on the processor that gives the tensors, those inside the graph too."""
+    """Open a session on the processor that gives the tensors, those inside the graph too."""
     import onnx
     import onnxruntime
 
-    outputs = {each.name for each in model.graph.output}
+    outputs = {output.name for output in model.graph.output}
     model.graph.output.extend(
         onnx.ValueInfoProto(name=feature) for feature in features if feature not in outputs
     )
@@ -301,11 +303,11 @@ def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> An
 
 
 def _digest(path: Path, graph: Any) -> str:
-    """SHA-256 of the file, and of those beside it in which it keeps tensors."""
+    """Take the SHA-256 of the file and of those beside it in which it keeps tensors."""
     places = {
         entry.value
-        for each in graph.initializer
-        for entry in each.external_data
+        for tensor in graph.initializer
+        for entry in tensor.external_data
         if entry.key == "location"
     }
     digests = [file_digest(path), *(file_digest(path.parent / place) for place in sorted(places))]

@@ -100,10 +100,10 @@ PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
 
 
 def packaged_rows() -> list[ObserverRow]:
-    """What there is by name, and what is missing here."""
+    """List the packaged observers, each with what is missing here."""
     return [
-        ObserverRow(f"packaged:{key}", each.summary, obstacle=_obstacle(each))
-        for key, each in PACKAGES.items()
+        ObserverRow(f"packaged:{key}", package.summary, obstacle=_obstacle(package))
+        for key, package in PACKAGES.items()
     ]
 
 
@@ -235,15 +235,15 @@ def _origin(package: Package) -> str:
 
 
 def _checked_file(full: str, package: Package) -> Path:
-    """The weights file, which is there and holds what is expected."""
+    """Find the weights file of a package and check what it holds."""
     if obstacle := _obstacle(package):
         raise WeightsError(f"{full} {obstacle}")
     path = _find(package)
     assert path is not None  # else there was an obstacle
-    if (found := file_digest(path)) != package.sha256:
+    if (sha256 := file_digest(path)) != package.sha256:
         raise WeightsError(
             f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with "
-            f"{found[:12]}, not "
+            f"{sha256[:12]}, not "
             f"{package.sha256[:12]}; install the package anew: {package.install}"
         )
     return path
@@ -252,7 +252,7 @@ def _checked_file(full: str, package: Package) -> Path:
 def _loaded(
     full: str, package: Package, options: EncoderOptions, path: Path | None = None
 ) -> NetworkObserver:
-    """The observer with its network, from weights that were checked before or are now."""
+    """Load the observer with its network, and check its weights unless that was done."""
     size = checked_size(package.input_size if options.input_size is None else options.input_size)
     arguments = {**package.arguments} | (
         {"img_size": size} if package.network.startswith("vit") else {}
@@ -265,7 +265,7 @@ def _loaded(
         path = path or _checked_file(full, package)
         origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
-    known: dict[str, Any] = {
+    network_fields: dict[str, Any] = {
         "input_size": size,
         "mean": tuple(package.mean),
         "std": tuple(package.std),
@@ -275,9 +275,9 @@ def _loaded(
     }
     if ours:
         return NetworkObserver(
-            Network(full, module, module, stages=STAGES, resizable=True, **known), options
+            Network(full, module, module, stages=STAGES, resizable=True, **network_fields), options
         )
-    return NetworkObserver(timm_network(full, module, **known), options)
+    return NetworkObserver(timm_network(full, module, **network_fields), options)
 
 
 def _find(package: Package) -> Path | None:

@@ -148,15 +148,15 @@ def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
         return sum(parameter.numel() for parameter in block.parameters())
 
     def children(block: Any, prefix: str) -> dict[str, Any]:
-        named = {f"{prefix}{name}": child for name, child in block.named_children()}
-        own = {
+        all_children = {f"{prefix}{name}": child for name, child in block.named_children()}
+        outside_head = {
             name: child
-            for name, child in named.items()
+            for name, child in all_children.items()
             if weights(child) and not f"{last}.".startswith(f"{name}.")
         }
         return {
             name: child
-            for name, child in own.items()
+            for name, child in outside_head.items()
             if any(f"{node}.".startswith(f"{name}.") for node in nodes)
         }
 
