@@ -62,6 +62,7 @@ class Clip(Specification):
     """
 
     is_clip: ClassVar[bool] = True
+    #: Frames differ.
     steady: ClassVar[bool] = False
 
     #: Frames a second.
@@ -244,6 +245,7 @@ class UniformClip(Clip, Uniform):
     (3, 8, 8)
     """
 
+    #: All frames are the same image.
     steady: ClassVar[bool] = True
 
     def reference(self) -> Specification:
