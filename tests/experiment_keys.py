@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from psyprobe.experiment.experiment import Page
+from psyprobe.experiment.page import Page
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import _OF_EVERY_PAGE
 

@@ -131,7 +131,7 @@ def test_levels_and_units() -> None:
     experiment = read_experiment("gabor_achromatic")
     assert list(experiment.levels) == ["frequency", "contrast"]
     np.testing.assert_allclose(experiment.levels["frequency"], np.geomspace(0.5, 28, 20))
-    assert level_of(read_experiment("luminance").shown.spec(), "luminance").unit == "cd/m²"
+    assert level_of(read_experiment("luminance").stimulus_set.spec(), "luminance").unit == "cd/m²"
     assert read_experiment("area").levels["area"][-1] == pytest.approx(np.pi)
     assert read_experiment("gabor_yellow_violet_published").score.below == 16
 
@@ -140,7 +140,7 @@ def test_own_file_by_path_with_a_stimulus_beside_it(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     experiment = read_experiment(str(path))
     assert experiment.name == "small"
-    assert experiment.shown.spec().shape == (16, 16)
+    assert experiment.stimulus_set.spec().shape == (16, 16)
     assert experiment.toml == EXPERIMENT
 
 

@@ -18,7 +18,7 @@ from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
-from psyprobe.stimulus import specification
+from psyprobe.stimulus import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = dict(
@@ -34,7 +34,7 @@ SIMULATED = "simulated:watson-malo"
 
 @pytest.fixture
 def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(specification, "KINDS", specification.KINDS.copy())
+    monkeypatch.setattr(registry, "KINDS", registry.KINDS.copy())
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path

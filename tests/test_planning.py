@@ -24,7 +24,8 @@ from psyprobe.probes.displayed_images import MOST_DRAWN
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.probes.words.schedule import WordsSchedule
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
-from psyprobe.stimulus.specification import KINDS, with_levels
+from psyprobe.stimulus.registry import KINDS
+from psyprobe.stimulus.specification import with_levels
 
 EXPERIMENTS = (
     "gabor_achromatic",
@@ -92,7 +93,7 @@ def test_digests_of_a_batch_are_those_of_its_images(spec: Specification) -> None
 def test_images_that_are_chosen_and_joined_are_those_of_the_batch(spec: Specification) -> None:
     singles = [*spec.singles()]
     places = [1, 0, len(singles) - 1]
-    chosen = spec.chosen(spec.batch, places)
+    chosen = spec.select(spec.batch, places)
     assert chosen.batch == (3,) and [*chosen.singles()] == [singles[i] for i in places]
     joined = spec.joined([chosen, singles[0]])
     assert [*joined.singles()] == [singles[i] for i in [*places, 0]]

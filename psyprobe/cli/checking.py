@@ -25,9 +25,9 @@ from psyprobe.light.screen import display_from
 from psyprobe.stimulus import Specification, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate
-from psyprobe.stimulus.specification import KINDS
-from psyprobe.testing import judged
-from psyprobe.testing.diagnosis import Cause, roots_first, told
+from psyprobe.stimulus.registry import KINDS
+from psyprobe.testing import judge
+from psyprobe.testing.diagnosis import Cause, describe_measurement, roots_first
 
 #: Endings of images that are measured.
 _READ = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".npy", ".npz", ".mat")
@@ -94,7 +94,9 @@ def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
         return []
     _, rest = roots_first(found.failures, causes)
     lines = [f"Likely cause: {cause}" for cause in causes]
-    return lines + ([f"What follows from it: {'; '.join(map(told, rest))}."] if rest else [])
+    return lines + (
+        [f"What follows from it: {'; '.join(map(describe_measurement, rest))}."] if rest else []
+    )
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
@@ -190,7 +192,7 @@ def _judged(
     equal = pixels.ndim > len(spec.batch) + 2 and bool((pixels == pixels[..., :1]).all())
     if held.space in ("encoded", "linear") and equal and not in_colour and not display.guns_differ:
         pixels = pixels[..., 0]
-    return judged(pixels, spec, space=held.space, display=display, precision=held.precision)
+    return judge(pixels, spec, space=held.space, display=display, precision=held.precision)
 
 
 def held_in(

@@ -1,9 +1,9 @@
-"""The wordings in which an observer is asked: sets that come with psyprobe, and a user's own.
+"""Prompts in which an observer is asked: sets that come with psyprobe, and a user's sets.
 
-A set is a table of TOML (``prompts.toml`` holds ours; a user's own file holds one set, at its top
+A set is a table of TOML (``prompts.toml`` holds ours; a user's file holds one set, at its top
 level)::
 
-    title = "My wordings"
+    title = "My prompts"
     suffix = "Answer with yes or no."      # put behind every text; "" for none
     language = "en"
     yes = ["yes"]                          # words that count as either answer
@@ -27,9 +27,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.output import plain
 from psyprobe.files.parsing import parse_toml, read_text
 
 #: A name of a set is one plain word; whatever else stands in a list is a question.
@@ -38,18 +39,18 @@ _NAME = re.compile(r"[A-Za-z0-9_.\-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Prompt:
-    """One wording of the question.
+    """One question to an observer, with the words that count as answers.
 
     Parameters
     ----------
     id : str
-        By which results know it.
+        Name of the prompt in results.
     text : str
         The question.
     suffix : str
         How to answer it; empty for none.
     group : str
-        What it varies, such as "noun" or "order".
+        What the prompt varies, such as "noun" or "order".
     polarity : {1, -1}
         -1 where "yes" means that nothing is seen.
     yes, no : tuple of str
@@ -60,7 +61,7 @@ class Prompt:
     Raises
     ------
     InputError
-        A prompt without words, or one whose two answers share a word.
+        If a prompt has no words, or its two answers share a word.
 
     Examples
     --------
@@ -91,100 +92,87 @@ class Prompt:
             )
         for name in ("yes", "no"):
             object.__setattr__(self, name, _words(self.id, name, getattr(self, name)))
-        both = {word.casefold() for word in self.yes} & {word.casefold() for word in self.no}
-        if both:
+        yes = {word.casefold() for word in self.yes}
+        no = {word.casefold() for word in self.no}
+        shared = sorted(yes & no)
+        if shared:
             raise InputError(
-                f"prompt {self.id!r} counts {sorted(both)[0]!r} as both answers; give each word "
-                "to one"
+                f"prompt {self.id!r} counts {shared[0]!r} as both answers; give each word to one"
             )
 
     @property
     def full(self) -> str:
-        """What the observer reads: text and suffix."""
+        """Text and suffix, as the observer reads them."""
         if not self.suffix:
             return self.text
         # Chinese and Japanese punctuation brings its own space.
-        return self.text + ("" if ord(self.text[-1]) >= 0x2E80 else " ") + self.suffix
+        space = "" if ord(self.text[-1]) >= 0x2E80 else " "
+        return self.text + space + self.suffix
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words whose first-token probabilities are wanted."""
+        """All words that count as an answer."""
         return self.yes + self.no
 
-    def meant(self, order: int, alternatives: int = 2) -> tuple[Prompt, int]:
-        """The wording with which an answer is read, and whether its "yes" means that the pattern
-        was seen.
+    def interpret(self, order: int, alternatives: int = 2) -> Interpretation:
+        """Return how an answer is read in a trial.
 
         Parameters
         ----------
         order : int
-            Place of the pattern among the images, or of the right answer among the words.
+            Index of the pattern among the images, or of the right answer among the words.
         alternatives : int
-            With two, "yes" stands for the first; with more, each word of the wording is an answer
-            of its own.
-
-        Returns
-        -------
-        (Prompt, {1, -1})
-            A reversed wording asks whether nothing is there.
+            With two, "yes" stands for the first; with more, each word of the prompt is an answer
+            by itself.
 
         Examples
         --------
-        >>> four = Prompt("which", "Which?", yes=("vertical",), no=("horizontal", "rising", "falling"))
-        >>> wording, polarity = four.meant(2, alternatives=4)
-        >>> wording.yes, polarity
+        >>> words = ("horizontal", "rising", "falling")
+        >>> four = Prompt("which", "Which?", yes=("vertical",), no=words)
+        >>> prompt, polarity = four.interpret(2, alternatives=4)
+        >>> prompt.yes, polarity
         (('rising',), 1)
         """
-        if alternatives > 2:
-            others = tuple(word for place, word in enumerate(self.words) if place != order)
-            return replace(self, yes=(self.words[order],), no=others), self.polarity
-        return self, self.polarity if order == 0 else -self.polarity
+        if alternatives <= 2:
+            return Interpretation(self, self.polarity if order == 0 else -self.polarity)
+        others = tuple(word for index, word in enumerate(self.words) if index != order)
+        prompt = replace(self, yes=(self.words[order],), no=others)
+        return Interpretation(prompt, self.polarity)
 
     def to_dict(self) -> dict[str, Any]:
-        """The prompt as text, numbers and lists.
-
-        Returns
-        -------
-        dict
-            One entry a field.
-        """
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        """Return the fields as text, numbers and lists."""
+        return dict(plain(asdict(self)))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Prompt:
-        """The prompt that `to_dict` describes.
-
-        Parameters
-        ----------
-        values : mapping
-            Fields by name; `id` and `text` at least.
-
-        Returns
-        -------
-        Prompt
-        """
-        known = [field.name for field in fields(cls)]
+        """Make the prompt that `to_dict` describes; `id` and `text` are required."""
+        names = [field.name for field in fields(cls)]
         for key in values:
-            if key not in known:
-                raise unknown_name("field of a prompt", str(key), known)
+            if key not in names:
+                raise unknown_name("field of a prompt", str(key), names)
         for key in ("id", "text"):
             if key not in values:
                 raise InputError(f"a prompt lacks {key!r}; give {{ id = ..., text = ... }}")
         return cls(**values)
 
 
-#: What `load_prompts` takes: a set's name, a file's path, or a list of these, of questions and of
-#: prompts.
-Source: TypeAlias = (
-    str | Path | Prompt | Mapping[str, Any] | Sequence[str | Path | Prompt | Mapping[str, Any]]
-)
+class Interpretation(NamedTuple):
+    """How an answer is read."""
+
+    #: The prompt whose words are looked for.
+    prompt: Prompt
+    #: {1, -1}: -1 where "yes" means that the pattern was not seen.
+    polarity: int
+
+
+#: A set's name, a file's path, a question, a prompt or its fields.
+Entry: TypeAlias = str | Path | Prompt | Mapping[str, Any]
+#: What `load_prompts` takes.
+Source: TypeAlias = Entry | Sequence[Entry]
 
 
 def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple[Prompt, ...]:
-    """The prompts of a set, a file or a list.
+    """Load the prompts of a set, a file or a list.
 
     Parameters
     ----------
@@ -192,19 +180,19 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
         The name of a set (`prompt_sets` lists them), the path of a ``.toml`` file, a prompt or its
         fields. In a list, text that is not one plain word is a question, asked as it stands.
     suffix : str, optional
-        Put behind every text in place of the set's own suffix; "" for none.
+        Text behind every question, in place of the set's suffix; "" for none.
 
     Returns
     -------
     tuple of Prompt
-        In order, of different ids.
+        In order, with distinct ids.
 
     Raises
     ------
     UnknownNameError
-        There is no such set, with the nearest name.
+        If there is no such set, with the nearest name.
     InputError
-        The file cannot be read, or a prompt is not one.
+        If the file cannot be read, or an entry is no prompt.
 
     Examples
     --------
@@ -213,12 +201,11 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
     >>> [prompt.id for prompt in load_prompts(["base", "Do you see stripes?"])]
     ['base', 'do_you_see_stripes']
     """
-    listed = [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
-    prompts = [
-        prompt
-        for item in listed
-        for prompt in _prompts_of(item, alone=len(listed) == 1 and listed[0] is source)
-    ]
+    single = isinstance(source, str | Path | Prompt | Mapping)
+    entries = [source] if isinstance(source, str | Path | Prompt | Mapping) else list(source)
+    prompts = []
+    for entry in entries:
+        prompts += _prompts_of(entry, single=single)
     if not prompts:
         raise InputError("there is no prompt to ask with; give at least one")
     ids = [prompt.id for prompt in prompts]
@@ -227,13 +214,13 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
             raise InputError(
                 f"two prompts have the id {name!r}; results could not tell them apart: rename one"
             )
-    return tuple(
-        prompts if suffix is None else (replace(prompt, suffix=suffix) for prompt in prompts)
-    )
+    if suffix is not None:
+        prompts = [replace(prompt, suffix=suffix) for prompt in prompts]
+    return tuple(prompts)
 
 
 def prompt_sets() -> dict[str, str]:
-    """Names of the sets that come with psyprobe, with their titles.
+    """List the sets that come with psyprobe, with their titles.
 
     Examples
     --------
@@ -243,66 +230,65 @@ def prompt_sets() -> dict[str, str]:
     return {name: str(table["title"]) for name, table in _catalogue().items()}
 
 
-def _prompts_of(item: Any, *, alone: bool) -> list[Prompt]:
-    if isinstance(item, Prompt):
-        return [item]
-    if isinstance(item, Mapping):
-        return [Prompt.from_dict(item)]
-    if isinstance(item, Path) or (isinstance(item, str) and item.endswith(".toml")):
-        return _read(Path(item))
-    if not isinstance(item, str):
+def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
+    """Return the prompts that an entry stands for; text is a set's name where it is `single`."""
+    if isinstance(entry, Prompt):
+        return [entry]
+    if isinstance(entry, Mapping):
+        return [Prompt.from_dict(entry)]
+    if isinstance(entry, Path) or (isinstance(entry, str) and entry.endswith(".toml")):
+        return _read_file(Path(entry))
+    if not isinstance(entry, str):
         raise InputError(
-            f"{item!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
+            f"{entry!r} is no prompt; give a set's name, a .toml file, a question or a Prompt"
         )
-    if alone or _NAME.fullmatch(item):
+    if single or _NAME.fullmatch(entry):
         sets = _catalogue()
-        if item not in sets:
-            raise unknown_name("prompt set", item, sets)
-        return _set_of(sets[item])
-    return [Prompt(id=_slug(item), text=item)]
+        if entry not in sets:
+            raise unknown_name("prompt set", entry, sets)
+        return _read_set(sets[entry])
+    return [Prompt(id=_slug(entry), text=entry)]
 
 
 @cache
 def _catalogue() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(
-        (files("psyprobe.experiment") / "prompts.toml").read_text(encoding="utf-8")
-    )
+    path = files("psyprobe.experiment") / "prompts.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def _read(path: Path) -> list[Prompt]:
+def _read_file(path: Path) -> list[Prompt]:
     page = parse_toml(read_text(path), str(path))
     try:
-        return _set_of(page)
+        return _read_set(page)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _set_of(table: Mapping[str, Any]) -> list[Prompt]:
+def _read_set(table: Mapping[str, Any]) -> list[Prompt]:
     common = [field.name for field in fields(Prompt) if field.name not in ("id", "text")]
-    known = ["title", "source", "prompts", *common]
+    keys = ["title", "source", "prompts", *common]
     for key in table:
-        if key not in known:
-            raise unknown_name("key of a set of prompts", str(key), known)
-    listed = table.get("prompts")
-    if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
+        if key not in keys:
+            raise unknown_name("key of a set of prompts", str(key), keys)
+    entries = table.get("prompts")
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise InputError(
             "a set of prompts lacks 'prompts'; give prompts = [{ id = ..., text = ... }, ...]"
         )
     shared = {name: table[name] for name in common if name in table}
-    return [Prompt.from_dict(shared | dict(entry)) for entry in listed]
+    return [Prompt.from_dict(shared | dict(entry)) for entry in entries]
 
 
-def _words(prompt: str, name: str, words: Any) -> tuple[str, ...]:
-    listed = (
-        (words,)
-        if isinstance(words, str)
-        else tuple(words)
-        if isinstance(words, list | tuple)
-        else ()
-    )
-    if not listed or not all(isinstance(word, str) and word.strip() for word in listed):
-        raise InputError(f"{name} of prompt {prompt!r} is {words!r}; give at least one word")
-    return listed
+def _words(prompt: str, name: str, value: Any) -> tuple[str, ...]:
+    """Return the words of an answer, which a page may write as one text."""
+    words: tuple[Any, ...] = ()
+    if isinstance(value, str):
+        words = (value,)
+    elif isinstance(value, list | tuple):
+        words = tuple(value)
+    if not words or not all(isinstance(word, str) and word.strip() for word in words):
+        raise InputError(f"{name} of prompt {prompt!r} is {value!r}; give at least one word")
+    return words
 
 
 def _slug(text: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.experiment import Change
+from psyprobe.experiment.page import Change
 from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
 from psyprobe.running.task import StimulusAxis

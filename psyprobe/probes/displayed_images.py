@@ -23,7 +23,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers import Card
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.certificate import observer_of
+from psyprobe.stimulus.measuring import observer_of
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _runs(
             yield spec, bool(own[0])
             continue
         for by_quarter, places in groupby(range(len(own)), own.__getitem__):
-            yield spec.chosen(spec.batch, [*places]), bool(by_quarter)
+            yield spec.select(spec.batch, [*places]), bool(by_quarter)
 
 
 def _drive(spec: Specification, display: Display, by_quarter: bool) -> ImagePlanes:

@@ -18,7 +18,9 @@ import numpy as np
 
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, is_suite, read_experiment, read_suite
-from psyprobe.experiment.experiment import Page, in_file, variant_label
+from psyprobe.experiment.experiment import variant_label
+from psyprobe.experiment.page import Page
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import Budget, Prices, charge, read_prices
 from psyprobe.observers.protocol import PaidObserver, SubmittingObserver

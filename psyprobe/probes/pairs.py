@@ -40,7 +40,7 @@ from psyprobe.running.schedule import ExperimentSchedule
 from psyprobe.running.store import Store
 from psyprobe.running.task import StimulusAxis, Task
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.certificate import observer_of
+from psyprobe.stimulus.measuring import observer_of
 
 ABILITIES = ("features", "difference")
 
@@ -130,7 +130,7 @@ class Pairs(Sequence[Pair]):
             if chosen.is_clip or len(own) == 1:
                 found += [self.spec(i, reference=False) for i in own]
             else:
-                found.append(chosen.chosen(grid.tests.batch, places))
+                found.append(chosen.select(grid.tests.batch, places))
         return tuple(found)
 
     def contents(self) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
-from psyprobe.experiment.experiment import experiment_of
+from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
@@ -149,7 +149,7 @@ def _page(result: xarray.Dataset, folder: Path, given: str | Path | None) -> Exp
         )
     else:
         try:
-            page = experiment_of(text, name, folder)
+            page = experiment_from_text(text, name, folder)
         except InputError as error:
             raise InputError(
                 f"{error}; files that a page names are looked for beside the result; give "

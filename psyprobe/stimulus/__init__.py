@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.clip import Clip, UniformClip
 from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers the kinds
+from psyprobe.stimulus.kinds.annulus import AnnulusNoise, annulus_noise
 from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
-from psyprobe.stimulus.kinds.noise import AnnulusNoise, Noise, annulus_noise, noise
-from psyprobe.stimulus.kinds.patches import Disc, Gabor, Grating, disc, gabor, grating
+from psyprobe.stimulus.kinds.discs import Disc, disc
+from psyprobe.stimulus.kinds.gratings import Gabor, Grating, gabor, grating
+from psyprobe.stimulus.kinds.noise import Noise, noise
 from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
-from psyprobe.stimulus.specification import (
-    Specification,
-    Stimulus,
-    broken_kinds,
-    level_of,
-    specification_from_dict,
-    stimulus_kind,
-    with_levels,
-)
+from psyprobe.stimulus.registry import broken_kinds, specification_from_dict, stimulus_kind
+from psyprobe.stimulus.specification import Specification, level_of, with_levels
+from psyprobe.stimulus.stimulus import Stimulus
 
 __all__ = [
     "AnnulusNoise",
+    "Backend",
     "Clip",
     "Counterphase",
     "DerivedLevel",

@@ -1,4 +1,4 @@
-"""The catalogue: stimulus sets as pages one can read, ours by name and a user's own by path."""
+"""The catalogue: stimulus sets as pages of TOML, ours by name and a user's by path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,8 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.parameters import log_spaced
-from psyprobe.stimulus.specification import (
-    Specification,
-    broken_kinds,
-    find_kind,
-    level_of,
-    specification_from_dict,
-)
+from psyprobe.stimulus.registry import broken_kinds, find_kind, specification_from_dict
+from psyprobe.stimulus.specification import Specification, level_of
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
 PAGES = {"experiments": "psyprobe.experiments"}
@@ -39,19 +34,19 @@ class StimulusSet:
     title: str
     #: Where it comes from.
     source: str
-    #: Kind of stimulus; of a sum, that of the target.
+    #: Kind of stimulus; for a sum, that of the target.
     kind: str
-    #: Parameters of one stimulus of the set; all else are the kind's defaults.
+    #: Parameters of one stimulus of the set; the others have the kind's defaults.
     parameters: dict[str, Any]
     #: Values of the parameters that vary.
     levels: dict[str, FloatArray]
-    #: How it departs from its source, or from the plain set.
+    #: How it differs from its source, or from the plain set.
     differences: tuple[str, ...] = ()
-    #: Of a sum: kind and parameters of what is added to the target, by name.
+    #: For a sum: kind and parameters of what is added to the target, by name.
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def spec(self, **overrides: Any) -> Specification:
-        """The stimulus, with some parameters or derived levels replaced.
+        """Make the stimulus, with other values of some parameters or derived levels.
 
         Examples
         --------
@@ -60,37 +55,34 @@ class StimulusSet:
         >>> load_stimulus("gabor_masked").spec(mask_orientation=30).value("mask_orientation")
         30.0
         """
-        target = specification_from_dict({"kind": self.kind} | self.parameters, own_files=True)
+        target = specification_from_dict({"kind": self.kind} | self.parameters, allow_files=True)
         if not self.parts:
             return target.changed(**overrides)
         shared = {name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)}
-        others = (
-            specification_from_dict(shared | part, own_files=True) for part in self.parts.values()
-        )
-        return Sum(parts=(target, *others), names=tuple(self.parts)).changed(**overrides)
+        parts = [target]
+        for part in self.parts.values():
+            parts.append(specification_from_dict(shared | part, allow_files=True))
+        return Sum(parts=tuple(parts), names=tuple(self.parts)).changed(**overrides)
 
     def content(self) -> dict[str, Any]:
-        """What makes the stimulus, as digests take it: no title, no path."""
-        content = {
-            "kind": find_kind(self.kind, own_files=True).identity or self.kind,
-            "parameters": self.parameters,
-        }
-        if not self.parts:
-            return content
-        kinds = {
-            name: find_kind(part["kind"], own_files=True).identity
-            for name, part in self.parts.items()
-        }
-        return content | {
-            "parts": {
-                n: p | ({"kind": kinds[n]} if kinds[n] else {}) for n, p in self.parts.items()
-            }
-        }
+        """Return what makes the stimulus, for digests: no title, no path."""
+        content: dict[str, Any] = {"kind": _identity(self.kind), "parameters": self.parameters}
+        if self.parts:
+            parts = {}
+            for name, part in self.parts.items():
+                parts[name] = part | {"kind": _identity(part["kind"])}
+            content["parts"] = parts
+        return content
+
+
+def _identity(kind: str) -> str:
+    return find_kind(kind, allow_files=True).identity or kind
 
 
 def catalogue_folder(name: str) -> Path:
-    """The folder of "stimuli" or "experiments": inside the installed package, or at the top of a
-    checkout.
+    """Return the folder of "stimuli" or "experiments".
+
+    It is inside the installed package, or at the top of a checkout.
     """
     package = Path(__file__).resolve().parent.parent
     installed = package / "_catalogue" / name
@@ -98,28 +90,28 @@ def catalogue_folder(name: str) -> Path:
 
 
 def catalogue_names(name: str) -> list[str]:
-    """Names in a catalogue, those of installed packages included, sorted.
+    """List the names in a catalogue, those of installed packages included, sorted.
 
     Parameters
     ----------
     name : {"stimuli", "experiments"}
-        Which.
+        The catalogue.
 
     Examples
     --------
     >>> "gabor_achromatic" in catalogue_names("stimuli")
     True
     """
-    return sorted({**_added(name)[0], **_ours(name)})
+    return sorted({**_foreign_pages(name).paths, **_built_in_pages(name)})
 
 
 @dataclass(frozen=True)
 class PageRow:
     """One line of a listing: a page of a catalogue, and what is wrong with it."""
 
-    #: What `load_stimulus` or `read_experiment` takes.
+    #: Name that `load_stimulus` or `read_experiment` takes.
     name: str
-    #: What it is, in a few words.
+    #: The page in a few words.
     title: str
     #: The paper or data that it follows.
     source: str = ""
@@ -135,27 +127,21 @@ def list_pages(catalogue: str) -> list[PageRow]:
     Parameters
     ----------
     catalogue : {"stimuli", "experiments"}
-        Which.
+        The catalogue.
     """
     rows = [_page_row(catalogue, name) for name in catalogue_names(catalogue)]
-    obstacles = broken_packages(catalogue)
-    return rows + [
-        PageRow(name, "pages of an installed package", obstacle=obstacle)
-        for name, obstacle in obstacles.items()
-    ]
+    for name, obstacle in broken_packages(catalogue).items():
+        rows.append(PageRow(name, "pages of an installed package", obstacle=obstacle))
+    return rows
 
 
 def _page_row(catalogue: str, name: str) -> PageRow:
     try:
-        page = read_page(catalogue, name)[1]
+        _, page = read_page(catalogue, name)
     except InputError as error:
         return PageRow(name, "broken", obstacle=str(error))
-    return PageRow(
-        name,
-        str(page.get("title", "")),
-        str(page.get("source", "")),
-        tuple(map(str, page.get("differences", ()))),
-    )
+    differences = tuple(map(str, page.get("differences", ())))
+    return PageRow(name, str(page.get("title", "")), str(page.get("source", "")), differences)
 
 
 def list_stimuli() -> list[PageRow]:
@@ -167,56 +153,80 @@ def list_stimuli() -> list[PageRow]:
     True
     """
     rows = list_pages("stimuli")
-    return rows + [
-        PageRow(name, "a stimulus kind of an installed package", obstacle=obstacle)
-        for name, obstacle in broken_kinds().items()
-    ]
+    for name, obstacle in broken_kinds().items():
+        rows.append(PageRow(name, "a stimulus kind of an installed package", obstacle=obstacle))
+    return rows
 
 
 def broken_packages(name: str) -> dict[str, str]:
-    """Entry points of installed packages whose pages cannot be used, each with the reason in one
-    line.
+    """List entry points whose pages cannot be used, each with the reason in one line.
+
+    They are those of installed packages that add to a catalogue.
     """
-    return _added(name)[1]
+    return _foreign_pages(name).broken
 
 
-def _ours(name: str) -> dict[str, Path]:
-    return {path.stem: path for path in catalogue_folder(name).glob("*.toml")}
+def _pages_in(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in folder.glob("*.toml")}
 
 
-def _added(name: str) -> tuple[dict[str, Path], dict[str, str]]:
-    """Pages of installed packages by name, and what is wrong with a package; nothing of it is
-    imported.
-    """
-    pages: dict[str, Path] = {}
+def _built_in_pages(name: str) -> dict[str, Path]:
+    return _pages_in(catalogue_folder(name))
+
+
+class _ForeignPages(NamedTuple):
+    """Pages of installed packages."""
+
+    #: Paths by name.
+    paths: dict[str, Path]
+    #: What is wrong with an entry point, by its name.
+    broken: dict[str, str]
+
+
+def _foreign_pages(name: str) -> _ForeignPages:
+    """Find the pages of installed packages, without importing these."""
+    paths: dict[str, Path] = {}
     broken = {}
     for point in entry_points(group=PAGES.get(name, "")):
+        package = None
+        reason = ""
         try:
             package = find_spec(point.module)
         except Exception as error:
-            package = None
-            why = f": {type(error).__name__}: {error}"
-        else:
-            why = ""
-        folders = [] if package is None else package.submodule_search_locations or []
-        found = {path.stem: path for folder in folders for path in Path(folder).glob("*.toml")}
-        taken = sorted(found.keys() & {*_ours(name), *pages})
-        if taken:
+            reason = f": {type(error).__name__}: {error}"
+        pages: dict[str, Path] = {}
+        for folder in (package and package.submodule_search_locations) or []:
+            pages |= _pages_in(Path(folder))
+        duplicates = sorted(pages.keys() & {*_built_in_pages(name), *paths})
+        if duplicates:
             broken[point.name] = (
-                f"{point.value} has a page {taken[0]!r}, and so has another; give it another name"
+                f"{point.value} has a page {duplicates[0]!r}, and so has another; give it "
+                "another name"
             )
-        elif not found:
-            broken[point.name] = " ".join(
-                f"{point.value} is no package that holds .toml pages{why}".split()
-            )
+        elif not pages:
+            message = f"{point.value} is no package that holds .toml pages{reason}"
+            broken[point.name] = " ".join(message.split())
         else:
-            pages |= found
-    return pages, broken
+            paths |= pages
+    return _ForeignPages(paths, broken)
 
 
 def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str, Any]]:
-    """A page of a catalogue ("stimuli" or "experiments") by name, or one's own ``.toml`` file by
-    path, with its path.
+    """Read a page of a catalogue by name, or a user's ``.toml`` file by path.
+
+    Parameters
+    ----------
+    catalogue : {"stimuli", "experiments"}
+        The catalogue in which names are looked up.
+    name_or_path : str or Path
+        The page.
+
+    Returns
+    -------
+    path : Path
+        Where the page lies.
+    page : dict
+        What it says.
 
     Raises
     ------
@@ -228,9 +238,9 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
     path = Path(name_or_path)
     if path.suffix != ".toml":
         name = str(name_or_path)
-        pages = _ours(catalogue)
+        pages = _built_in_pages(catalogue)
         if name not in pages:
-            pages |= _added(catalogue)[0]
+            pages |= _foreign_pages(catalogue).paths
         if name not in pages:
             singular = {"stimuli": "stimulus", "experiments": "experiment"}[catalogue]
             raise unknown_name(singular, name, pages)
@@ -239,7 +249,12 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
 
 
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:
-    """A stimulus set of the catalogue, or a user's own file; `name_or_path` as in `read_page`.
+    """Load a stimulus set of the catalogue, or a user's file.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A catalogue name, or the path of a ``.toml`` file.
 
     Raises
     ------
@@ -261,38 +276,38 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
 
 
 def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSet:
-    """The stimulus set that a page describes; a kind ``FILE.py:CLASS`` has its file in `folder`."""
+    """Make the stimulus set that a page describes; kinds ``FILE.py:CLASS`` lie in `folder`."""
     _check_keys("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
         if key not in page:
             raise InputError(
                 f"{key!r} is missing; a stimulus file has title, source, kind, parameters"
             )
-    result = StimulusSet(
+    levels = page.get("levels", {})
+    parts = page.get("parts", {})
+    stimulus = StimulusSet(
         name=name,
         title=str(page["title"]),
         source=str(page.get("source", "")),
-        kind=_kind(page["kind"], folder),
+        kind=_find_kind_name(page["kind"], folder),
         parameters=dict(page["parameters"]),
-        levels={
-            level: read_levels(level, values) for level, values in page.get("levels", {}).items()
-        },
+        levels={level: read_levels(level, values) for level, values in levels.items()},
         differences=tuple(page.get("differences", ())),
-        parts={part: _part(part, values, folder) for part, values in page.get("parts", {}).items()},
+        parts={part: _read_part(part, values, folder) for part, values in parts.items()},
     )
-    spec = result.spec()
-    for level in result.levels:
+    spec = stimulus.spec()
+    for level in stimulus.levels:
         level_of(spec, level)
-    return result
+    return stimulus
 
 
-def _check_keys(what: str, page: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _check_keys(what: str, page: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
     for key in page:
-        if key not in known:
-            raise unknown_name(what, key, known)
+        if key not in allowed:
+            raise unknown_name(what, key, allowed)
 
 
-def _part(name: str, values: Any, folder: Path) -> dict[str, Any]:
+def _read_part(name: str, values: Any, folder: Path) -> dict[str, Any]:
     if not isinstance(values, Mapping) or "kind" not in values:
         raise InputError(
             f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters"
@@ -300,27 +315,27 @@ def _part(name: str, values: Any, folder: Path) -> dict[str, Any]:
     for key in values:
         if key in BACKGROUND:
             raise InputError(f"{key} of the part {name!r} is that of the target; leave it out")
-    return dict(values) | {"kind": _kind(values["kind"], folder)}
+    return dict(values) | {"kind": _find_kind_name(values["kind"], folder)}
 
 
-def _kind(name: Any, folder: Path) -> str:
-    """A kind by name; one in a file of one's own by its full path."""
-    full = str((folder / name).resolve()) if ".py:" in str(name) else str(name)
-    return find_kind(full, own_files=True).kind
+def _find_kind_name(name: Any, folder: Path) -> str:
+    """Return the registered name of a kind; that of one in a file begins with its full path."""
+    full_name = str(name)
+    if ".py:" in full_name:
+        full_name = str((folder / name).resolve())
+    return find_kind(full_name, allow_files=True).kind
 
 
 def read_levels(name: str, page: Any) -> FloatArray:
-    """Levels of a parameter from a file: ``{from, to, n, scale}``, both ends included, or
-    ``{values}``.
-
-    ``scale`` is "log" (the default) or "linear".
+    """Read the levels of a parameter from a page.
 
     Parameters
     ----------
     name : str
-        Of the level, for messages.
+        Name of the level, for messages.
     page : mapping
-        As it stands in a file.
+        ``{from, to, n, scale}``, both ends included, or ``{values}``; ``scale`` is "log" (the
+        default) or "linear".
 
     Raises
     ------
@@ -338,28 +353,30 @@ def read_levels(name: str, page: Any) -> FloatArray:
             f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}"
         )
     _check_keys(f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values"))
-    if "values" in page:
-        values = _numbers(name, page["values"])
-    else:
-        for key in ("from", "to", "n"):
-            if key not in page:
-                raise InputError(f"levels of {name} lack {key!r}; give from, to and n, or values")
-        first, last = _numbers(name, [page["from"], page["to"]])
-        n = page["n"]
-        scale = page.get("scale", "log")
-        if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
-            raise InputError(f"n of {name} is {n!r}; give a whole number from 1 to 10000")
-        if scale not in ("log", "linear"):
-            raise unknown_name("scale", str(scale), ("log", "linear"))
-        if scale == "log" and not (first > 0 and last > 0):
-            raise InputError(
-                f"levels of {name} from {first:g} to {last:g} have no log scale; both ends must "
-                "be > 0"
-            )
-        values = log_spaced(first, last, n) if scale == "log" else np.linspace(first, last, n)
+    values = _numbers(name, page["values"]) if "values" in page else _spaced(name, page)
     if len(np.unique(values)) != len(values):
         raise InputError(f"levels of {name} repeat a value")
     return values
+
+
+def _spaced(name: str, page: Mapping[str, Any]) -> FloatArray:
+    for key in ("from", "to", "n"):
+        if key not in page:
+            raise InputError(f"levels of {name} lack {key!r}; give from, to and n, or values")
+    first, last = _numbers(name, [page["from"], page["to"]])
+    n = page["n"]
+    scale = page.get("scale", "log")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
+        raise InputError(f"n of {name} is {n!r}; give a whole number from 1 to 10000")
+    if scale not in ("log", "linear"):
+        raise unknown_name("scale", str(scale), ("log", "linear"))
+    if scale == "linear":
+        return np.linspace(first, last, n)
+    if not (first > 0 and last > 0):
+        raise InputError(
+            f"levels of {name} from {first:g} to {last:g} have no log scale; both ends must be > 0"
+        )
+    return log_spaced(first, last, n)
 
 
 def _numbers(name: str, values: Any) -> FloatArray:

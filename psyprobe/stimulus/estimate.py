@@ -19,14 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import Array
+from psyprobe._typing import Array, Size
 from psyprobe.errors import InputError
 
 Float64 = npt.NDArray[np.float64]
 
 
 def to_float64(image: Array) -> Float64:
-    """An image, at least two-dimensional and finite, as a float64 numpy array, whatever it came as.
+    """Convert an image to a float64 numpy array, and check that it is two-dimensional and finite.
 
     Parameters
     ----------
@@ -51,18 +51,20 @@ def to_float64(image: Array) -> Float64:
         raise InputError(
             f"an image needs two dimensions (H, W), not {pixels.ndim}: its shape is {pixels.shape}"
         )
-    if not np.isfinite(pixels).all():
-        bad = int(np.count_nonzero(~np.isfinite(pixels)))
+    finite = np.isfinite(pixels)
+    if not finite.all():
+        count = int(np.count_nonzero(~finite))
         raise InputError(
-            f"{bad} of {pixels.size} values are NaN or infinite; an image must be finite to be "
+            f"{count} of {pixels.size} values are NaN or infinite; an image must be finite to be "
             "measured"
         )
     return pixels
 
 
-def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
-    """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an
-    image lie, deg.
+def pixel_centres(shape: Size, ppd: float) -> tuple[Float64, Float64]:
+    """Compute where the columns and the rows of an image lie, deg.
+
+    Positions of columns rise to the right, and those of rows fall, since row 0 is the top.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]
 
 
 def gaussian(
-    shape: tuple[int, int],
+    shape: Size,
     ppd: float,
     radius: float,
     *,
@@ -93,7 +95,7 @@ def gaussian(
     x: float = 0.0,
     y: float = 0.0,
 ) -> Float64:
-    """A Gaussian envelope, 1 at its centre.
+    """Draw a Gaussian envelope, 1 at its centre, (H, W).
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ def gaussian(
     aspect : float
         Standard deviation along the stripes over that across them.
     orientation : float
-        Of the stripes, degrees counter-clockwise from vertical.
+        Orientation of the stripes, degrees counter-clockwise from vertical.
     x, y : float
         Its centre, degrees to the right and up.
 
@@ -119,13 +121,16 @@ def gaussian(
     dx = columns - x
     dy = rows - y
     if aspect == 1.0:
-        return np.outer(np.exp(-0.5 * (dy / radius) ** 2), np.exp(-0.5 * (dx / radius) ** 2))
-    across, along = turn(dx, dy, orientation)
-    return np.asarray(np.exp(-0.5 * ((across / radius) ** 2 + (along / (aspect * radius)) ** 2)))
+        envelope_x = np.exp(-0.5 * (dx / radius) ** 2)
+        envelope_y = np.exp(-0.5 * (dy / radius) ** 2)
+        return np.outer(envelope_y, envelope_x)
+    across, along = _across_and_along(dx, dy, orientation)
+    squared = (across / radius) ** 2 + (along / (aspect * radius)) ** 2
+    return np.asarray(np.exp(-0.5 * squared))
 
 
 def round_window(
-    shape: tuple[int, int],
+    shape: Size,
     ppd: float,
     radius: float,
     *,
@@ -133,9 +138,10 @@ def round_window(
     x: float = 0.0,
     y: float = 0.0,
 ) -> Float64:
-    """A disc of height 1, with a raised-cosine edge so wide (deg), or hard for 0.
+    """Draw a disc of height 1, with a raised-cosine edge or a hard one, (H, W).
 
-    A soft disc is 1/2 at `radius`; a hard one holds the pixels whose centres lie within it.
+    A soft disc is 1/2 at `radius`; a hard one, with an `edge` of 0 deg, holds the pixels whose
+    centres lie within it.
 
     Examples
     --------
@@ -145,23 +151,26 @@ def round_window(
     beyond = _distance(shape, ppd, x, y) - radius
     if edge == 0:
         return np.asarray((beyond <= 0).astype(np.float64))
-    return np.asarray(np.cos(np.pi / 2 * np.clip(beyond / edge + 0.5, 0, 1)) ** 2)
+    ramp = np.clip(beyond / edge + 0.5, 0, 1)
+    return np.asarray(np.cos(np.pi / 2 * ramp) ** 2)
 
 
-def edge_pixels(shape: tuple[int, int], ppd: float, radius: float, x: float, y: float) -> float:
-    """Root of the share of pixels that lie on the edge of a hard disc, where rounding decides on
-    which side.
+def edge_pixels(shape: Size, ppd: float, radius: float, x: float, y: float) -> float:
+    """Compute the root of the share of pixels that lie on the edge of a hard disc.
+
+    Rounding decides on which side of the edge they are.
     """
-    return float(np.sqrt(np.mean(np.abs(_distance(shape, ppd, x, y) - radius) < 1e-9 * radius)))
+    on_edge = np.abs(_distance(shape, ppd, x, y) - radius) < 1e-9 * radius
+    return float(np.sqrt(np.mean(on_edge)))
 
 
-def _distance(shape: tuple[int, int], ppd: float, x: float, y: float) -> Float64:
+def _distance(shape: Size, ppd: float, x: float, y: float) -> Float64:
     columns, rows = pixel_centres(shape, ppd)
     return np.asarray(np.hypot((columns - x)[None, :], (rows - y)[:, None]))
 
 
 def rms_contrast(image: Array) -> Float64:
-    """RMS contrast of each image: population standard deviation over mean.
+    """Compute the RMS contrast of each image: population standard deviation over mean.
 
     Parameters
     ----------
@@ -194,25 +203,25 @@ def rms_contrast(image: Array) -> Float64:
 
 @dataclass(frozen=True)
 class LinearFit:
-    """A least-squares fit of known patterns to each image of a batch."""
+    """A least-squares fit of given patterns to each image of a batch."""
 
     #: Amplitude of each pattern, in the unit of the image.
     coefficients: Float64
-    #: The constant.
+    #: The constant, in the unit of the image.
     background: Float64
-    #: Root mean square of what the patterns leave, in the unit of the image.
+    #: Root mean square of the residual image, in the unit of the image.
     residual: Float64
     #: Standard error of the coefficients and the background for independent pixel errors of 1.
     gain: Float64
 
 
 def fit_patterns(image: Array, patterns: Array) -> LinearFit:
-    """Least squares on {patterns, 1}.
+    """Fit patterns and a constant to images by least squares.
 
     Parameters
     ----------
     patterns : (..., K, H, W) array
-        K patterns of known shape; leading dimensions broadcast with those of the image.
+        K patterns; leading dimensions broadcast with those of the image.
 
     Examples
     --------
@@ -222,13 +231,12 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     (3.0, 20.0)
     """
     pixels = to_float64(image)
-    known = to_float64(patterns)
+    components = to_float64(patterns)
     mean = pixels.mean(axis=(-2, -1), keepdims=True)
-    rows = known.reshape(*known.shape[:-2], -1)
+    rows = components.reshape(*components.shape[:-2], -1)
     batch = np.broadcast_shapes(pixels.shape[:-2], rows.shape[:-2])
-    left = np.subtract(
-        np.broadcast_to(pixels, (*batch, *pixels.shape[-2:])), mean, order="C"
-    ).reshape(*batch, 1, -1)
+    broadcast = np.broadcast_to(pixels, (*batch, *pixels.shape[-2:]))
+    residual = np.subtract(broadcast, mean, order="C").reshape(*batch, 1, -1)
     # The constant is a last row of ones, which need not be written down.
     sums = rows.sum(axis=-1, keepdims=True)
     count = float(rows.shape[-1])
@@ -238,44 +246,46 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     scale = lengths(normal)[..., None]
     inverse = eigen_inverse(normal / (scale * scale.swapaxes(-1, -2)), 1e-13)
     values = np.zeros((*batch, *scale.shape[-2:]))
-    # The second pass takes away what squaring the condition number in the normal equations cost.
+    # The second pass restores the precision that the normal equations lose by squaring the
+    # condition number.
     for _ in range(2):
-        along = np.concatenate(
-            [rows @ left.swapaxes(-1, -2), left.sum(axis=-1, keepdims=True)], axis=-2
-        )
-        step = inverse @ (along / scale) / scale
+        total = residual.sum(axis=-1, keepdims=True)
+        projection = np.concatenate([rows @ residual.swapaxes(-1, -2), total], axis=-2)
+        step = inverse @ (projection / scale) / scale
         values += step
-        left -= step[..., :-1, :].swapaxes(-1, -2) @ rows
-        left -= step[..., -1:, :]
+        residual -= step[..., :-1, :].swapaxes(-1, -2) @ rows
+        residual -= step[..., -1:, :]
     values = values[..., 0]
-    gain = np.sqrt(np.clip(np.diagonal(inverse, axis1=-2, axis2=-1), 0, None)) / scale[..., 0]
+    variances = np.diagonal(inverse, axis1=-2, axis2=-1)
+    gain = np.sqrt(np.clip(variances, 0, None)) / scale[..., 0]
+    squares = np.einsum("...i,...i", residual, residual)[..., 0]
     return LinearFit(
         coefficients=values[..., :-1],
         background=values[..., -1] + mean[..., 0, 0],
-        residual=np.sqrt(np.einsum("...i,...i", left, left)[..., 0] / count),
+        residual=np.sqrt(squares / count),
         gain=np.broadcast_to(gain, values.shape),
     )
 
 
 def lengths(normal: Float64) -> Float64:
-    """Root of the diagonal of normal matrices, (..., K, K); 1 where it is 0."""
+    """Compute the root of the diagonal of normal matrices, (..., K, K); 1 where it is 0."""
     squared = np.diagonal(normal, axis1=-2, axis2=-1)
     return np.sqrt(np.where(squared > 0, squared, 1.0))
 
 
-def eigen_inverse(normal: Float64, least: float) -> Float64:
-    """Of symmetric matrices, (..., K, K), leaving out eigenvalues below this share of the
-    largest.
+def eigen_inverse(normal: Float64, smallest_share: float) -> Float64:
+    """Invert symmetric matrices, (..., K, K), without their smallest eigenvalues.
+
+    Eigenvalues below `smallest_share` times the largest are left out.
     """
     values, vectors = np.linalg.eigh(normal)
-    kept = values > least * values[..., -1:]
-    return np.asarray(
-        (vectors * np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)[..., None, :]) @ vectors.mT
-    )
+    large = values > smallest_share * values[..., -1:]
+    reciprocals = np.where(large, 1 / np.where(large, values, 1.0), 0.0)
+    return np.asarray((vectors * reciprocals[..., None, :]) @ vectors.mT)
 
 
-def turn(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64]:
-    """Coordinates across and along the stripes, (H, W) each."""
+def _across_and_along(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64]:
+    """Compute coordinates across and along the stripes, (H, W) each."""
     angle = np.radians(orientation)
     cosine = np.cos(angle)
     sine = np.sin(angle)
@@ -289,8 +299,8 @@ def turn(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64
 BAND_EDGE = 1e-9
 
 
-def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
-    """Frequency of each coefficient of `numpy.fft.rfft2`, cycles per degree.
+def radial_frequency(shape: Size, ppd: float) -> Float64:
+    """Compute the frequency of each coefficient of `numpy.fft.rfft2`, cycles per degree.
 
     Parameters
     ----------
@@ -305,15 +315,15 @@ def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
     [[0.0, 1.0, 2.0], [2.0, 2.23606797749979, 2.8284271247461903]]
     """
     height, width = shape
-    return np.asarray(
-        np.hypot(np.fft.fftfreq(height, 1 / ppd)[:, None], np.fft.rfftfreq(width, 1 / ppd)[None, :])
-    )
+    vertical = np.fft.fftfreq(height, 1 / ppd)
+    horizontal = np.fft.rfftfreq(width, 1 / ppd)
+    return np.asarray(np.hypot(vertical[:, None], horizontal[None, :]))
 
 
 def fourier_power(image: Array) -> Float64:
-    """Energy of each coefficient of `numpy.fft.rfft2`, the mean left out, conjugates counted.
+    """Compute the energy of each coefficient of `numpy.fft.rfft2`.
 
-    Its sum is the variance of the image times the square of the number of pixels.
+    The mean is left out, and conjugates count. The sum is the variance of the image times the square of the number of pixels.
 
     Examples
     --------
@@ -323,7 +333,8 @@ def fourier_power(image: Array) -> Float64:
     """
     pixels = to_float64(image)
     width = pixels.shape[-1]
-    power = np.abs(np.fft.rfft2(pixels - pixels.mean(axis=(-2, -1), keepdims=True))) ** 2
+    change = pixels - pixels.mean(axis=(-2, -1), keepdims=True)
+    power = np.abs(np.fft.rfft2(change)) ** 2
     power[..., 1 : (width + 1) // 2] *= 2
     power[..., 0, 0] = 0
     return power
@@ -335,8 +346,7 @@ def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
 
 
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Share of the energy outside a band of radial frequency; its edges, `low` and `high` cpd, are
-    inside.
+    """Compute the share of the energy outside a band of radial frequency.
 
     Parameters
     ----------
@@ -345,7 +355,7 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
     ppd : float
         Pixels per degree.
     low, high : float
-        Edges of the band, cpd.
+        Edges of the band, cpd, which are inside.
 
     Raises
     ------
@@ -356,8 +366,10 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
     --------
     >>> x = (np.arange(32) - 15.5) / 32
     >>> image = np.cos(2 * np.pi * 4 * x) * np.ones((32, 1))
-    >>> float(out_of_band_energy(image, 32, 3, 5)) < 1e-28, float(out_of_band_energy(image, 32, 5, 9)) > 0.99
-    (True, True)
+    >>> float(out_of_band_energy(image, 32, 3, 5)) < 1e-28
+    True
+    >>> float(out_of_band_energy(image, 32, 5, 9)) > 0.99
+    True
     """
     power, radius = _power_and_frequency(image, ppd)
     outside = (radius < low * (1 - BAND_EDGE)) | (radius > high * (1 + BAND_EDGE))
@@ -368,7 +380,7 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
 
 
 def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64, Float64]:
-    """Frequencies of the lowest and the highest coefficient that carries energy, cpd.
+    """Find the lowest and the highest frequency that carries energy, cpd.
 
     Coefficients below `floor` times the largest one count as empty.
 
@@ -379,7 +391,7 @@ def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64,
     ppd : float
         Pixels per degree.
     floor : float
-        As a fraction of the largest coefficient.
+        Smallest energy that counts, as a fraction of the largest.
 
     Examples
     --------
@@ -389,7 +401,7 @@ def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64,
     [4.0, 9.0]
     """
     power, radius = _power_and_frequency(image, ppd)
-    full = power > floor * power.max(axis=(-2, -1), keepdims=True)
-    low = np.where(full, radius, np.inf).min(axis=(-2, -1))
-    high = np.where(full, radius, -np.inf).max(axis=(-2, -1))
+    filled = power > floor * power.max(axis=(-2, -1), keepdims=True)
+    low = np.where(filled, radius, np.inf).min(axis=(-2, -1))
+    high = np.where(filled, radius, -np.inf).max(axis=(-2, -1))
     return low, high

@@ -1,4 +1,4 @@
-"""Stimuli for other programs: images for PsychoPy, and data sets for torch."""
+"""Export stimuli to other programs: images for PsychoPy, and data sets for torch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.stimulus.specification import Specification, Stimulus
+from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.stimulus import Stimulus
 
-#: How far the resolutions of a window and a stimulus may differ, as a fraction.
-_SAME_PPD = 0.005
+#: How much the resolutions of a window and a stimulus may differ, as a fraction.
+_PPD_TOLERANCE = 0.005
 
 
 @dataclass(frozen=True)
@@ -26,25 +27,25 @@ class PsychoPyImage:
     size: tuple[float, float]
     #: Width and height in pixels of the stimulus.
     pixels: tuple[int, int]
-    #: Pixels per degree that it was drawn for.
+    #: Pixels per degree for which it was drawn.
     ppd: float
-    #: Whether drive is linear in light, as where PsychoPy linearises the screen.
+    #: Whether drive is linear in light, since PsychoPy linearises the screen.
     linear: bool
 
     def stim(self, window: Any, **options: Any) -> Any:
-        """An ``ImageStim`` in a window, pixel on pixel.
+        """Make an ``ImageStim`` in a window, pixel on pixel.
 
         Parameters
         ----------
         window : psychopy.visual.Window
             Its monitor must give the resolution that the stimulus was drawn for.
         **options
-            As ``ImageStim`` takes them besides, for example ``pos``.
+            Further arguments of ``ImageStim``, for example ``pos``.
 
         Raises
         ------
         InputError
-            If the window's resolution is another, or if both or neither of PsychoPy and the display
+            If the window has another resolution, or if both or neither of PsychoPy and the display
             model undo gamma.
         """
         from psychopy.visual import ImageStim
@@ -61,7 +62,7 @@ class PsychoPyImage:
         )
 
     def check(self, window: Any) -> None:
-        """Raise an `InputError` where a window would show something else than was drawn."""
+        """Raise an `InputError` if a window would show something else than was drawn."""
         monitor = window.monitor
         pixels = monitor.getSizePix()
         width = monitor.getWidth()
@@ -69,32 +70,31 @@ class PsychoPyImage:
         if not (pixels and width and distance):
             raise InputError(
                 f"the monitor {monitor.name!r} has no size in pixels, width and distance; set "
-                "them in PsychoPy, so "
-                f"that {self.ppd:g} pixels per degree can be checked"
+                f"them in PsychoPy, so that {self.ppd:g} pixels per degree can be checked"
             )
-        found = 1 / np.degrees(2 * np.arctan(width / pixels[0] / (2 * distance)))
-        if abs(found / self.ppd - 1) > _SAME_PPD:
+        degrees_per_pixel = np.degrees(2 * np.arctan(width / pixels[0] / (2 * distance)))
+        ppd = 1 / degrees_per_pixel
+        if abs(ppd / self.ppd - 1) > _PPD_TOLERANCE:
             raise InputError(
-                f"the monitor {monitor.name!r} has {found:.4g} pixels per degree, and the "
-                "stimulus was drawn for "
-                f"{self.ppd:.4g}; draw it with ppd={found:.4g}"
+                f"the monitor {monitor.name!r} has {ppd:.4g} pixels per degree, and the "
+                f"stimulus was drawn for {self.ppd:.4g}; draw it with ppd={ppd:.4g}"
             )
         linearised = not monitor.gammaIsDefault()
-        if linearised != self.linear:
-            what = "linearises the screen" if linearised else "does not linearise the screen"
-            remedy = (
-                'give eotf="linear"'
-                if linearised
-                else "give the measured curve as eotf, not linear"
-            )
-            raise InputError(
-                f"PsychoPy's monitor {monitor.name!r} {what}, and the display model says "
-                f"otherwise; {remedy}"
-            )
+        if linearised == self.linear:
+            return
+        state = "linearises the screen"
+        remedy = 'give eotf="linear"'
+        if not linearised:
+            state = "does not linearise the screen"
+            remedy = "give the measured curve as eotf, not linear"
+        raise InputError(
+            f"PsychoPy's monitor {monitor.name!r} {state}, and the display model says "
+            f"otherwise; {remedy}"
+        )
 
 
 def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
-    """One stimulus as an array for PsychoPy's ``ImageStim``.
+    """Export one stimulus to PsychoPy's ``ImageStim``.
 
     Parameters
     ----------
@@ -107,13 +107,14 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     Raises
     ------
     InputError
-        These are several images, the display is of extended range, or it cannot show the stimulus.
+        There are several images, the display is of extended range, or it cannot show the stimulus.
 
     Examples
     --------
     >>> from psyprobe.stimulus import gabor
-    >>> ready = for_psychopy(gabor(frequency=4, contrast=0.5, size=120), Display(peak=200, eotf="linear"))
-    >>> ready.image.shape, ready.size, float(ready.image[60, 60].round(3))
+    >>> screen = Display(peak=200, eotf="linear")
+    >>> export = for_psychopy(gabor(frequency=4, contrast=0.5, size=120), screen)
+    >>> export.image.shape, export.size, float(export.image[60, 60].round(3))
     ((120, 120), (2.0, 2.0), 0.489)
     """
     if stimulus.batch:
@@ -134,16 +135,16 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
 
 
 def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float32") -> Any:
-    """A ``torch.utils.data.Dataset`` of a batch of stimuli, each drawn when it is asked for.
+    """Make a ``torch.utils.data.Dataset`` of a batch of stimuli, each drawn when it is taken.
 
     Parameters
     ----------
     spec : Specification
-        With arrays as parameters: an item for each image, in the order of the flattened batch.
+        With arrays as parameters: one item for each image, in the order of the flattened batch.
     display : Display
-        Whose drive the images hold.
+        The display for whose drive images are encoded.
     dtype : {"float32", "float64"}
-        Of the images.
+        Precision of the images.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
     Raises
     ------
     InputError
-        torch is not installed; an item that the display cannot show raises when it is taken.
+        If torch is not installed. An item that the display cannot show raises when it is taken.
 
     Examples
     --------
@@ -171,16 +172,16 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
             "a data set for torch needs torch, which is not installed; pip install torch"
         ) from None
     singles = list(spec.singles())
-    names = [name for name in spec.numeric if np.ndim(getattr(spec, name))]
+    names = list(spec.varying())
 
     class Stimuli(Dataset[Any]):  # type: ignore[misc]
         def __len__(self) -> int:
             return len(singles)
 
         def __getitem__(self, index: int) -> tuple[Any, dict[str, float]]:
-            one = singles[index]
-            drive = np.asarray(display.encode(one.draw(), dtype=dtype))
+            single = singles[index]
+            drive = np.asarray(display.encode(single.draw(), dtype=dtype))
             image = torch.from_numpy(np.ascontiguousarray(np.moveaxis(drive, -1, 0)))
-            return image, {name: float(getattr(one, name)) for name in names}
+            return image, {name: float(single.value(name)) for name in names}
 
     return Stimuli()

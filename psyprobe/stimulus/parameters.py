@@ -1,6 +1,4 @@
-"""What a parameter of a stimulus is: its unit, its name on an axis, and the values that it may
-have.
-"""
+"""Parameters of stimuli: unit, label on an axis, and the values that each may have."""
 
 from __future__ import annotations
 
@@ -26,72 +24,83 @@ R = TypeVar("R")
 
 _LARGEST = sys.float_info.max
 
-#: Words that other software has for parameters, and the names that they have here.
-_PAGE = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
-OTHER_WORDS = {word: name for name, words in tomllib.loads(_PAGE).items() for word in words.split()}
 
+def _read_other_words() -> dict[str, str]:
+    text = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
+    other_words = {}
+    for name, words in tomllib.loads(text).items():
+        for word in words.split():
+            other_words[word] = name
+    return other_words
+
+
+#: Names of parameters here, by the words that other software has for them.
+OTHER_WORDS = _read_other_words()
 
 #: Digits of decimal arithmetic; float64 has 17.
-_DIGITS = decimal.Context(prec=25)
+_DECIMAL = decimal.Context(prec=25)
 
 
 def log_spaced(first: float, last: float, n: int) -> FloatArray:
-    """Values that are evenly spaced in their logarithm, the same to the last bit on every machine.
+    """Space values evenly in their logarithm, the same to the last bit on every machine.
 
     Parameters
     ----------
     first, last : float
-        Above 0; kept as they are.
+        The end values, above 0.
     n : int
-        How many; one is the first.
+        Number of values; one is the first.
 
     Notes
     -----
-    In decimal arithmetic: powers of float64 differ in their last bit from processor to processor
-    (with AVX-512 and without), and a stimulus is known, and its dither drawn, by all digits of its
-    parameters.
+    Computed in decimal arithmetic: powers of float64 differ in their last bit from processor to
+    processor (with AVX-512 and without), and a stimulus is known, and its dither drawn, by all
+    digits of its parameters.
 
     Examples
     --------
     >>> log_spaced(0.01, 100.0, 5).tolist()
     [0.01, 0.1, 1.0, 10.0, 100.0]
     """
-    low, high = (_DIGITS.ln(decimal.Decimal(float(end))) for end in (first, last))
-    step = _DIGITS.divide(_DIGITS.subtract(high, low), decimal.Decimal(max(n - 1, 1)))
-    within = [
-        float(_DIGITS.exp(_DIGITS.fma(step, decimal.Decimal(i), low))) for i in range(1, n - 1)
-    ]
-    return np.array([first, *within, last][:n], dtype=np.float64)
+    low = _DECIMAL.ln(decimal.Decimal(float(first)))
+    high = _DECIMAL.ln(decimal.Decimal(float(last)))
+    step = _DECIMAL.divide(_DECIMAL.subtract(high, low), decimal.Decimal(max(n - 1, 1)))
+    values = [first]
+    for i in range(1, n - 1):
+        logarithm = _DECIMAL.fma(step, decimal.Decimal(i), low)
+        values.append(float(_DECIMAL.exp(logarithm)))
+    return np.array([*values, last][:n], dtype=np.float64)
 
 
 def power_of_ten(exponent: float) -> float:
-    """10 to an exponent that is rounded to six decimals, the same to the last bit on every machine.
+    """Compute 10 to an exponent of six decimals, the same to the last bit on every machine.
 
     Examples
     --------
     >>> power_of_ten(-2.0), round(power_of_ten(0.30103), 6)
     (0.01, 2.0)
     """
-    return float(_DIGITS.power(decimal.Decimal(10), decimal.Decimal(f"{exponent:.6f}")))
+    rounded = decimal.Decimal(f"{exponent:.6f}")
+    return float(_DECIMAL.power(decimal.Decimal(10), rounded))
 
 
 def ten_digits(values: FloatArray) -> FloatArray:
-    """Values to ten significant digits: what was computed by powers, the same on nearly every
-    machine.
+    """Round values to ten significant digits.
+
+    Values that were computed by powers are then the same on nearly every machine.
 
     Examples
     --------
     >>> ten_digits(np.array([[0.012345678901234], [1e300]])).tolist()
     [[0.0123456789], [1e+300]]
     """
-    return np.reshape(
-        [float(f"{value:.10g}") for value in np.ravel(values).tolist()], np.shape(values)
-    )
+    rounded = [float(f"{value:.10g}") for value in np.ravel(values).tolist()]
+    return np.reshape(rounded, np.shape(values))
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kind of stimulus."""
+    """The definition of one parameter of a kind of stimulus."""
 
     #: "cpd", "deg", "cd/m²" ...; "1" for a ratio, empty where the value is no number.
     unit: str
@@ -102,29 +111,34 @@ class Parameter:
     high: float = math.inf
     #: Whether `low` itself is not allowed.
     above: bool = False
-    #: Whether only whole numbers are.
+    #: Whether only whole numbers are allowed.
     whole: bool = False
     #: Whether it may be an array, and so a level of an experiment.
     numeric: bool = True
-    #: Whether it must be given.
+    #: Whether it has no default.
     required: bool = False
-    #: Its value where it is not.
     default: Any = None
 
     def check(self, name: str, value: Any) -> float | FloatArray:
-        """The value as a float or an array of floats; `InputError` if it is not allowed."""
+        """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
         if self.whole:
             require(numbers % 1 == 0, name, numbers, self.unit, f"a {name} is a whole number")
         valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
-        if not _holds(valid):
-            low = [f"{'>' if self.above else '>='} {self.low:g}"] if self.low > -math.inf else []
-            high = [f"<= {self.high:g}"] if self.high < math.inf else []
-            unit = "" if self.unit == "1" else f" {self.unit}"
-            if name.endswith("contrast"):
-                unit = f", a fraction{' from 0 to 1' if self.low == 0 else ''}, not a percentage"
-            require(valid, name, numbers, self.unit, f"it must be {' and '.join(low + high)}{unit}")
+        if not _all_true(valid):
+            require(valid, name, numbers, self.unit, f"it must be {self._limits(name)}")
         return numbers
+
+    def _limits(self, name: str) -> str:
+        limits = []
+        if self.low > -math.inf:
+            limits.append(f"{'>' if self.above else '>='} {self.low:g}")
+        if self.high < math.inf:
+            limits.append(f"<= {self.high:g}")
+        unit = "" if self.unit == "1" else f" {self.unit}"
+        if name.endswith("contrast"):
+            unit = f", a fraction{' from 0 to 1' if self.low == 0 else ''}, not a percentage"
+        return " and ".join(limits) + unit
 
 
 def parameter(
@@ -138,7 +152,7 @@ def parameter(
     whole: bool = False,
     numeric: bool = True,
 ) -> Any:
-    """A dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
+    """Make a dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
 
     Examples
     --------
@@ -146,21 +160,19 @@ def parameter(
     >>> Gabor.parameters()["frequency"].unit, Gabor.parameters()["frequency"].label
     ('cpd', 'Spatial frequency')
     """
-    described = Parameter(unit, label, low, high, above, whole, numeric)
-    return field(default=default, metadata={"parameter": described})
+    definition = Parameter(unit, label, low, high, above, whole, numeric)
+    return field(default=default, metadata={"parameter": definition})
 
 
 @dataclass(frozen=True)
 class DerivedLevel:
-    """A level that is another word for one parameter, such as the area of a Gabor for its
-    radius.
-    """
+    """A level that stands for one parameter, such as the area of a Gabor for its radius."""
 
     #: Unit, label and limits of the level.
-    described: Parameter
-    #: Which parameter it sets.
+    definition: Parameter
+    #: Name of the parameter that it sets.
     parameter: str
-    #: to_parameter, from_parameter: From the level to the value of the parameter, and back.
+    #: to_parameter, from_parameter: Functions from the level to the parameter, and back.
     to_parameter: Callable[[Any], Any]
     from_parameter: Callable[[Any], Any]
 
@@ -174,23 +186,26 @@ AREA = DerivedLevel(
 )
 
 
-def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise an error that names the parameter that an unknown word stands for, or the nearest
-    one.
+def check_names(kind: str, names: Collection[str], allowed: Collection[str]) -> None:
+    """Raise an error for a name that is not allowed, with the name that it stands for.
+
+    Where other software has no such word, it is the nearest name.
     """
-    for name in given:
-        if name not in known:
-            if (meant := OTHER_WORDS.get(name)) not in known:
-                raise unknown_name(f"parameter of {kind}", name, known)
-            how = ", in pixels: degrees times ppd" if name == "size_deg" else ""
-            raise UnknownNameError(
-                f"unknown parameter of {kind} {name!r}; here it is called {meant!r}{how}"
-            )
+    for name in names:
+        if name in allowed:
+            continue
+        meaning = OTHER_WORDS.get(name)
+        if meaning not in allowed:
+            raise unknown_name(f"parameter of {kind}", name, allowed)
+        hint = ", in pixels: degrees times ppd" if name == "size_deg" else ""
+        raise UnknownNameError(
+            f"unknown parameter of {kind} {name!r}; here it is called {meaning!r}{hint}"
+        )
 
 
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
-    """A float, or a read-only array of finite floats."""
-    # A run sets thousands of levels, most of them such.
+    """Convert a value to a float, or to a read-only array of finite floats."""
+    # A run sets thousands of levels, and most are plain numbers.
     if type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
         return float(value)
     if isinstance(value, bool | str) or value is None:
@@ -212,35 +227,48 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
 
 
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
-    """Raise an error that names the first value that is not valid."""
-    if not _holds(valid):
-        wrong = np.asarray(value, float)[
-            np.broadcast_to(~np.asarray(valid, bool), np.shape(value))
-        ].ravel()[0]
-        raise InputError(
-            f"{name} is {wrong:g}{f' {unit}' if unit not in ('', '1') else ''}; {allowed}"
-        )
+    """Raise an error that names the first value that is not valid.
+
+    Parameters
+    ----------
+    valid : bool or array of bool
+        Whether each value is valid.
+    name, value, unit
+        The parameter.
+    allowed : str
+        What is allowed, in words.
+    """
+    if _all_true(valid):
+        return
+    invalid = np.broadcast_to(~np.asarray(valid, bool), np.shape(value))
+    first = np.asarray(value, float)[invalid].ravel()[0]
+    raise InputError(f"{name} is {first:g}{'' if unit in ('', '1') else f' {unit}'}; {allowed}")
 
 
-def _holds(valid: Any) -> bool:
+def _all_true(valid: Any) -> bool:
     # `numpy.all` of one truth takes longer than all else that is done to a number.
     return bool(valid) if isinstance(valid, bool | np.bool_) else bool(np.all(valid))
 
 
-def tells_names(function: Callable[P, R]) -> Callable[P, R]:
-    """Answers a keyword that is none with the right one, and a missing one with its name."""
+def check_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function so that a wrong or missing keyword is one clear error.
+
+    The error names the right keyword, or the missing one.
+    """
     name = function.__name__
-    known = signature(function).parameters
-    needed = [word for word, each in known.items() if each.default is Argument.empty]
+    parameters = signature(function).parameters
+    required = [
+        keyword for keyword, argument in parameters.items() if argument.default is Argument.empty
+    ]
 
     @wraps(function)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         if args:
-            raise InputError(
-                f"{name} takes its parameters by name, such as {name}({next(iter(known))}=...)"
-            )
-        check_names(name, keywords, known)
-        if missing := [word for word in needed if word not in keywords]:
+            example = next(iter(parameters))
+            raise InputError(f"{name} takes its parameters by name, such as {name}({example}=...)")
+        check_names(name, keywords, parameters)
+        missing = [keyword for keyword in required if keyword not in keywords]
+        if missing:
             raise InputError(f"{name} needs {' and '.join(missing)}")
         return function(*args, **keywords)
 

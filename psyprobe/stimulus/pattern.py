@@ -1,11 +1,11 @@
 """Uniform fields and patterns on them: light that is modulated along a direction of colour.
 
-Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in
-float64 on the processor, whatever the precision and device of the image: that is cheap, and twenty
-times more exact in float32 than computing phases in float32.
+Pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in float64 on
+the processor, whatever the precision and device of the image: that is cheap, and twenty times more
+exact in float32 than computing phases in float32.
 
-`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), its
-images (n, H, W).
+`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), and
+its images (n, H, W).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, BoolArray, FloatArray, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import (
     ConeObserver,
@@ -32,27 +31,24 @@ from psyprobe.light.colour import (
 )
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import (
-    STANDARD_ERRORS,
-    Planes,
-    Row,
-    Sheet,
-    planes_of,
-    roundoff,
-    tolerance,
-)
+from psyprobe.stimulus.backend import Backend
+from psyprobe.stimulus.certificate import ImageMeasurements, Measurement
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.parameters import parameter, tells_names
-from psyprobe.stimulus.specification import Specification, Stimulus, drawn, stimulus_kind
+from psyprobe.stimulus.measuring import Planes, planes_of
+from psyprobe.stimulus.parameters import check_keywords, parameter
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification, draw_kind
+from psyprobe.stimulus.stimulus import Stimulus
+from psyprobe.stimulus.tolerances import STANDARD_ERRORS, roundoff, tolerance
 
 
 def pixel_positions(pixels: int, ppd: float) -> FloatArray:
-    """Positions of pixel centres along one axis, deg, ascending and symmetric about 0.
+    """Compute the positions of pixel centres along one axis, deg, ascending from -x to x.
 
     Parameters
     ----------
     pixels : int
-        How many.
+        Number of pixels.
     ppd : float
         Pixels per degree.
 
@@ -64,28 +60,37 @@ def pixel_positions(pixels: int, ppd: float) -> FloatArray:
     return (np.arange(pixels) - (pixels - 1) / 2) / ppd
 
 
-def offsets(
-    shape: tuple[int, int], ppd: float, x: FloatArray, y: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """How far columns lie to the right of a place and rows above it, deg, shapes (n, W) and (n,
-    H).
+def offsets(shape: Size, ppd: float, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute how far columns lie to the right of a centre, and rows above it, deg.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,)
+        The centre in each image, deg.
+
+    Returns
+    -------
+    dx, dy : ndarray, shapes (n, W) and (n, H)
     """
-    return pixel_positions(shape[1], ppd) - x[:, None], -pixel_positions(shape[0], ppd) - y[:, None]
+    height, width = shape
+    dx = pixel_positions(width, ppd) - x[:, None]
+    dy = -pixel_positions(height, ppd) - y[:, None]
+    return dx, dy
 
 
-def even(shape: tuple[int, int]) -> bool:
-    """Whether both sides of an image halve into whole pixels.
+def has_even_sides(shape: Size) -> bool:
+    """Tell whether both sides of an image have an even number of pixels.
 
     Examples
     --------
-    >>> even((224, 224)), even((224, 33))
+    >>> has_even_sides((224, 224)), has_even_sides((224, 33))
     (True, False)
     """
     return shape[0] % 2 == shape[1] % 2 == 0
 
 
 def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Cosine and sine of angles in degrees, exactly 0 and 1 at multiples of 90.
+    """Compute cosine and sine of angles in degrees, exactly 0 and 1 at multiples of 90.
 
     Parameters
     ----------
@@ -94,56 +99,45 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
-    >>> [abs(float(v[0])) for v in cos_sin_degrees(np.array([90.0]))]
+    >>> [abs(float(value[0])) for value in cos_sin_degrees(np.array([90.0]))]
     [0.0, 1.0]
     """
-    quarter, rest = np.divmod(np.asarray(angle, float), 90.0)
-    c = np.cos(np.deg2rad(rest))
-    s = np.sin(np.deg2rad(rest))
-    odd = quarter % 2 == 1
-    half = np.where(quarter % 4 < 2, 1.0, -1.0)
-    return np.where(odd, -s, c) * half, np.where(odd, c, s) * half
+    quadrant, remainder = np.divmod(np.asarray(angle, float), 90.0)
+    cosine = np.cos(np.deg2rad(remainder))
+    sine = np.sin(np.deg2rad(remainder))
+    odd = quadrant % 2 == 1
+    sign = np.where(quadrant % 4 < 2, 1.0, -1.0)
+    return np.where(odd, -sine, cosine) * sign, np.where(odd, cosine, sine) * sign
 
 
-def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
-    """A float64 numpy array, rounded once to `dtype` and moved to `device` (None keeps numpy)."""
-    rounded = np.ascontiguousarray(values, dtype=dtype)
-    if device is None:
-        return rounded
-    import torch
-
-    # Torch warns of arrays that cannot be written to, such as a parameter that was broadcast.
-    return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
-
-
-def in_planes(
-    change: Array, step: FloatArray, level: FloatArray, dtype: str, device: str | None
-) -> Array:
-    """Three planes ``level + step * change`` for each image, shape (n, 3, H, W).
+def in_planes(change: Array, step: FloatArray, level: FloatArray, backend: Backend) -> Array:
+    """Compute three planes ``level + step * change`` for each image, shape (n, 3, H, W).
 
     Parameters
     ----------
     change : array, shape (n, H, W)
         Modulation about 0.
     step, level : ndarray, shape (n, 3)
-        Of each plane, for a modulation of 1 and of 0.
-    dtype, device
-        As in `to_backend`.
+        Value of each plane for a modulation of 1, and of 0.
+    backend : Backend
+        Where `change` is.
     """
-    step, level = (to_backend(each[..., None, None], dtype, device) for each in (step, level))
+    step = backend.array(step[..., None, None])
+    level = backend.array(level[..., None, None])
     xp = array_namespace(change)
-    planes = xp.empty((len(change), 3, *change.shape[1:]), dtype=change.dtype, device=change.device)
-    # numpy works through the cache an image at a time; a GPU takes all at once.
-    together = 1 if device is None else len(change)
-    for start in range(0, len(change), together):
-        some = slice(start, start + together)
-        xp.multiply(change[some, None], step[some], out=planes[some])
-        planes[some] += level[some]
+    shape = (len(change), 3, *change.shape[1:])
+    planes = xp.empty(shape, dtype=change.dtype, device=change.device)
+    # An image at a time stays in the processor's cache; a GPU takes all at once.
+    chunk_size = 1 if backend.device is None else len(change)
+    for start in range(0, len(change), chunk_size):
+        chunk = slice(start, start + chunk_size)
+        xp.multiply(change[chunk, None], step[chunk], out=planes[chunk])
+        planes[chunk] += level[chunk]
     return planes
 
 
 def round_window(
-    shape: tuple[int, int],
+    shape: Size,
     ppd: float,
     *,
     x: FloatArray,
@@ -151,10 +145,10 @@ def round_window(
     radius: FloatArray,
     edge: FloatArray,
 ) -> FloatArray:
-    """Discs of unit height with a raised-cosine edge.
+    """Draw discs of unit height with a raised-cosine edge, shape (n, H, W).
 
-    The window is 1 up to ``radius - edge/2``, 0 from ``radius + edge/2`` on and 1/2 at `radius`; an
-    edge of 0 is a hard disc (pixels whose centres lie within the radius).
+    The disc is 1 up to ``radius - edge/2``, 0 from ``radius + edge/2`` on and 1/2 at `radius`; an
+    edge of 0 makes a hard disc (pixels whose centres lie within the radius).
     """
     dx, dy = offsets(shape, ppd, x, y)
     distance = np.hypot(dx[:, None, :], dy[:, :, None]) - radius[:, None, None]
@@ -179,42 +173,46 @@ class Uniform(Specification):
     observer: str = "cie2006_led_lcd"
 
     def reference(self) -> Specification:
-        """Itself: there is no target."""
+        """Return itself: there is no target."""
         return self
 
-    def mirrors(self) -> npt.NDArray[np.bool_]:
-        """Of even sides; a kind of somebody's own that inherits from this may paint something
-        else.
-        """
-        return np.full(self.batch, type(self) is Uniform and even(self.shape))
+    def mirrors(self) -> BoolArray:
+        """Tell that all images mirror themselves, if sides are even."""
+        # A kind from elsewhere that inherits from this may paint something else.
+        return np.full(self.batch, type(self) is Uniform and has_even_sides(self.shape))
 
     def corner(self) -> tuple[Array, str]:
-        """As `Specification.corner`."""
-        return self._filled((self.shape[0] // 2, self.shape[1] // 2), "float64", None)
+        """Draw the upper left quarters."""
+        height, width = self.shape
+        return self._draw_field((height // 2, width // 2), Backend())
 
-    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        return self._filled(self.shape, dtype, device)
+    def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        return self._draw_field(self.shape, backend)
 
-    def _filled(self, shape: tuple[int, int], dtype: str, device: str | None) -> tuple[Array, str]:
-        values = self._flat("luminance")[:, None, None, None]
+    def _draw_field(self, shape: Size, backend: Backend) -> tuple[Array, str]:
+        values = self.per_image("luminance")[:, None, None, None]
         if self.chromatic:
             values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
-        light = to_backend(values, dtype, device)
+        light = backend.array(values)
         pixels = array_namespace(light).tile(light, (1, *shape, 1))
-        channels, space = ((3,), "lms") if self.chromatic else ((), "luminance")
-        return pixels.reshape((*self.batch, *shape, *channels)), space
+        if self.chromatic:
+            return pixels.reshape((*self.batch, *shape, 3)), "lms"
+        return pixels.reshape((*self.batch, *shape)), "luminance"
 
-    def promises(self, planes: Planes, sheet: Sheet) -> None:
-        """One level everywhere, and no colour but that of the background."""
-        sheet.add("mean luminance", self.luminance, planes.light.mean(), "mean over pixels")
-        sheet.add("uniformity", 0.0, planes.light.std() / self.luminance, "SD over luminance")
+    def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
+        """Measure the level, uniformity and colour of a field."""
+        light = planes.light
+        measurements.add("mean luminance", self.luminance, light.mean(), "mean over pixels")
+        uniformity = light.std() / self.luminance
+        measurements.add("uniformity", 0.0, uniformity, "SD over luminance")
         if planes.in_colour:
             cones = planes.cones()
             cast = np.abs(cones - cones.mean(axis=0)).max()
-            sheet.add("colour cast", 0.0, cast, "largest difference between cone contrasts")
+            method = "largest difference between cone contrasts"
+            measurements.add("colour cast", 0.0, cast, method)
 
 
-#: How the contrast of a kind is measured that says nothing itself.
+#: Estimator of the contrast of a kind that does not measure itself.
 _OWN_PATTERN = "least squares on {own pattern, 1}"
 
 
@@ -230,8 +228,8 @@ class Modulation(Specification):
     white: str | tuple[float, float] = "D65"
     observer: str = "cie2006_led_lcd"
 
-    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image
-    #: tells.
+    #: The modulation of unit contrast is nowhere below minus this; None where only the drawn image
+    #: shows it.
     deepest: ClassVar[float | None] = 1.0
 
     def __post_init__(self) -> None:
@@ -268,87 +266,82 @@ class Modulation(Specification):
 
     @property
     def luminance_share(self) -> float:
-        """Modulation of L + M for a unit of contrast: 1 for achromatic, 0 for isoluminant
-        stimuli.
-        """
+        """Modulation of L + M for a unit of contrast: 1 if achromatic, 0 if isoluminant."""
         background = self.background_lms
         share = float(self.cone_contrast[:2] @ background[:2] / background[:2].sum())
         return 0.0 if abs(share) < 1e-14 else share
 
     def summands(self) -> tuple[Specification, ...]:
-        """Itself."""
+        """Return itself."""
         return (self,)
 
     def reference(self) -> Specification:
-        """The uniform background: grey, or of this background's chromaticity."""
+        """Return the uniform background: grey, or of this background's chromaticity."""
         field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
         if not self.in_colour:
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Those of full modulation either way."""
+        """Bound the pixels of each image by full modulation either way."""
         if self.deepest is None:
             return None
         shape = (*self.batch, 1, 1)
-        luminance, contrast = (
-            self._flat(name).reshape(shape) for name in ("luminance", "contrast")
-        )
-        change = contrast * np.array([-1.0, 1.0])
+        luminance = self.per_image("luminance").reshape(shape)
+        change = self.per_image("contrast").reshape(shape) * np.array([-1.0, 1.0])
         if not self.in_colour:
             return luminance * (1 + change), "luminance"
-        return luminance[..., None] * self.background_lms * (
-            1 + change[..., None] * self.cone_contrast
-        ), "lms"
+        modulation = 1 + change[..., None] * self.cone_contrast
+        return luminance[..., None] * self.background_lms * modulation, "lms"
 
     def unit(self) -> FloatArray:
-        """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H,
-        W).
+        """Draw the pattern of unit contrast about 0 for each image of the flattened batch.
+
+        Returns
+        -------
+        ndarray, shape (n, H, W)
         """
         raise NotImplementedError
 
-    def paint(
-        self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
-    ) -> Array:
-        """``offset + amplitude * unit pattern``, shape (n, H, W); for kinds that draw faster than
-        by `unit`.
+    def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> Array:
+        """Draw ``offset + amplitude * unit pattern``, shape (n, H, W).
+
+        A kind that draws faster than by `unit` overrides it.
 
         Parameters
         ----------
         amplitude, offset : ndarray, shape (n,)
-            One for each image of the flattened batch.
-        dtype, device
-            As in `draw`.
+            One value for each image of the flattened batch.
+        backend : Backend
+            Where to draw.
         """
         images = self.unit() * amplitude[:, None, None] + offset[:, None, None]
-        return to_backend(images, dtype, device)
+        return backend.array(images)
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of the light about 0, shape (..., H, W)."""
-        contrast = self._flat("contrast")
-        change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+    def modulation(self, backend: Backend) -> Array:
+        """Draw the relative modulation of the light about 0, shape (..., H, W)."""
+        contrast = self.per_image("contrast")
+        change = self.paint(contrast, np.zeros_like(contrast), backend)
         return change.reshape((*self.batch, *self.shape))
 
-    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        return self._lit(self.paint, dtype, device)
+    def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        return self._draw_light(self.paint, backend)
 
-    def _lit(
-        self, paint: Callable[..., Array], dtype: str, device: str | None
-    ) -> tuple[Array, str]:
-        """Pixels of the background with what some `paint` lays on it, and their space."""
-        luminance = self._flat("luminance")
-        if not self.in_colour:
-            pixels = paint(self._flat("contrast") * luminance, luminance, dtype, device)
-            space = "luminance"
-            pixels = pixels.reshape((*self.batch, *pixels.shape[1:]))
-        else:
+    def _draw_light(self, paint: Callable[..., Array], backend: Backend) -> tuple[Array, str]:
+        """Draw the background with the pattern of some `paint`, and name the space."""
+        luminance = self.per_image("luminance")
+        contrast = self.per_image("contrast")
+        if self.in_colour:
             level = luminance[:, None] * self.background_lms
-            contrast = self._flat("contrast")
-            change = paint(contrast, np.zeros_like(contrast), dtype, device)
-            planes = in_planes(change, level * self.cone_contrast, level, dtype, device)
+            change = paint(contrast, np.zeros_like(contrast), backend)
+            planes = in_planes(change, level * self.cone_contrast, level, backend)
             pixels = planes.reshape((*self.batch, *planes.shape[1:]))
             pixels = array_namespace(pixels).moveaxis(pixels, -3, -1)
             space = "lms"
+        else:
+            images = paint(contrast * luminance, luminance, backend)
+            pixels = images.reshape((*self.batch, *images.shape[1:]))
+            space = "luminance"
         if self.deepest is None or space == "lms":
             self._refuse_negative(pixels)
         return pixels, space
@@ -360,42 +353,43 @@ class Modulation(Specification):
                 "lower the contrast, or choose another seed, phase or direction"
             )
 
-    def promises(self, planes: Planes, sheet: Sheet) -> None:
-        """Level and contrast, by least squares on the pattern as this kind draws it."""
-        one = np.ones(1)
-        unit = np.asarray(self.paint(one, 0 * one, "float64", None)[0])
+    def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
+        """Measure level and contrast, by least squares on the pattern as this kind draws it."""
+        unit = np.asarray(self.paint(np.ones(1), np.zeros(1), Backend())[0])
+        light = planes.light
         level = self.luminance
-        depth = self.contrast * self.luminance_share
-        noise = sheet.noise(abs(self.contrast))
+        contrast = self.contrast
+        depth = contrast * self.luminance_share
         mean = level * (1 + depth * unit.mean())
-        sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels")
-        sheet.add(
-            "peak luminance",
-            level * (1 + (depth * unit).max()),
-            planes.light.max(),
-            "largest pixel",
-        )
-        if self.contrast == 0 or np.ptp(unit) == 0:
-            sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
+        measurements.add("mean luminance", mean, light.mean(), "mean over pixels")
+        peak = level * (1 + (depth * unit).max())
+        measurements.add("peak luminance", peak, light.max(), "largest pixel")
+        if contrast == 0 or np.ptp(unit) == 0:
+            distortion = planes.pattern.std() / level
+            measurements.add("distortion", 0.0, distortion, "SD over background")
             return
+        error = measurements.pixel_error(abs(contrast))
         fit = estimate.fit_patterns(planes.pattern, unit[None])
         background = float(fit.background)
-        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level
-        sheet.add("background", level, background, _OWN_PATTERN, extra=extra)
-        contrast = float(np.divide(fit.coefficients[0], level if planes.in_colour else background))
-        extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
-        sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
-        left = float(fit.residual) / level
-        how = "RMS that the pattern does not explain, over background"
-        sheet.add("distortion", 0.0, left, how, extra=noise / level)
+        extra = STANDARD_ERRORS * float(fit.gain[-1]) * error / level
+        measurements.add("background", level, background, _OWN_PATTERN, extra=extra)
+        base = level if planes.in_colour else background
+        delivered = float(np.divide(fit.coefficients[0], base))
+        extra = STANDARD_ERRORS * float(fit.gain[0]) * error / (abs(contrast) * level)
+        measurements.add_contrast("contrast", contrast, delivered, _OWN_PATTERN, extra=extra)
+        residual = float(fit.residual) / level
+        method = "RMS that the pattern does not explain, over background"
+        measurements.add("distortion", 0.0, residual, method, extra=error / level)
 
-    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
-        """What the kind promises, and the cone contrasts of an image in colour."""
+    def measure_image(
+        self, image: Float64, space: str, measurements: ImageMeasurements, display: Display | None
+    ) -> list[Measurement]:
+        """Measure one image, and the cone contrasts of an image in colour."""
         planes = planes_of(image, space, self, display)
-        self.promises(planes, sheet)
-        if planes.in_colour and not sheet.shown:
-            _cone_rows(planes, self, sheet)
-        return sheet.rows
+        self.measure_planes(planes, measurements)
+        if planes.in_colour and not measurements.display_gain:
+            _measure_cones(planes, self, measurements)
+        return measurements.entries
 
 
 @lru_cache(maxsize=32)
@@ -407,51 +401,64 @@ def _cone_contrast(
     return vector
 
 
-def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
-    """Contrast of each cone class along the direction, and silence off it."""
-    wanted = spec.cone_contrast
+#: So many rows of an image at a time stay in the cache, and need no new memory.
+_CHUNK_ROWS = 32
+
+
+def _measure_cones(planes: Planes, spec: Modulation, measurements: ImageMeasurements) -> None:
+    """Measure the contrast of each cone class along the direction, and off it."""
+    direction = spec.cone_contrast
     sums = np.zeros(4)
     products = np.zeros(4)
     furthest = 0.0
-    # Some rows at a time stay in the cache, and need no new memory.
-    for start in range(0, spec.shape[0], 32):
-        some = slice(start, start + 32)
-        along = planes.pattern[some] / spec.luminance
-        cones = planes.cones(some)
-        along -= 1
-        sums += [*cones.sum(axis=(1, 2)), along.sum()]
-        products += [*(cones.reshape(3, -1) @ along.ravel()), np.vdot(along, along)]
-        cones -= wanted[:, None, None] * along
+    for start in range(0, spec.shape[0], _CHUNK_ROWS):
+        rows = slice(start, start + _CHUNK_ROWS)
+        modulation = planes.pattern[rows] / spec.luminance
+        cones = planes.cones(rows)
+        modulation -= 1
+        sums += [*cones.sum(axis=(1, 2)), modulation.sum()]
+        products[:3] += cones.reshape(3, -1) @ modulation.ravel()
+        products[3] += np.vdot(modulation, modulation)
+        cones -= direction[:, None, None] * modulation
         cones *= cones
         furthest = max(furthest, float(np.sqrt(cones.sum(axis=0).max())))
-    slack = STANDARD_ERRORS * roundoff(sheet.precision) * (1 + abs(spec.contrast))
-    if abs(spec.contrast) > 0:
+    contrast = spec.contrast
+    slack = STANDARD_ERRORS * roundoff(measurements.precision) * (1 + abs(contrast))
+    if abs(contrast) > 0:
         products -= sums * sums[3] / planes.pattern.size
-        rows = [row for row in sheet.rows if row.quantity in ("contrast", "rms contrast")]
-        delivered = rows[0].delivered if rows else spec.contrast
-        for name, asked, slope in zip("LMS", wanted, products[:3] / products[3], strict=True):
-            extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
-            extra += (
-                rows[0].tolerance * abs(spec.contrast * asked)
-                if rows and rows[0].tolerance
-                else 0.0
+        fitted = next(
+            (
+                measurement
+                for measurement in measurements.entries
+                if measurement.quantity in ("contrast", "rms contrast")
+            ),
+            None,
+        )
+        delivered = fitted.delivered if fitted else contrast
+        method = "least squares on the pattern"
+        for name, share, slope in zip("LMS", direction, products[:3] / products[3], strict=True):
+            requested = contrast * share
+            extra = slack + tolerance("contrast", measurements.precision) * abs(requested)
+            if fitted and fitted.tolerance:
+                extra += fitted.tolerance * abs(requested)
+            measurements.add(
+                f"{name} cone contrast",
+                requested,
+                delivered * slope,
+                method,
+                key="cone contrast",
+                extra=extra,
             )
-            requested = spec.contrast * asked
-            found = delivered * slope
-            how = "least squares on the pattern"
-            sheet.add(
-                f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra
-            )
-    how = "largest distance of a pixel from the line through the background"
-    sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
+    method = "largest distance of a pixel from the line through the background"
+    measurements.add("off-direction cone contrast", 0.0, furthest, method, extra=slack)
     if spec.luminance_share == 0:
-        ends = np.array([planes.light.min(), planes.light.max()]) / spec.luminance
-        change = np.abs(ends - 1).max()
-        how = f"largest change of L + M of {spec.observer}"
-        sheet.add("luminance modulation", 0.0, change, how, extra=slack)
+        extremes = np.array([planes.light.min(), planes.light.max()]) / spec.luminance
+        change = np.abs(extremes - 1).max()
+        method = f"largest change of L + M of {spec.observer}"
+        measurements.add("luminance modulation", 0.0, change, method, extra=slack)
 
 
-@tells_names
+@check_keywords
 def uniform(
     *,
     luminance: ArrayLike = 100.0,
@@ -459,7 +466,7 @@ def uniform(
     white: str | tuple[float, float] = "D65",
     observer: str = "cie2006_led_lcd",
     ppd: float = 60.0,
-    size: int | tuple[int, int] = 224,
+    size: int | Size = 224,
     dtype: str = "float64",
     device: str | None = None,
 ) -> Stimulus:
@@ -478,4 +485,4 @@ def uniform(
     >>> uniform(luminance=[10.0, 20.0]).luminance.shape
     (2, 224, 224)
     """
-    return drawn(Uniform, locals())
+    return draw_kind(Uniform, locals())

@@ -1,20 +1,17 @@
-"""Sines fitted to pixels: Gabors and gratings of a phase, an amplitude, a place and an envelope
-that are looked for.
+"""Sines fitted to pixels: the phase, amplitude, place and envelope of Gabors and gratings.
 
-As in `psyprobe.stimulus.estimate`, nothing here knows how stimuli are drawn. A wave and a Gaussian
-are products of a column and a row. So sums over pixels that a fit needs are small products of
-matrices, and no pattern is written down.
+As in `psyprobe.stimulus.estimate`, nothing here knows how stimuli are drawn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, BoolArray, FloatArray, Size
 from psyprobe.errors import InputError
 from psyprobe.stimulus.estimate import (
     Float64,
@@ -24,11 +21,12 @@ from psyprobe.stimulus.estimate import (
     pixel_centres,
     to_float64,
 )
+from psyprobe.stimulus.sine_derivatives import FIELD, SIGN, Derivatives
 
 
 @dataclass(frozen=True)
 class SineFit:
-    """A sine of known frequency, orientation and envelope, fitted to each image of a batch."""
+    """A sine of given frequency, orientation and envelope, fitted to each image of a batch."""
 
     #: Level that the wave rides on, in the unit of the image.
     background: Float64
@@ -36,18 +34,18 @@ class SineFit:
     amplitude: Float64
     #: Degrees in (-180, 180]; 0 puts a peak at the centre.
     phase: Float64
-    #: Of the bare envelope, in the unit of the image; 0 where it is not fitted.
+    #: Amplitude of the bare envelope, in the unit of the image; 0 where it is not fitted.
     pedestal: Float64
     #: gain, background_gain: Standard errors of the amplitude and the background for independent
     #: pixel errors of 1.
     gain: Float64
     background_gain: Float64
-    #: mean, deviation: Of the pixels, their mean and population standard deviation, in the unit of
-    #: the image.
+    #: mean, deviation: Mean and population standard deviation of the pixels, in the unit of the
+    #: image.
     mean: Float64
     deviation: Float64
-    #: What the wave and its background leave of the image, shape (..., H, W).
-    left: Float64
+    #: The image less the wave and its background, shape (..., H, W).
+    residual: Float64
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,11 @@ class PatternFit:
     #: background, amplitude, residual: In the unit of the image.
     background: float
     amplitude: float
-    #: Degrees in (-180, 180], at the centre that was asked for.
+    #: Degrees in (-180, 180], at the centre that was requested.
     phase: float
     #: Cycles per degree.
     frequency: float
-    #: Degrees, within 90 of the one asked for.
+    #: Degrees, within 90 of the one that was requested.
     orientation: float
     #: x, y: Centre of the envelope, degrees.
     x: float
@@ -78,8 +76,9 @@ class PatternFit:
 
 @dataclass(frozen=True, kw_only=True)
 class Sine:
-    """What is looked for in an image: ``b + E (p cos + q sin + d)``, a wave under an envelope E on
-    a background.
+    """A wave to search for in images: ``b + E (p cos + q sin + d)``.
+
+    It lies under an envelope E on a background.
 
     Parameters
     ----------
@@ -94,12 +93,12 @@ class Sine:
     x, y : float
         Centre of the envelope, degrees, and the point to which the phase refers.
     radius : float, optional
-        Gaussian standard deviation of the envelope across the stripes, degrees; absent, the
+        Gaussian standard deviation of the envelope across the stripes, degrees; without it, the
         envelope is `window`.
     aspect : float
         Standard deviation along the stripes over that across them.
     window : (H, W) ndarray, optional
-        An envelope of another form; 1 everywhere if absent.
+        An envelope of another form; by default 1 everywhere.
     pedestal : bool
         Fit the bare envelope too, d: a Gabor balanced to zero mean has one.
 
@@ -110,11 +109,13 @@ class Sine:
     >>> x, _ = pixel_centres((4, 64), ppd=60)
     >>> grating = 100 + 50 * np.cos(2 * np.pi * 15 * x + np.pi / 4) * np.ones((4, 1))
     >>> fit = Sine(shape=(4, 64), ppd=60, frequency=15).fit(grating)
-    >>> round(float(fit.amplitude), 9), round(float(fit.phase), 9), round(float(np.ptp(grating) / 2), 2)
-    (50.0, 45.0, 50.0)
+    >>> round(float(fit.amplitude), 9), round(float(fit.phase), 9)
+    (50.0, 45.0)
+    >>> round(float(np.ptp(grating) / 2), 2)
+    50.0
     """
 
-    shape: tuple[int, int]
+    shape: Size
     ppd: float
     frequency: float
     orientation: float = 0.0
@@ -126,24 +127,26 @@ class Sine:
     pedestal: bool = False
 
     def image(self, cosine: float, sine: float) -> Float64:
-        """``E (cosine cos + sine sin)``, less the multiple of E that makes its sum zero where there
-        is a pedestal.
+        """Draw ``E (cosine cos + sine sin)``, (H, W).
+
+        With a pedestal, the multiple of E that makes the sum zero is subtracted.
 
         Examples
         --------
         >>> Sine(shape=(1, 4), ppd=4, frequency=1).image(0.0, 1.0).round(4).tolist()
         [[-0.7071, -0.7071, 0.7071, 0.7071]]
         """
-        linear = np.array([cosine, sine, 0.0])[: 2 + self.pedestal]
-        if self.pedestal:
-            total = self._fixed.normal[-1]
-            linear[2] = -(linear[:2] @ total[:2]) / total[2]
+        if not self.pedestal:
+            return self._fixed.image(np.array([cosine, sine]))
+        linear = np.array([cosine, sine, 0.0])
+        total = self._fixed.normal[-1]
+        linear[2] = -(linear[:2] @ total[:2]) / total[2]
         return self._fixed.image(linear)
 
     def fit(self, image: Array) -> SineFit:
-        """Amplitude, phase and background by least squares on {E cos, E sin, 1}, with a pedestal on
-        E too.
+        """Fit amplitude, phase and background by least squares on {E cos, E sin, 1}.
 
+        With a pedestal, E is fitted too.
         Exact for every frequency below Nyquist, every phase and every orientation, wherever the
         samples fall.
 
@@ -158,47 +161,48 @@ class Sine:
             If the image is not of this shape.
         """
         pixels = to_float64(image)
-        if pixels.shape[-2:] != self.shape:
-            (height, width) = pixels.shape[-2:]
-            (tall, wide) = self.shape
+        height, width = pixels.shape[-2:]
+        if (height, width) != self.shape:
+            tall, wide = self.shape
             raise InputError(
                 f"the image is of {height} x {width} px, and the sine of {tall} x {wide}; give "
                 "it one shape"
             )
         mean = pixels.mean(axis=(-2, -1))
-        left = pixels - mean[..., None, None]
-        flat = left.reshape(*left.shape[:-2], 1, -1)
+        residual = pixels - mean[..., None, None]
+        flat = residual.reshape(*residual.shape[:-2], 1, -1)
         deviation = np.sqrt((flat @ flat.mT)[..., 0, 0] / flat.shape[-1])
-        values, gain = self._fixed.solve(left)
+        values, gain = self._fixed.solve(residual)
+        p = values[..., 0]
+        q = values[..., 1]
         return SineFit(
             background=values[..., -1] + mean,
-            amplitude=np.hypot(values[..., 0], values[..., 1]),
-            phase=np.degrees(np.arctan2(-values[..., 1], values[..., 0])),
+            amplitude=np.hypot(p, q),
+            phase=np.degrees(np.arctan2(-q, p)),
             pedestal=values[..., 2] if self.pedestal else np.zeros_like(mean),
             gain=np.broadcast_to(np.hypot(gain[0], gain[1]), mean.shape),
             background_gain=np.broadcast_to(gain[-1], mean.shape),
             mean=mean,
             deviation=deviation,
-            left=left,
+            residual=residual,
         )
 
     def refine(self, image: Array, start: SineFit | None = None) -> PatternFit:
-        """Every parameter by damped Gauss-Newton, started where it was asked for.
+        """Fit every parameter by damped Gauss-Newton, started where it was requested.
 
-        Where the image has too few cycles to tell two parameters apart, what cannot be told stays
-        at its start.
+        Where the image has too few cycles to tell two parameters apart, they stay near their start.
 
         Parameters
         ----------
         image : (H, W) array
             Luminance, or any linear quantity.
         start : SineFit, optional
-            What `fit` found of this image, to spare finding it again.
+            The result of `fit` for this image, if it is there already.
 
         Raises
         ------
         InputError
-            If it is given a batch; it takes one image.
+            If there is a batch; it takes one image.
 
         Examples
         --------
@@ -216,16 +220,21 @@ class Sine:
         start = start or self.fit(pixels)
         phasor = float(start.amplitude) * np.exp(-1j * np.radians(float(start.phase)))
         mean = float(start.mean)
-        linear = [phasor.real, phasor.imag, float(start.pedestal), float(start.background) - mean]
-        best = self._search(pixels, start, np.concatenate([linear, self._wave, self._envelope]))
+        background = float(start.background) - mean
+        linear = [phasor.real, phasor.imag, float(start.pedestal), background]
+        parameters = np.concatenate([linear, self._wave, self._envelope])
+        best = self._search(pixels, start, parameters)
         if best.cost > 0.5 * pixels.size * start.deviation**2 > 0:
+            # The wave may lie elsewhere: start from the peak of the spectrum too.
             wave = np.array(wave_vector(*dominant_frequency(pixels, self.ppd)))
-            left = pixels - mean
-            values, _ = self._linear(wave).solve(left)
-            linear = [values[0], values[1], values[2] if self.pedestal else 0.0, values[-1]]
-            elsewhere = replace(start, left=left)
-            other = self._search(pixels, elsewhere, np.concatenate([linear, wave, self._envelope]))
-            best = other if other.cost < best.cost else best
+            residual = pixels - mean
+            values, _ = self._linear(wave).solve(residual)
+            pedestal = values[2] if self.pedestal else 0.0
+            linear = [values[0], values[1], pedestal, values[-1]]
+            parameters = np.concatenate([linear, wave, self._envelope])
+            other = self._search(pixels, replace(start, residual=residual), parameters)
+            if other.cost < best.cost:
+                best = other
         return self._report(best, pixels.size, mean)
 
     # Parameters of the search, in order: p, q, d, b, u, v (carrier, cpd), x, y, log sigma across,
@@ -241,140 +250,145 @@ class Sine:
         return np.array([self.x, self.y, np.log(sigma), np.log(sigma * self.aspect)])
 
     @cached_property
-    def _fixed(self) -> _Tangent:
-        """How the image changes with p, q, d and b, of the wave that was asked for."""
+    def _fixed(self) -> Derivatives:
+        """Derivatives of the image by p, q, d and b, for the wave that was requested."""
         return self._linear(self._wave)
 
-    def _linear(self, wave: Float64) -> _Tangent:
-        by = np.zeros((4, 3, 1, 1))
-        by[[0, 1, 2], [0, 1, 2]] = 1.0
-        return self._tangent(np.concatenate([np.zeros(4), wave, self._envelope]), by)
+    def _linear(self, wave: Float64) -> Derivatives:
+        """Differentiate the image by p, q, d and b, for some wave."""
+        coefficients = np.zeros((4, 3, 1, 1))
+        coefficients[[0, 1, 2], [0, 1, 2]] = 1.0
+        parameters = np.concatenate([np.zeros(4), wave, self._envelope])
+        return self._assemble(parameters, coefficients)
 
     @cached_property
-    def _free(self) -> npt.NDArray[np.bool_]:
+    def _free(self) -> BoolArray:
         """Which of the ten parameters are fitted."""
-        return np.array(
-            [True, True, self.pedestal, True, True, True] + [self.radius is not None] * 4
-        )
+        gaussian = self.radius is not None
+        return np.array([True, True, self.pedestal, True, True, True] + [gaussian] * 4)
 
-    def _derivatives(self, parameters: Float64) -> _Tangent:
-        """How the image changes with each free parameter."""
+    def _derivatives(self, parameters: Float64) -> Derivatives:
+        """Differentiate the image by each free parameter."""
         p, q, d, _, _, _, x, y, log_across, log_along = parameters
-        by = np.zeros((10, 3, 3, 3))
-        by[[0, 1, 2], [0, 1, 2], 0, 0] = 1.0
+        coefficients = np.zeros((10, 3, 3, 3))
+        coefficients[[0, 1, 2], [0, 1, 2], 0, 0] = 1.0
         slope = 2 * np.pi * np.array([q, -p])
-        by[4, :2, 0, 0] = slope * (x - self.x)
-        by[4, :2, 1, 0] = slope
-        by[5, :2, 0, 0] = slope * (y - self.y)
-        by[5, :2, 0, 1] = slope
+        coefficients[4, :2, 0, 0] = slope * (x - self.x)
+        coefficients[4, :2, 1, 0] = slope
+        coefficients[5, :2, 0, 0] = slope * (y - self.y)
+        coefficients[5, :2, 0, 1] = slope
         # Distances across and along the stripes, as coefficients of those to the right and up.
         angle = np.radians(self.orientation)
         c = np.cos(angle)
         s = np.sin(angle)
         short = np.exp(-2 * log_across)
         long = np.exp(-2 * log_along)
+        mixed = c * s * (short - long)
         weights = np.array([[p], [q], [d]])
-        by[6, :, [1, 0], [0, 1]] = (
-            weights * [c * c * short + s * s * long, c * s * (short - long)]
-        ).T
-        by[7, :, [1, 0], [0, 1]] = (
-            weights * [c * s * (short - long), s * s * short + c * c * long]
-        ).T
-        by[8, :, [2, 1, 0], [0, 1, 2]] = (
-            weights * [c * c * short, 2 * c * s * short, s * s * short]
-        ).T
-        by[9, :, [2, 1, 0], [0, 1, 2]] = (
-            weights * [s * s * long, -2 * c * s * long, c * c * long]
-        ).T
-        return self._tangent(parameters, by if self.radius is not None else by[..., :2, :2])
+        by_x = weights * [c * c * short + s * s * long, mixed]
+        by_y = weights * [mixed, s * s * short + c * c * long]
+        by_across = weights * [c * c * short, 2 * c * s * short, s * s * short]
+        by_along = weights * [s * s * long, -2 * c * s * long, c * c * long]
+        coefficients[6, :, [1, 0], [0, 1]] = by_x.T
+        coefficients[7, :, [1, 0], [0, 1]] = by_y.T
+        coefficients[8, :, [2, 1, 0], [0, 1, 2]] = by_across.T
+        coefficients[9, :, [2, 1, 0], [0, 1, 2]] = by_along.T
+        if self.radius is None:
+            coefficients = coefficients[..., :2, :2]
+        return self._assemble(parameters, coefficients)
 
-    def _tangent(self, parameters: Float64, by: Float64) -> _Tangent:
-        """Of coefficients of x^i y^j of each derivative and field (all but that of b, which is 1):
-        (N, 3, D, D).
+    def _assemble(self, parameters: Float64, coefficients: Float64) -> Derivatives:
+        """Assemble derivatives from their coefficients.
+
+        `coefficients`, (N, 3, D, D), are those of x^i y^j in each derivative and field (in all but
+        that by b, which is 1).
         """
         _, _, _, _, u, v, x, y, log_across, log_along = parameters.tolist()
+        height, width = self.shape
         columns, rows = pixel_centres(self.shape, self.ppd)
         across, down = carrier(self.shape, self.ppd, u, v, self.x, self.y)
-        narrow = np.ones(self.shape[1])
-        tall = np.ones(self.shape[0])
+        profile_x = np.ones(width)
+        profile_y = np.ones(height)
         weight = self.window
         if self.radius is not None:
             radius = float(np.exp(log_across))
             aspect = float(np.exp(log_along - log_across))
             if aspect == 1.0:
-                narrow, tall = (
-                    np.exp(-0.5 * ((at - o) / radius) ** 2) for at, o in ((columns, x), (rows, y))
-                )
+                profile_x = np.exp(-0.5 * ((columns - x) / radius) ** 2)
+                profile_y = np.exp(-0.5 * ((rows - y) / radius) ** 2)
             else:
-                turned = {"aspect": aspect, "orientation": self.orientation}
-                weight = gaussian(self.shape, self.ppd, radius, **turned, x=x, y=y)
+                ellipse = {"aspect": aspect, "orientation": self.orientation}
+                weight = gaussian(self.shape, self.ppd, radius, **ellipse, x=x, y=y)
         fields = 2 + self.pedestal
-        powers = by.shape[-1]
-        pairs = _FIELD[: fields + 2]
-        held = self._free[: len(by)]
-        polynomials = np.zeros((int(held.sum()), pairs.size * powers**2 + 1))
-        polynomials[:, :-1] = (by[held][:, pairs] * _SIGN[: pairs.size, None, None]).reshape(
-            len(polynomials), -1
-        )
-        polynomials[held[:3].sum(), -1] = 1.0
-        of_rows = np.array([down.real * tall, down.imag * tall, tall][:fields])[:, None]
-        of_columns = np.array([across.real * narrow, across.imag * narrow, narrow][:fields])[
-            :, None
-        ]
-        return _Tangent(
-            down=of_rows * np.vander(rows - y, powers, increasing=True).T,
-            across=of_columns * np.vander(columns - x, powers, increasing=True).T,
+        powers = coefficients.shape[-1]
+        products = FIELD[: fields + 2]
+        signs = SIGN[: products.size, None, None]
+        free = self._free[: len(coefficients)]
+        signed = coefficients[free][:, products] * signs
+        polynomials = np.zeros((len(signed), products.size * powers**2 + 1))
+        polynomials[:, :-1] = signed.reshape(len(signed), -1)
+        polynomials[free[:3].sum(), -1] = 1.0
+        down_fields = np.array([down.real * profile_y, down.imag * profile_y, profile_y])
+        across_fields = np.array([across.real * profile_x, across.imag * profile_x, profile_x])
+        down_powers = np.vander(rows - y, powers, increasing=True).T
+        across_powers = np.vander(columns - x, powers, increasing=True).T
+        return Derivatives(
+            down=down_fields[:fields, None] * down_powers,
+            across=across_fields[:fields, None] * across_powers,
             weight=weight,
             polynomials=polynomials,
         )
 
     def _search(self, pixels: Float64, start: SineFit, parameters: Float64) -> _State:
-        """Damped Gauss-Newton; stops when a step would move the image by less than its rounding."""
+        """Search by damped Gauss-Newton until a step moves the image by less than its rounding."""
         damping = 0.0
         signal = float(start.deviation) * np.sqrt(pixels.size)
-        tangent = self._derivatives(parameters)
-        left = start.left
-        cost = float(np.vdot(left, left))
-        inverse = np.zeros((int(self._free.sum()),) * 2)
+        derivatives = self._derivatives(parameters)
+        residual = start.residual
+        cost = float(np.vdot(residual, residual))
+        free_count = int(self._free.sum())
+        inverse = np.zeros((free_count, free_count))
         for _ in range(60):
-            normal = tangent.normal
+            normal = derivatives.normal
             scale = lengths(normal)
             scaled = normal / np.outer(scale, scale)
-            damped = eigen_inverse(scaled, 1e-12)
-            inverse = damped / np.outer(scale, scale)
+            scaled_inverse = eigen_inverse(scaled, 1e-12)
+            inverse = scaled_inverse / np.outer(scale, scale)
             if damping:
-                damped = eigen_inverse(scaled + damping * np.eye(len(scale)), 1e-12)
-            step = damped @ (tangent.along(left) / scale) / scale
-            moved = float(np.sqrt(np.clip(step @ normal @ step, 0.0, None)))
-            if moved <= 1e-13 * signal:
+                damped = scaled + damping * np.eye(len(scale))
+                scaled_inverse = eigen_inverse(damped, 1e-12)
+            step = scaled_inverse @ (derivatives.project(residual) / scale) / scale
+            change = float(np.sqrt(np.clip(step @ normal @ step, 0.0, None)))
+            if change <= 1e-13 * signal:
                 break
             trial = parameters.copy()
             trial[self._free] += step
             # A step of a factor of e in the envelope or of an octave in frequency is a leap into
             # the dark.
-            sane = np.all(np.abs(trial[8:] - parameters[8:]) < 1)
-            if sane:
-                tried = self._derivatives(trial)
-                rest = pixels - start.mean
-                tried.take(trial[:3], trial[3], rest)
-                if (trial_cost := float(np.vdot(rest, rest))) < cost:
-                    gained = cost - trial_cost
+            if np.all(np.abs(trial[8:] - parameters[8:]) < 1):
+                trial_derivatives = self._derivatives(trial)
+                trial_residual = pixels - start.mean
+                trial_derivatives.subtract(trial[:3], trial[3], trial_residual)
+                trial_cost = float(np.vdot(trial_residual, trial_residual))
+                if trial_cost < cost:
+                    gain = cost - trial_cost
                     parameters = trial
-                    tangent = tried
-                    left = rest
+                    derivatives = trial_derivatives
+                    residual = trial_residual
                     cost = trial_cost
                     damping = damping / 10 if damping > 1e-9 else 0.0
-                    # What is left to gain moves no parameter by a ten-thousandth of its standard
+                    # A further step would move no parameter by a ten-thousandth of its standard
                     # error.
-                    if gained <= 1e-9 * cost:
+                    if gain <= 1e-9 * cost:
                         break
                     continue
-            if moved <= 1e-10 * signal:
+            if change <= 1e-10 * signal:
                 break
             damping = max(10 * damping, 1e-4)
         return _State(parameters, cost, inverse)
 
     def _report(self, state: _State, count: int, mean: float) -> PatternFit:
+        """Convert the parameters that the search reached to those of a pattern."""
         p, q, _, b, u, v, x, y, log_across, log_along = state.parameters.tolist()
         sign = 1.0 if np.dot((u, v), wave_vector(1.0, self.orientation)) >= 0 else -1.0
         u = sign * u
@@ -382,12 +396,17 @@ class Sine:
         q = sign * q
         amplitude = float(np.hypot(p, q))
         frequency = float(np.hypot(u, v))
-        turned = float(np.degrees(np.arctan2(v, u)))
+        angle = float(np.degrees(np.arctan2(v, u)))
         errors = np.zeros(10)
         errors[self._free] = np.sqrt(np.clip(np.diagonal(state.inverse), 0, None))
-        amplitude_error, wave_error, shape_error = (
-            float(np.hypot(*errors[i : i + 2])) for i in (0, 4, 8)
-        )
+        amplitude_error = float(np.hypot(*errors[0:2]))
+        wave_error = float(np.hypot(*errors[4:6]))
+        shape_error = float(np.hypot(*errors[8:10]))
+        phase_error = orientation_error = float("inf")
+        if amplitude:
+            phase_error = float(np.degrees(amplitude_error / amplitude))
+        if frequency:
+            orientation_error = float(np.degrees(wave_error / frequency))
         radius = float(np.exp(log_across))
         aspect = float(np.exp(log_along - log_across))
         return PatternFit(
@@ -395,7 +414,7 @@ class Sine:
             amplitude=amplitude,
             phase=float(np.degrees(np.arctan2(-q, p))),
             frequency=frequency,
-            orientation=self.orientation + (turned - self.orientation + 90) % 180 - 90,
+            orientation=self.orientation + (angle - self.orientation + 90) % 180 - 90,
             x=x,
             y=y,
             radius=float("inf") if self.radius is None else radius,
@@ -404,13 +423,9 @@ class Sine:
             gain={
                 "background": float(errors[3]),
                 "amplitude": amplitude_error,
-                "phase": float(np.degrees(amplitude_error / amplitude))
-                if amplitude
-                else float("inf"),
+                "phase": phase_error,
                 "frequency": wave_error,
-                "orientation": float(np.degrees(wave_error / frequency))
-                if frequency
-                else float("inf"),
+                "orientation": orientation_error,
                 "x": float(errors[6]),
                 "y": float(errors[7]),
                 "radius": radius * float(errors[8]),
@@ -420,24 +435,28 @@ class Sine:
 
 
 def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
-    """Cycles per degree along x and y of stripes turned counter-clockwise from vertical."""
+    """Compute the cycles per degree along x and y of stripes at some orientation, deg."""
     angle = np.radians(orientation)
     return float(frequency * np.cos(angle)), float(frequency * np.sin(angle))
 
 
 def carrier(
-    shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y: float
+    shape: Size, ppd: float, u: float, v: float, x: float, y: float
 ) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    """A row and a column whose product is exp(2 pi i (u x + v y)): its phases are as exact as those
-    of two lines.
+    """Compute a row and a column whose product is exp(2 pi i (u x + v y)).
+
+    So the phases of an image are as exact as those of two lines.
     """
     columns, rows = pixel_centres(shape, ppd)
-    return np.exp(2j * np.pi * u * (columns - x)), np.exp(2j * np.pi * v * (rows - y))
+    across = np.exp(2j * np.pi * u * (columns - x))
+    down = np.exp(2j * np.pi * v * (rows - y))
+    return across, down
 
 
 def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
-    """Frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient, to
-    within a bin.
+    """Find frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient.
+
+    They are exact to within a bin.
 
     Parameters
     ----------
@@ -455,7 +474,8 @@ def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
     pixels = to_float64(image)
     height, width = pixels.shape
     taper = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
-    deviation = (pixels - (pixels * taper).sum() / taper.sum()) * taper
+    mean = (pixels * taper).sum() / taper.sum()
+    deviation = (pixels - mean) * taper
     rows = 2 * height
     columns = 2 * width
     power = np.abs(np.fft.rfft2(deviation, s=(rows, columns))) ** 2
@@ -467,125 +487,8 @@ def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _State:
-    """Parameters reached by the search, with the inverse normal matrix there."""
+    """Parameters that the search reached, with the inverse normal matrix there."""
 
     parameters: Float64
     cost: float
     inverse: Float64
-
-
-#: The real part of a wave is the first of these products of a column and a row less the second, its
-#: imaginary part the sum of the next two, the profile the last: field, sign, and which factors.
-_FIELD = np.array([0, 0, 1, 1, 2])
-_SIGN = np.array([1.0, -1.0, 1.0, 1.0, 1.0])
-_DOWN = np.array([0, 1, 0, 1, 2])
-_ACROSS = np.array([0, 1, 1, 0, 2])
-
-
-#: So many rows of an image at a time stay in the cache, and need no new memory.
-_ROWS = 32
-
-
-@lru_cache
-def _factors(fields: int, powers: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Of every product, in the order of polynomials, which column and which row it is made of."""
-    i, j = np.divmod(np.arange(powers**2), powers)
-    down, across = (each[: fields + 2, None] * powers for each in (_DOWN, _ACROSS))
-    return (down + j).ravel(), (across + i).ravel()
-
-
-@dataclass(frozen=True)
-class _Tangent:
-    """Derivatives of an image: each a sum of products of a column and a row, times a weight, and of
-    a constant.
-    """
-
-    #: down, across: Real and imaginary part of the wave, and its profile, times powers of the
-    #: distance from the centre of the envelope, shapes (fields, powers, H) and (fields, powers, W).
-    down: Float64
-    across: Float64
-    #: Of all products, shape (H, W); None for 1.
-    weight: FloatArray | None
-    #: Of every product in each derivative, and of the constant, shape (K, products + 1).
-    polynomials: Float64
-
-    @cached_property
-    def normal(self) -> Float64:
-        """Sums over pixels of the products of two derivatives, shape (K, K)."""
-        (u, v) = _factors(*self.down.shape[:2])
-        (down, across) = self._flat
-        whole = np.empty((len(u) + 1, len(u) + 1))
-        if self.weight is None:
-            whole[:-1, :-1] = (down @ down.T)[u[:, None], u] * (across @ across.T)[v[:, None], v]
-            whole[-1, :-1] = down.sum(axis=1)[u] * across.sum(axis=1)[v]
-        else:
-            one, other = np.triu_indices(len(down))
-            pair = np.zeros((len(down), len(down)), int)
-            pair[one, other] = pair[other, one] = np.arange(one.size)
-            both = (down[one] * down[other]) @ self.weight**2 @ (across[one] * across[other]).T
-            whole[:-1, :-1] = both[pair[u[:, None], u], pair[v[:, None], v]]
-            whole[-1, :-1] = (down @ self.weight @ across.T)[u, v]
-        whole[:-1, -1] = whole[-1, :-1]
-        whole[-1, -1] = self.down.shape[-1] * self.across.shape[-1]
-        return np.asarray(self.polynomials @ whole @ self.polynomials.T)
-
-    def along(self, image: Float64) -> Float64:
-        """Sums over pixels of the products of images, (..., H, W), and each derivative, shape (...,
-        K).
-        """
-        down, across = self._flat
-        weighted = image if self.weight is None else image * self.weight
-        sums = (down @ weighted @ across.T)[(..., *_factors(*self.down.shape[:2]))]
-        return np.asarray(
-            np.concatenate([sums, image.sum(axis=(-2, -1))[..., None]], axis=-1)
-            @ self.polynomials.T
-        )
-
-    def image(self, linear: Float64) -> Float64:
-        """``E (p cos + q sin + d)``, (..., H, W), of (p, q) or (p, q, d) along the last axis."""
-        images = self._columns(linear) @ self.across[:, 0]
-        if self.weight is not None:
-            images *= self.weight
-        return np.asarray(images)
-
-    def _columns(self, linear: Float64) -> Float64:
-        """Of the images of these coefficients, what goes with each row, shape (..., H, fields)."""
-        real, imaginary, *profile = self.down[:, 0]
-        p = linear[..., :1]
-        q = linear[..., 1:2]
-        columns = [p * real + q * imaginary, q * real - p * imaginary]
-        return np.stack([*columns, *(linear[..., 2:3] * each for each in profile)], axis=-1)
-
-    def take(self, linear: Float64, background: Float64, left: Float64) -> None:
-        """Subtract ``E (p cos + q sin + d) + b`` from images, (..., H, W), where they stand, some
-        rows at a time.
-        """
-        columns = self._columns(linear)
-        for start in range(0, left.shape[-2], _ROWS):
-            some = slice(start, start + _ROWS)
-            part = columns[..., some, :] @ self.across[:, 0]
-            if self.weight is not None:
-                part *= self.weight[some]
-            part += background[..., None, None]
-            left[..., some, :] -= part
-
-    def solve(self, left: Float64) -> tuple[Float64, Float64]:
-        """Coefficients of least squares, (..., K), with their standard errors, (K,); taken from
-        `left`, (..., H, W).
-        """
-        scale = lengths(self.normal)
-        inverse = eigen_inverse(self.normal / np.outer(scale, scale), 1e-13)
-        values: Float64 = np.zeros((*left.shape[:-2], len(scale)))
-        # The second pass takes away what squaring the condition number in the normal equations
-        # cost.
-        for _ in range(2):
-            step = (self.along(left) / scale) @ inverse / scale
-            self.take(step[..., :-1], step[..., -1], left)
-            values += step
-        return values, np.sqrt(np.clip(np.diagonal(inverse), 0, None)) / scale
-
-    @property
-    def _flat(self) -> tuple[Float64, Float64]:
-        return self.down.reshape(-1, self.down.shape[-1]), self.across.reshape(
-            -1, self.across.shape[-1]
-        )

@@ -33,7 +33,7 @@ from psyprobe.analysis.words.readers import JUDGE
 from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.experiment import JUDGE_TOKENS
+from psyprobe.experiment.page import JUDGE_TOKENS
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes

@@ -1,6 +1,6 @@
 """Property-based testing of stimulus calibration, for psyprobe's stimuli and anyone's.
 
-Assertions take a `Stimulus`, or any numpy array or torch tensor together with what was asked (a
+Assertions take a `Stimulus`, or any numpy array or torch tensor together with what was requested (a
 specification) and what its numbers are; a failure says what was requested, what is delivered, and
 the likely cause. Strategies for hypothesis (`psyprobe.testing.strategies`) make displays and
 stimuli that are valid by construction. A pytest plugin adds the fixture `calibration_report`.
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 #: Public names by the module that defines them.
 _MODULES = {
-    "stimulus.certificate": ("PRECISIONS", "TOLERANCES", "Certificate", "Tolerance", "tolerance"),
+    "stimulus.certificate": ("Certificate",),
+    "stimulus.tolerances": ("PRECISIONS", "TOLERANCES", "Tolerance", "tolerance"),
     "testing.diagnosis": ("Cause",),
     "testing.assertions": (
         "CalibrationError",
@@ -32,7 +33,7 @@ _MODULES = {
         "assert_orientation",
         "assert_reproducible",
         "assert_round_trip",
-        "judged",
+        "judge",
     ),
 }
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
@@ -53,13 +54,8 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import (
-        PRECISIONS,
-        TOLERANCES,
-        Certificate,
-        Tolerance,
-        tolerance,
-    )
+    from psyprobe.stimulus.certificate import Certificate
+    from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
     from psyprobe.testing import strategies
     from psyprobe.testing.assertions import *  # noqa: F403
     from psyprobe.testing.diagnosis import Cause

@@ -1,5 +1,6 @@
-"""Assertions of calibration: they measure pixels, compare with what was asked, and say why when it
-is not delivered.
+"""Assertions of calibration: they measure pixels and compare them with what was requested.
+
+A failure names the likely cause.
 """
 
 from __future__ import annotations
@@ -15,21 +16,17 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import cone_observer, xyz_to_lms
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum, specification_from_dict
-from psyprobe.stimulus.certificate import (
-    Certificate,
-    Row,
-    certify,
-    format_rows,
-    precision_of,
-    roundoff,
-    tolerance,
-)
-from psyprobe.testing.diagnosis import Cause, diagnose, roots_first, told
+from psyprobe.stimulus.certificate import Certificate, Measurement
+from psyprobe.stimulus.certificate_table import format_measurements
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.measuring import certify
+from psyprobe.stimulus.tolerances import precision_of, roundoff, tolerance
+from psyprobe.testing.diagnosis import Cause, describe_measurement, diagnose, roots_first
 from psyprobe.testing.light import Light, read_light
 
 
-class How(TypedDict, total=False):
-    """How an image is judged, as of `assert_calibrated`."""
+class JudgingOptions(TypedDict, total=False):
+    """Options for judging an image, as in `assert_calibrated`."""
 
     space: str | None
     display: Display | None
@@ -37,15 +34,15 @@ class How(TypedDict, total=False):
 
 
 class CalibrationError(AssertionError):
-    """A stimulus that is not what was asked."""
+    """A stimulus is not what was requested."""
 
     def __init__(
         self, message: str, certificate: Certificate | None = None, causes: tuple[Cause, ...] = ()
     ) -> None:
         super().__init__(message)
-        #: certificate, rows: Everything that was measured.
+        #: certificate, measurements: Everything that was measured.
         self.certificate = certificate
-        self.rows = certificate.rows if certificate else ()
+        self.measurements = certificate.measurements if certificate else ()
         #: Likely causes; empty if no signature is known.
         self.causes = causes
 
@@ -54,30 +51,30 @@ class DisplayModel(Protocol):
     """Anything that turns light into drive values and back, as `Display` does."""
 
     def encode(self, image: Any) -> Any:
-        """Drive values of light in cd/m²."""
+        """Encode light in cd/m² to drive values."""
 
     def decode(self, drive: Any) -> Any:
-        """Light in cd/m² of drive values."""
+        """Decode drive values to light in cd/m²."""
 
 
 def assert_calibrated(
     image: Stimulus | Array,
-    asked: Specification | None = None,
+    spec: Specification | None = None,
     *,
     space: str | None = None,
     display: Display | None = None,
     precision: str | None = None,
 ) -> Certificate:
-    """Assert that an image is what was asked, in everything that applies to its kind.
+    """Assert that an image is what was requested, in everything that applies to its kind.
 
     Parameters
     ----------
     image : Stimulus or array
         A stimulus, or a numpy array or torch tensor of any dtype, shape (..., H, W), (..., H, W, 3)
         or (..., 3, H, W).
-    asked : Specification, optional
+    spec : Specification, optional
         What the image was meant to be, for example ``Gabor(frequency=4, contrast=0.5, ppd=60,
-        size=224)``. A stimulus knows; an array needs it.
+        size=224)``. A stimulus knows its own; an array needs it.
     space : {"luminance", "rgb", "xyz", "lms", "linear", "encoded"}, optional
         What the numbers of an array are: cd/m², linear RGB light in cd/m², XYZ, LMS, light as a
         fraction of the display's range, or drive values (codes, if whole numbers).
@@ -97,26 +94,27 @@ def assert_calibrated(
     --------
     >>> import numpy as np
     >>> from psyprobe.stimulus import Grating
-    >>> asked = Grating(frequency=15, contrast=0.5, size=64)
+    >>> spec = Grating(frequency=15, contrast=0.5, size=64)
     >>> x = (np.arange(64) - 31.5) / 60
     >>> wave = np.cos(2 * np.pi * 15 * x) * np.ones((64, 1))
-    >>> assert_calibrated(100 * (1 + 0.5 * wave), asked, space="luminance").passed
+    >>> assert_calibrated(100 * (1 + 0.5 * wave), spec, space="luminance").passed
     True
     >>> stretched = 2 * (wave - wave.min()) / np.ptp(wave) - 1
-    >>> assert_calibrated(100 * (1 + 0.5 * stretched), asked, space="luminance")
+    >>> assert_calibrated(100 * (1 + 0.5 * stretched), spec, space="luminance")
     Traceback (most recent call last):
         ...
-    psyprobe.testing.assertions.CalibrationError: Grating(size=64, contrast=0.5, frequency=15.0) was asked:
-      contrast: requested 0.5, delivered 0.707107 (+41.4 %); ... Likely cause: min-max normalisation of ...
+    psyprobe.testing.assertions.CalibrationError: Grating(...) was asked:
+      contrast: requested 0.5, delivered 0.707107 (+41.4 %); ...
     """
-    return _judge(image, asked, None, space=space, display=display, precision=precision)
+    return _assert(image, spec, None, space=space, display=display, precision=precision)
 
 
 def assert_contrast(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
 ) -> Certificate:
-    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean; as
-    `assert_calibrated`.
+    """Assert the contrast; called as `assert_calibrated`.
+
+    That of waves and discs is fitted by least squares, that of noise is the SD over the mean.
 
     Examples
     --------
@@ -124,44 +122,44 @@ def assert_contrast(
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-    return _judge(image, asked, ("contrast", "rms contrast"), **how)
+    return _assert(image, spec, ("contrast", "rms contrast"), **options)
 
 
 def assert_frequency(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
 ) -> Certificate:
     """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
-    return _judge(image, asked, ("frequency",), **how)
+    return _assert(image, spec, ("frequency",), **options)
 
 
 def assert_orientation(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
 ) -> Certificate:
     """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
-    return _judge(image, asked, ("orientation",), **how)
+    return _assert(image, spec, ("orientation",), **options)
 
 
 def assert_band(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
 ) -> Certificate:
-    """Assert that noise lies in its band, and reaches both edges of it; called as
-    `assert_calibrated`.
-    """
-    return _judge(image, asked, ("energy outside band", "band edge low", "band edge high"), **how)
+    """Assert that noise fills its band up to the edges; called as `assert_calibrated`."""
+    return _assert(
+        image, spec, ("energy outside band", "band edge low", "band edge high"), **options
+    )
 
 
 def assert_cone_contrast(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+    image: Stimulus | Array, spec: Specification | None = None, **options: Unpack[JudgingOptions]
 ) -> Certificate:
-    """Assert the contrast of each cone class, and silence where there should be; called as
-    `assert_calibrated`.
-    """
+    """Assert the contrast of each cone class, and silence; called as `assert_calibrated`."""
     cones = (f"{cone} cone contrast" for cone in "LMS")
-    return _judge(image, asked, (*cones, "off-direction cone contrast"), **how)
+    return _assert(image, spec, (*cones, "off-direction cone contrast"), **options)
 
 
 def assert_mean_luminance(
-    image: Stimulus | Array, asked: Specification | float | None = None, **how: Unpack[How]
+    image: Stimulus | Array,
+    expected: Specification | float | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
     """Assert mean luminance and background.
 
@@ -169,25 +167,34 @@ def assert_mean_luminance(
     ----------
     image, space, display, precision
         As for `assert_calibrated`.
-    asked : Specification or float
+    expected : Specification or float
         What the image was meant to be, or its mean luminance in cd/m².
 
     Examples
     --------
     >>> import numpy as np
-    >>> float(assert_mean_luminance(np.full((8, 8), 50.0), 50, space="luminance")["mean luminance"].delivered)
+    >>> field = np.full((8, 8), 50.0)
+    >>> certificate = assert_mean_luminance(field, 50, space="luminance")
+    >>> float(certificate["mean luminance"].delivered)
     50.0
     """
-    if asked is None or isinstance(asked, Specification):
-        return _judge(image, asked, ("mean luminance", "background"), **how)
-    light = read_light(image, None, **how)
-    means = _luminance(light, "cie1931", how.get("display")).mean(axis=(-2, -1)).ravel()
-    allowed = tolerance("mean luminance", light.precision)
-    worst = float(means[np.argmax(np.abs(means - asked))])
-    row = Row("mean luminance", "cd/m²", float(asked), worst, allowed, True, "mean over pixels")
-    return _verdict(
-        Certificate((row,), f"mean luminance of {asked:g} cd/m²", light.precision, len(means))
+    if expected is None or isinstance(expected, Specification):
+        return _assert(image, expected, ("mean luminance", "background"), **options)
+    light = read_light(image, None, **options)
+    luminance = _luminance(light, "cie1931", options.get("display"))
+    means = luminance.mean(axis=(-2, -1)).ravel()
+    worst = float(means[np.argmax(np.abs(means - expected))])
+    measurement = Measurement(
+        "mean luminance",
+        "cd/m²",
+        float(expected),
+        worst,
+        tolerance("mean luminance", light.precision),
+        True,
+        "mean over pixels",
     )
+    title = f"mean luminance of {expected:g} cd/m²"
+    return _check(Certificate((measurement,), title, light.precision, len(means)))
 
 
 def assert_isoluminant(
@@ -202,7 +209,7 @@ def assert_isoluminant(
     Parameters
     ----------
     image, space, display
-        As for `assert_calibrated`; nothing needs to be known of what was asked.
+        As for `assert_calibrated`.
     observer : str
         "cie1931" (Y), or a cone observer of `psyprobe.light.colour.CONE_OBSERVERS` (L + M).
 
@@ -218,9 +225,17 @@ def assert_isoluminant(
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
     change = np.abs(flat / np.median(flat, axis=1, keepdims=True) - 1).max(axis=1)
     allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(light.precision)
-    method = f"largest change from the median, {observer}"
-    row = Row("luminance modulation", "", 0.0, float(change.max()), allowed, False, method)
-    return _verdict(Certificate((row,), f"isoluminance for {observer}", light.precision, len(flat)))
+    measurement = Measurement(
+        "luminance modulation",
+        "",
+        0.0,
+        float(change.max()),
+        allowed,
+        False,
+        f"largest change from the median, {observer}",
+    )
+    title = f"isoluminance for {observer}"
+    return _check(Certificate((measurement,), title, light.precision, len(flat)))
 
 
 def assert_in_gamut(
@@ -233,7 +248,7 @@ def assert_in_gamut(
     image, space
         As for `assert_calibrated`.
     display : Display
-        The display.
+        The display that should show them.
 
     Examples
     --------
@@ -257,26 +272,18 @@ def assert_in_gamut(
         outside = int(np.count_nonzero((light.drive < 0) | (light.drive > top)))
         values = light.drive.size
         margin = min(low, top - high)
-    rows = (
-        Row(
-            "values outside gamut", "", 0.0, float(outside), 0.0, False, f"count of {values} values"
-        ),
-        Row(
-            "gamut margin",
-            "",
-            None,
-            float(margin),
-            None,
-            False,
-            "distance to the nearer limit over the range",
-        ),
+    counted = f"count of {values} values"
+    distance = "distance to the nearer limit over the range"
+    measurements = (
+        Measurement("values outside gamut", "", 0.0, float(outside), 0.0, False, counted),
+        Measurement("gamut margin", "", None, float(margin), None, False, distance),
     )
-    what = f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
-    return _verdict(Certificate(rows, what, light.precision, 1))
+    title = f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
+    return _check(Certificate(measurements, title, light.precision, 1))
 
 
 def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certificate:
-    """Assert that decoding what was encoded gives the same light.
+    """Assert that light is the same after encoding and decoding.
 
     Parameters
     ----------
@@ -295,129 +302,145 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
     >>> assert_round_trip([[10.0, 100.0]], Display()).passed
     True
     """
-    asked = light.pixels if isinstance(light, Stimulus) else light
     if isinstance(light, Stimulus) and light.space != "luminance":
         raise InputError(f"a round trip needs luminance, not {light.space}")
-    wanted = to_numpy(asked)
-    drive = display.encode(asked)
-    precision = max(
-        precision_of(asked), precision_of(drive), key=lambda name: tolerance("contrast", name)
-    )
+    pixels = light.pixels if isinstance(light, Stimulus) else light
+    requested = to_numpy(pixels)
+    drive = display.encode(pixels)
+    precisions = (precision_of(pixels), precision_of(drive))
+    precision = max(precisions, key=lambda name: tolerance("contrast", name))
     delivered = to_numpy(display.decode(to_numpy(drive).astype(np.float64)))
-    if delivered.ndim == wanted.ndim + 1:
-        wanted = wanted[..., None]
-    scale = np.maximum(np.abs(wanted), 1e-3 * np.abs(wanted).max())
-    worst = float((np.abs(delivered - wanted) / scale).max())
-    allowed = tolerance("light round trip", precision)
-    method = "largest change relative to the light of the pixel (at least 0.1 % of the brightest)"
-    row = Row("light round trip", "", 0.0, worst, allowed, False, method)
-    return _verdict(Certificate((row,), "the same light after encode and decode", precision, 1))
+    if delivered.ndim == requested.ndim + 1:
+        requested = requested[..., None]
+    scale = np.maximum(np.abs(requested), 1e-3 * np.abs(requested).max())
+    measurement = Measurement(
+        "light round trip",
+        "",
+        0.0,
+        float((np.abs(delivered - requested) / scale).max()),
+        tolerance("light round trip", precision),
+        False,
+        "largest change relative to the light of the pixel (at least 0.1 % of the brightest)",
+    )
+    title = "the same light after encode and decode"
+    return _check(Certificate((measurement,), title, precision, 1))
 
 
-def judged(
-    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+def judge(
+    image: Stimulus | Array,
+    spec: Specification | None = None,
+    **options: Unpack[JudgingOptions],
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """All that was measured of an image, and the likely causes of what is off; parameters as of
-    `assert_calibrated`.
+    """Measure an image, and find the likely causes of what is off.
+
+    Parameters are those of `assert_calibrated`.
 
     Examples
     --------
     >>> from psyprobe.stimulus import Gabor
-    >>> asked = Gabor(frequency=4, contrast=0.5, orientation=30, size=64)
-    >>> found, causes = judged(asked.draw().luminance.T, asked, space="luminance")
-    >>> found.passed, [cause.name for cause in causes]
+    >>> spec = Gabor(frequency=4, contrast=0.5, orientation=30, size=64)
+    >>> certificate, causes = judge(spec.draw().luminance.T, spec, space="luminance")
+    >>> certificate.passed, [cause.name for cause in causes]
     (False, ['rows and columns exchanged'])
     """
-    return _measured(image, asked, None, **how)
+    return _judge_quantities(image, spec, None, **options)
 
 
-def _judge(
+def _assert(
     image: Stimulus | Array,
-    asked: Specification | None,
+    spec: Specification | None,
     quantities: tuple[str, ...] | None,
-    **how: Unpack[How],
+    **options: Unpack[JudgingOptions],
 ) -> Certificate:
-    return _verdict(*_measured(image, asked, quantities, **how))
+    return _check(*_judge_quantities(image, spec, quantities, **options))
 
 
-def _measured(
+def _judge_quantities(
     image: Stimulus | Array,
-    asked: Specification | None,
+    spec: Specification | None,
     quantities: tuple[str, ...] | None,
-    **how: Unpack[How],
+    **options: Unpack[JudgingOptions],
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    if asked is None and not isinstance(image, Stimulus):
-        raise InputError(
-            "an array does not know what was asked; give a specification, such as Gabor(...)"
-        )
-    spec: Specification = image.spec if asked is None else asked
-    light = read_light(image, spec, **how)
-    display = how.get("display")
-    decoded = light.drive is not None
-    found = certify(
-        light.pixels, light.space, spec, precision=light.precision, display=display, decoded=decoded
+    """Judge an image by some quantities, or by all."""
+    if spec is None:
+        if not isinstance(image, Stimulus):
+            raise InputError(
+                "an array does not know what was asked; give a specification, such as Gabor(...)"
+            )
+        spec = image.spec
+    light = read_light(image, spec, **options)
+    display = options.get("display")
+    certificate = certify(
+        light.pixels,
+        light.space,
+        spec,
+        precision=light.precision,
+        display=display,
+        decoded=light.drive is not None,
     )
     if quantities is not None:
-        found = replace(
-            found, rows=tuple(row for row in found if _bare(row.quantity) in quantities)
-        )
-    if not found.rows:
+        selected = [entry for entry in certificate if _part_quantity(entry.quantity) in quantities]
+        certificate = replace(certificate, measurements=tuple(selected))
+    if not certificate.measurements:
         raise InputError(f"{', '.join(quantities or ())} cannot be measured in {spec!r}")
-    causes: tuple[Cause, ...] = ()
-    if not found.passed and not isinstance(spec, Sum):
-        index = max(found.failures, key=lambda row: row.severity).image or 0
-        one = [*spec.singles()][index]
-        light = _single(light, len(spec.batch), index)
-        detail = certify(light.pixels, light.space, one, precision=light.precision, display=display)
-        causes = diagnose(detail.rows, light, one, display)
-    return found, causes
+    if certificate.passed or isinstance(spec, Sum):
+        return certificate, ()
+    worst = max(certificate.failures, key=lambda failure: failure.severity)
+    index = worst.image or 0
+    single = [*spec.singles()][index]
+    light = _single_light(light, len(spec.batch), index)
+    detail = certify(light.pixels, light.space, single, precision=light.precision, display=display)
+    return certificate, diagnose(detail.measurements, light, single, display)
 
 
-def _single(light: Light, dimensions: int, index: int) -> Light:
-    """One image of a batch of so many dimensions."""
-    found = (
-        {"pixels": light.pixels}
-        if light.drive is None
-        else {"pixels": light.pixels, "drive": light.drive}
-    )
-    flat = {
-        name: values.reshape(-1, *values.shape[dimensions:])[index]
-        for name, values in found.items()
-    }
-    return replace(light, **flat) if dimensions else light
+def _single_light(light: Light, dimensions: int, index: int) -> Light:
+    """Select one image of a batch with some number of dimensions."""
+    if not dimensions:
+        return light
+
+    def select(values: Float64) -> Float64:
+        image: Float64 = values.reshape(-1, *values.shape[dimensions:])[index]
+        return image
+
+    drive = None if light.drive is None else select(light.drive)
+    return replace(light, pixels=select(light.pixels), drive=drive)
 
 
-def _bare(quantity: str) -> str:
-    """A quantity without the part of a sum that it is about."""
+def _part_quantity(quantity: str) -> str:
+    """Return a quantity without the part of a sum to which it belongs."""
     return quantity.split(" ", 2)[2] if quantity.startswith("part ") else quantity
 
 
-def _verdict(found: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
-    if found.passed:
-        return found
-    lines = [f"{found.stimulus} was asked:"]
-    roots, rest = roots_first(found.failures, causes)
-    lines += [f"  {told(row, found.precision)}" for row in roots]
+def _check(certificate: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
+    """Return a certificate that passed, and raise an error with the causes for another."""
+    if certificate.passed:
+        return certificate
+    roots, consequences = roots_first(certificate.failures, causes)
+    lines = [f"{certificate.stimulus} was asked:"]
+    lines += [f"  {describe_measurement(failure, certificate.precision)}" for failure in roots]
     lines += [f"Likely cause: {cause}" for cause in causes]
-    if rest:
-        lines += [f"What follows from it: {'; '.join(told(row) for row in rest)}."]
-    if len(found.rows) > 1:
-        lines += ["All that was measured:", format_rows(found.rows)]
-    raise CalibrationError("\n".join(lines), found, causes)
+    if consequences:
+        lines.append(f"What follows from it: {'; '.join(map(describe_measurement, consequences))}.")
+    if len(certificate.measurements) > 1:
+        lines += ["All that was measured:", format_measurements(certificate.measurements)]
+    raise CalibrationError("\n".join(lines), certificate, causes)
 
 
 def _luminance(light: Light, observer: str, display: Display | None) -> Any:
+    """Compute CIE 1931 luminance, or L + M of a cone observer."""
     if light.space == "luminance":
         return light.pixels
+    to_xyz = cone_observer(light.observer).to_xyz
     if light.space == "rgb":
-        xyz = light.pixels @ (display or Display()).rgb_to_xyz.T
-    else:
-        xyz = light.pixels @ cone_observer(light.observer).to_xyz.T
-    return xyz[..., 1] if observer == "cie1931" else xyz_to_lms(xyz, observer)[..., :2].sum(axis=-1)
+        to_xyz = (display or Display()).rgb_to_xyz
+    xyz = light.pixels @ to_xyz.T
+    if observer == "cie1931":
+        return xyz[..., 1]
+    return xyz_to_lms(xyz, observer)[..., :2].sum(axis=-1)
 
 
 def to_numpy(values: Array) -> Any:
-    """A tensor or an array as a numpy array."""
+    """Convert a tensor or an array to a numpy array."""
     return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
 
 
@@ -441,25 +464,26 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
     >>> assert_reproducible(lambda: np.random.default_rng(1).normal(size=(8, 8)))
     """
     if isinstance(draw, Specification):
-        again = specification_from_dict(draw.to_dict())
-        if again != draw or again.digest != draw.digest:
-            raise CalibrationError(f"{draw!r} read back from its dictionary is {again!r}")
-        first = _drawn(draw)
-        second = _drawn(again)
+        copy = specification_from_dict(draw.to_dict())
+        if copy != draw or copy.digest != draw.digest:
+            raise CalibrationError(f"{draw!r} read back from its dictionary is {copy!r}")
+        first = _draw_pixels(draw)
+        second = _draw_pixels(copy)
         name = repr(draw)
     else:
         first = to_numpy(draw())
         second = to_numpy(draw())
         name = getattr(draw, "__name__", repr(draw))
-    if first.shape != second.shape or not np.array_equal(first, second):
-        change = (
-            float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
-        )
-        raise CalibrationError(
-            f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random "
-            "generator without its own seed. "
-            "Give each image a generator of its own, seeded by a number that is kept with it."
-        )
+    if first.shape == second.shape and np.array_equal(first, second):
+        return
+    change = float("inf")
+    if first.shape == second.shape:
+        change = float(np.abs(first - second).max())
+    raise CalibrationError(
+        f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random "
+        "generator without its own seed. "
+        "Give each image a generator of its own, seeded by a number that is kept with it."
+    )
 
 
 def assert_batch_equals_loop(
@@ -479,7 +503,7 @@ def assert_batch_equals_loop(
     Raises
     ------
     CalibrationError
-        If an image of the batch is another than that drawn alone.
+        If an image of the batch differs from the one drawn alone.
 
     Examples
     --------
@@ -489,20 +513,19 @@ def assert_batch_equals_loop(
     >>> assert_batch_equals_loop(ramp, {"slope": [1.0, 2.0]})
     """
     if isinstance(draw, Specification):
-        batch = _drawn(draw)
-        images = [_drawn(single) for single in draw.singles()]
+        batch = _draw_pixels(draw)
+        images = [_draw_pixels(single) for single in draw.singles()]
         batch = batch.reshape(len(images), *images[0].shape)
     else:
-        values = {name: np.asarray(list(value)) for name, value in (parameters or {}).items()}
-        if not values:
+        columns = {name: np.asarray(list(values)) for name, values in (parameters or {}).items()}
+        if not columns:
             raise InputError(
                 "a function needs parameters to draw a batch of: a mapping of names to sequences"
             )
-        batch = to_numpy(draw(**values))
-        images = [
-            to_numpy(draw(**dict(zip(values, row, strict=True))))
-            for row in zip(*values.values(), strict=True)
-        ]
+        batch = to_numpy(draw(**columns))
+        images = []
+        for values in zip(*columns.values(), strict=True):
+            images.append(to_numpy(draw(**dict(zip(columns, values, strict=True)))))
     allowed = tolerance("batch", precision_of(batch))
     for index, image in enumerate(images):
         scale = float(np.abs(image).max()) or 1.0
@@ -510,11 +533,10 @@ def assert_batch_equals_loop(
         if change > allowed:
             raise CalibrationError(
                 f"image {index} of the batch differs from the one drawn alone by {change:.3g} "
-                "of its largest value; "
-                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the "
-                "place in the batch."
+                f"of its largest value; tolerance {allowed:.2g}. Likely cause: parameters or "
+                "seeds that depend on the place in the batch."
             )
 
 
-def _drawn(spec: Specification) -> Any:
+def _draw_pixels(spec: Specification) -> Any:
     return to_numpy(spec.draw().pixels)

@@ -1,10 +1,10 @@
 """From a failed measurement to its likely cause, the root before what follows from it.
 
-An image is compared, pixel by pixel, with the stimulus that was asked for as it comes out with one
+An image is compared, pixel by pixel, with the stimulus that was requested as it comes out with one
 fault; the faults that leave nothing to explain are named. Where several came together, what is
 wrong with the place and size of the wave is read off its parameters (half a pixel, N/(N - 1),
 224/256), and contrast and encoding are judged where the wave lies. Samples of noise differ from one
-another: of them numbers are compared, and not pixels.
+another: for them numbers are compared, and not pixels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,14 +30,16 @@ from psyprobe.stimulus import (
     Uniform,
     estimate,
 )
-from psyprobe.stimulus.certificate import Row, image_rows, to_lms
+from psyprobe.stimulus.certificate import Measurement
 from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.measuring import measure_images, to_lms
 from psyprobe.stimulus.sines import wave_vector
 from psyprobe.testing.faults import (
     FULL_WIDTH,
-    Asked,
-    Faulty,
-    encoded,
+    ExpectedImage,
+    Fault,
+    MeasuredFault,
+    encode_linear,
     faults,
     faults_of_level,
     is_resized,
@@ -47,6 +49,9 @@ from psyprobe.testing.faults import (
 
 if TYPE_CHECKING:
     from psyprobe.testing.light import Light
+
+#: Measurements of one image by quantity.
+Measurements = Mapping[str, Measurement]
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Cause:
     upside down: rows were read from below. Turn the rows.
     """
 
-    #: In a few words.
+    #: The cause in a few words.
     name: str
     #: How it comes about.
     explanation: str
@@ -72,18 +77,25 @@ class Cause:
         return f"{self.name}: {self.explanation}. {self.remedy}."
 
 
-_PAGE = tomllib.loads(files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8"))
+def _read_causes() -> dict[str, Cause]:
+    text = files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8")
+    causes = {}
+    for key, table in tomllib.loads(text).items():
+        causes[key] = Cause(**table | {"shows": tuple(table["shows"])})
+    return causes
+
+
 #: Every fault that can be named, by its key in ``causes.toml``.
-CAUSES = {key: Cause(**row | {"shows": tuple(row["shows"])}) for key, row in _PAGE.items()}
+CAUSES = _read_causes()
 
-#: Share of what is wrong with an image that a fault may leave unexplained: one without a number of
-#: its own, whose constants are rounded (2.35 for 2.3548), one with a number, and one without beside
-#: one with that leaves less.
+#: Shares of an image's error that a fault may leave unexplained: a fault without a number, whose
+#: constants are rounded (2.35 for 2.3548), a fault with a number, and one without beside one with
+#: that leaves less.
 _UNEXPLAINED = 0.02
-_UNMEASURED = 1e-3
-_BESIDE = 5e-3
+_UNEXPLAINED_IF_MEASURED = 1e-3
+_UNEXPLAINED_BESIDE = 5e-3
 
-#: Faults that are another fault too where that one fits as well: centred, a mirror image is only
+#: Faults that are dropped where another fault fits as well: centred, a mirror image is only
 #: turned.
 _YIELDS = {
     "flipped": {"mirrored"},
@@ -92,357 +104,420 @@ _YIELDS = {
     "frequency": {"wrong_ppd", "resized"},
 }
 
-#: Where a wave lies: all else is measured where it should.
+#: Where a wave lies: all else is measured where it should lie.
 _PLACE = ("frequency", "orientation", "radius", "aspect", "position x", "position y", "phase")
 
-#: Rows on which a fault in contrast or level shows.
-_LEVEL_ROWS = ("contrast", "rms contrast", "mean luminance", "background")
-_COLOUR_ROWS = ("L cone contrast", "M cone contrast", "S cone contrast", "luminance modulation")
+#: Quantities in which a fault in contrast or level shows.
+_LEVELS = ("contrast", "rms contrast", "mean luminance", "background")
+_COLOURS = ("L cone contrast", "M cone contrast", "S cone contrast", "luminance modulation")
 
 
 def diagnose(
-    rows: tuple[Row, ...], light: Light, asked: Specification, display: Display | None
+    measurements: tuple[Measurement, ...],
+    light: Light,
+    spec: Specification,
+    display: Display | None,
 ) -> tuple[Cause, ...]:
-    """Likely causes of the failures among the rows, the most telling first; none if no signature is
-    known.
+    """Find likely causes of the failures in an image, the most telling first.
+
+    There are none if no signature is known.
 
     Parameters
     ----------
-    rows : tuple of Row
-        Of one image.
+    measurements : tuple of Measurement
+        What was measured in the image.
     light : Light
-        That image.
-    asked : Specification
-        What it was meant to be: one image.
+        The image.
+    spec : Specification
+        What it was meant to be.
     display : Display or None
         Without it, faults of encoding are not looked for.
     """
-    delivered = {row.quantity: row for row in rows}
-    if all(row.passed for row in rows) or not isinstance(asked, Modulation | Uniform):
+    delivered = {measurement.quantity: measurement for measurement in measurements}
+    passed = all(measurement.passed for measurement in measurements)
+    if passed or not isinstance(spec, Modulation | Uniform):
         return ()
-    if isinstance(asked, Noise) and _is_stretched(light, asked):
+    if isinstance(spec, Noise) and _is_stretched(light, spec):
         return (CAUSES["stretched_noise"],)
-    wanted = Asked.of(asked, light, display)
-    if exact := _same_codes(light, wanted):
-        return (exact,)
-    if alone := _alone(light, wanted, delivered):
-        return alone
-    if isinstance(asked, Noise | AnnulusNoise):
-        causes = [*_other_band(light, asked), *_recreated(delivered, light, wanted)]
+    expected = ExpectedImage.like(light, spec, display)
+    rounding = _rounding_cause(light, expected)
+    if rounding:
+        return (rounding,)
+    single = _single_causes(light, expected, delivered)
+    if single:
+        return single
+    if isinstance(spec, Noise | AnnulusNoise):
+        causes = [*_other_band(light, spec), *_recreated(delivered, light, expected)]
     else:
-        causes = _together(light, wanted, delivered)
-    if isinstance(asked, Modulation) and _failed(delivered, "luminance modulation"):
-        causes = [cause for cause in causes if cause == CAUSES["swapped"]] or [
-            _leak(light, asked, display)
-        ]
+        causes = _joint_causes(light, expected, delivered)
+    if isinstance(spec, Modulation) and _failed(delivered, "luminance modulation"):
+        swapped = [cause for cause in causes if cause == CAUSES["swapped"]]
+        causes = swapped or [_leak(light, spec, display)]
     if not causes and light.codes:
-        causes = [_of_codes("rounded", light.codes)]
+        causes = [_cause_for_codes("rounded", light.codes)]
     return tuple(dict.fromkeys(causes))
 
 
-def roots_first(failures: Iterable[Row], causes: Iterable[Cause]) -> tuple[list[Row], list[Row]]:
-    """Failed rows in which the causes show themselves, and those that follow from them; without a
-    cause none follows.
+def roots_first(
+    failures: Iterable[Measurement], causes: Iterable[Cause]
+) -> tuple[list[Measurement], list[Measurement]]:
+    """Separate the failures in which the causes show themselves from those that follow.
 
-    Where a wave lies comes before its contrast, which is measured where it should lie; within that,
-    the largest error.
+    Without a cause none follows. Where a wave lies comes before its contrast, which is measured
+    where it should lie; within that, the largest error comes first.
+
+    Returns
+    -------
+    roots : list of Measurement
+    consequences : list of Measurement
     """
-    shown = {quantity for cause in causes for quantity in cause.shows}
-    place = {quantity: index for index, quantity in enumerate(_PLACE)}
-    last = len(place)
-    ordered = sorted(
-        failures,
-        key=lambda row: (place.get(row.quantity, last), -float(f"{abs(row.error or 0.0):.1e}")),
-    )
-    roots = [row for row in ordered if row.quantity in shown] or ordered
-    return roots, [row for row in ordered if row not in roots]
+    explained = {quantity for cause in causes for quantity in cause.shows}
+
+    def order(failure: Measurement) -> tuple[int, float]:
+        place = _PLACE.index(failure.quantity) if failure.quantity in _PLACE else len(_PLACE)
+        # Two digits, since rounding differs between machines.
+        return place, -float(f"{abs(failure.error or 0.0):.1e}")
+
+    ordered = sorted(failures, key=order)
+    roots = [failure for failure in ordered if failure.quantity in explained] or ordered
+    return roots, [failure for failure in ordered if failure not in roots]
 
 
-def told(row: Row, precision: str | None = None) -> str:
-    """A failed row in words; with its tolerance where the precision is given."""
-    where = "" if row.image is None else f" in image {row.image}"
-    off = f" ({100 * row.error:+.3g} %)" if row.relative and row.error is not None else ""
-    unit = f" {row.unit}" if row.unit else ""
+def describe_measurement(failure: Measurement, precision: str | None = None) -> str:
+    """Describe a failed measurement in words, with its tolerance if a precision is given."""
+    where = "" if failure.image is None else f" in image {failure.image}"
+    unit = f" {failure.unit}" if failure.unit else ""
+    percentage = ""
+    if failure.relative and failure.error is not None:
+        percentage = f"{100 * failure.error:+.3g} %"
     if precision is None:
-        return f"{row.quantity} {off.strip(' ()') or f'{row.delivered:.3g}{unit}'}{where}"
-    return (
-        f"{row.quantity}: requested {row.requested:.6g}{unit}, delivered "
-        f"{row.delivered:.6g}{unit}{off}{where}; "
-        f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({precision})"
-    )
+        return f"{failure.quantity} {percentage or f'{failure.delivered:.3g}{unit}'}{where}"
+    requested = f"requested {failure.requested:.6g}{unit}"
+    delivered = f"delivered {failure.delivered:.6g}{unit}"
+    if percentage:
+        delivered += f" ({percentage})"
+    tolerance = f"tolerance {failure.tolerance:.2g}{'' if failure.relative else unit}"
+    return f"{failure.quantity}: {requested}, {delivered}{where}; {tolerance} ({precision})"
 
 
 # -- one fault that explains all
 # ---------------------------------------------------------------------------------------
 
 
-def _alone(light: Light, asked: Asked, rows: Mapping[str, Row]) -> tuple[Cause, ...]:
-    """The faults of which each explains the image by itself."""
-    if asked.light.shape != light.pixels.shape:
-        return ()
-    return _fitting(light, asked, faults(asked), measured_faults(asked, light, rows))
-
-
-def _fitting(
-    light: Light,
-    asked: Asked,
-    known: Iterable[Faulty],
-    measured: Iterable[tuple[str, float, Float64]],
+def _single_causes(
+    light: Light, expected: ExpectedImage, measurements: Measurements
 ) -> tuple[Cause, ...]:
-    """Those of the faults that leave next to nothing; one with a number of its own only where no
-    other does.
-    """
-    off = _distance(light.pixels, asked.light)
-    step = _rounding(light, asked.display)
-    if off <= max(step, 1e-7 * asked.spec.luminance):
+    """Find the faults of which each explains the image by itself."""
+    if expected.light.shape != light.pixels.shape:
         return ()
-    plain = [(_distance(light.pixels, pixels), CAUSES[key], key) for key, pixels in known]
-    fitted = [
-        (_distance(light.pixels, pixels), _told(key, number, asked), key)
-        for key, number, pixels in measured
-    ]
-    best, second = (min((gap for gap, *_ in each), default=np.inf) for each in (plain, fitted))
-    enough = max(_UNEXPLAINED * off, step)
-    if best > enough or best > max(20 * second, _BESIDE * off, step):
-        plain = fitted
-        best = second
-        enough = max(_UNMEASURED * off, step)
-    if best > enough:
-        return ()
-    found = {key: cause for gap, cause, key in plain if gap <= 1.2 * best + 1e-3 * off}
-    return tuple(
-        dict.fromkeys(
-            cause for key, cause in found.items() if not _YIELDS.get(key, set()) & found.keys()
-        )
-    )
+    measured = measured_faults(expected, light, measurements)
+    return _fitting_causes(light, expected, faults(expected), measured)
 
 
-def _distance(one: Float64, other: Float64) -> float:
-    """Root mean square difference, cd/m²."""
-    return float(np.sqrt(np.mean(np.square(one - other)))) if one.shape == other.shape else np.inf
+class _Fit(NamedTuple):
+    """How far an image is from the stimulus with a fault, cd/m² (RMS)."""
+
+    distance: float
+    cause: Cause
+    key: str
 
 
-def _rounding(light: Light, display: Display | None) -> float:
-    """What rounding to codes leaves, cd/m² (RMS), with room for its chance; 0 where there are
-    none.
+def _fitting_causes(
+    light: Light,
+    expected: ExpectedImage,
+    plain_faults: Iterable[Fault],
+    measured: Iterable[MeasuredFault],
+) -> tuple[Cause, ...]:
+    """Find the faults that leave next to nothing unexplained.
+
+    A fault with a number counts only where no fault without one fits.
     """
+    error = _distance(light.pixels, expected.light)
+    rounding = _rounding_error(light, expected.display)
+    if error <= max(rounding, 1e-7 * expected.spec.luminance):
+        return ()
+    fits = []
+    for fault in plain_faults:
+        fits.append(_Fit(_distance(light.pixels, fault.light), CAUSES[fault.key], fault.key))
+    measured_fits = []
+    for measured_fault in measured:
+        cause = _cause_with_number(measured_fault.key, measured_fault.number, expected)
+        distance = _distance(light.pixels, measured_fault.light)
+        measured_fits.append(_Fit(distance, cause, measured_fault.key))
+    best = _smallest_distance(fits)
+    best_measured = _smallest_distance(measured_fits)
+    largest = max(_UNEXPLAINED * error, rounding)
+    if best > largest or best > max(20 * best_measured, _UNEXPLAINED_BESIDE * error, rounding):
+        fits = measured_fits
+        best = best_measured
+        largest = max(_UNEXPLAINED_IF_MEASURED * error, rounding)
+    if best > largest:
+        return ()
+    causes = {}
+    for fit in fits:
+        if fit.distance <= 1.2 * best + 1e-3 * error:
+            causes[fit.key] = fit.cause
+    remaining = []
+    for key, cause in causes.items():
+        if not _YIELDS.get(key, set()) & causes.keys():
+            remaining.append(cause)
+    return tuple(dict.fromkeys(remaining))
+
+
+def _smallest_distance(fits: list[_Fit]) -> float:
+    return min((fit.distance for fit in fits), default=np.inf)
+
+
+def _distance(image: Float64, other: Float64) -> float:
+    """Compute the root mean square difference, cd/m²."""
+    if image.shape != other.shape:
+        return np.inf
+    return float(np.sqrt(np.mean(np.square(image - other))))
+
+
+def _rounding_error(light: Light, display: Display | None) -> float:
+    """Bound what rounding to codes leaves, cd/m² (RMS); 0 where there are no codes."""
     if light.drive is None or display is None or not light.codes:
         return 0.0
     half = 0.5 / light.codes
     drive = np.clip(light.drive, half, 1 - half)
-    width = np.asarray(display.decode(drive + half)) - np.asarray(display.decode(drive - half))
-    return 0.4 * float(np.sqrt(np.mean(np.square(width))))
+    step = np.asarray(display.decode(drive + half)) - np.asarray(display.decode(drive - half))
+    # Rounding a uniform value leaves 0.29 of a step; it varies by chance.
+    return 0.4 * float(np.sqrt(np.mean(np.square(step))))
 
 
-def _told(key: str, number: float, asked: Asked) -> Cause:
-    """A cause with the number that the image tells of it."""
-    spec = asked.spec
-    if key == "wrong_ppd":
-        what = (
-            f"it is the image for {number:.4g} pixels per degree, where {spec.ppd:.4g} were asked"
+def _cause_with_number(key: str, number: float, expected: ExpectedImage) -> Cause:
+    """Return a cause whose explanation states the number that was measured in the image."""
+    spec = expected.spec
+    if key not in CAUSES:
+        requested = getattr(spec, key)
+        return Cause(
+            name=f"another {key}",
+            explanation=f"{key} is {number:.4g} where {requested:.4g} was asked, and all else is "
+            "right",
+            remedy=f"Look where {key} enters the drawing, and in which unit",
+            shows=(key,),
         )
-        return replace(
-            CAUSES[key], explanation=f"{what}: frequency and sizes are off by inverse factors"
+    cause = CAUSES[key]
+    explanation = cause.explanation
+    if key == "wrong_ppd":
+        explanation = (
+            f"it is the image for {number:.4g} pixels per degree, where {spec.ppd:.4g} were "
+            "asked: frequency and sizes are off by inverse factors"
         )
     if key in ("mean", "contrast"):
-        return replace(
-            CAUSES[key], explanation=f"{CAUSES[key].explanation} {number:.4g} times what was asked"
-        )
+        explanation = f"{explanation} {number:.4g} times what was asked"
     if key == "stray":
-        return replace(
-            CAUSES[key], explanation=f"{number:+.4g} cd/m² were added to the light of every pixel"
-        )
-    if key in CAUSES:
-        return CAUSES[key]
-    return _other(key, getattr(spec, key), number)
-
-
-def _other(name: str, asked: float, delivered: float) -> Cause:
-    """One parameter that has another value, while all else is as asked."""
-    return Cause(
-        name=f"another {name}",
-        explanation=f"{name} is {delivered:.4g} where {asked:.4g} was asked, and all else is right",
-        remedy=f"Look where {name} enters the drawing, and in which unit",
-        shows=(name,),
-    )
+        explanation = f"{number:+.4g} cd/m² were added to the light of every pixel"
+    return replace(cause, explanation=explanation)
 
 
 # -- several faults together
 # -------------------------------------------------------------------------------------------
 
 
-def _together(light: Light, asked: Asked, rows: Mapping[str, Row]) -> list[Cause]:
-    """What is wrong with the wave's place, and then with contrast and encoding where it lies."""
-    causes = list(_geometry(rows, asked.spec))
-    settled = _as_delivered(rows, asked.spec)
-    # Resizing blurs: what it takes from the contrast is no fault of its own.
-    if settled != asked.spec and CAUSES["resized"] not in causes:
-        there = Asked.of(settled, light, asked.display)
-        causes += _fitting(light, there, faults_of_level(there), measured_levels(there, light))
+def _joint_causes(light: Light, expected: ExpectedImage, measurements: Measurements) -> list[Cause]:
+    """Find what is wrong with the wave's place, then with contrast and encoding where it lies."""
+    spec = expected.spec
+    causes = list(_geometry_causes(measurements, spec))
+    placed = _placed_as_delivered(measurements, spec)
+    # Resizing blurs: what it takes from the contrast is no fault by itself.
+    if placed != spec and CAUSES["resized"] not in causes:
+        expected = ExpectedImage.like(light, placed, expected.display)
+        levels = faults_of_level(expected)
+        causes += _fitting_causes(light, expected, levels, measured_levels(expected, light))
     return causes
 
 
-def _as_delivered(rows: Mapping[str, Row], asked: Specification) -> Specification:
-    """What was asked, but where and how the wave really lies: its contrast can then be judged by
-    itself.
+def _placed_as_delivered(measurements: Measurements, spec: Specification) -> Specification:
+    """Change the specification to where and how the wave really lies.
+
+    Its contrast can then be judged by itself.
     """
-    names = ("frequency", "orientation", "phase", "radius", "aspect")
-    found: dict[str, Any] = {name: rows[name].delivered for name in names if _failed(rows, name)}
-    found |= {
-        axis: rows[f"position {axis}"].delivered / asked.ppd
-        for axis in "xy"
-        if _failed(rows, f"position {axis}")
-    }
-    if not found or not isinstance(asked, Gabor | Grating):
-        return asked
-    if "phase" in found or "position x" in rows:
-        found["phase"] = _phase_at_centre(rows, asked)
+    if not isinstance(spec, Gabor | Grating):
+        return spec
+    changes: dict[str, Any] = {}
+    for name in ("frequency", "orientation", "phase", "radius", "aspect"):
+        if _failed(measurements, name):
+            changes[name] = measurements[name].delivered
+    for axis in "xy":
+        if _failed(measurements, f"position {axis}"):
+            changes[axis] = measurements[f"position {axis}"].delivered / spec.ppd
+    if not changes:
+        return spec
+    if "phase" in changes or "position x" in measurements:
+        changes["phase"] = _phase_at_centre(measurements, spec)
     try:
-        return replace(asked, **found)
+        return replace(spec, **changes)
     except InputError:
-        return asked
+        return spec
 
 
-def _phase_at_centre(rows: Mapping[str, Row], asked: Gabor | Grating) -> float:
-    """Phase at the centre of the envelope delivered, deg; that of the certificate is at the centre
-    asked for.
+def _phase_at_centre(measurements: Measurements, spec: Gabor | Grating) -> float:
+    """Compute the phase at the centre of the delivered envelope, deg.
+
+    The phase of the certificate is that at the centre that was requested.
     """
-    shift = [
-        rows[f"position {axis}"].error or 0.0 if f"position {axis}" in rows else 0.0
-        for axis in "xy"
-    ]
-    vector = wave_vector(rows["frequency"].delivered, rows["orientation"].delivered)
-    return float(rows["phase"].delivered + 360 * np.dot(vector, shift) / asked.ppd)
+    shift = []
+    for axis in "xy":
+        position = measurements.get(f"position {axis}")
+        shift.append(position.error or 0.0 if position else 0.0)
+    frequency = measurements["frequency"].delivered
+    vector = wave_vector(frequency, measurements["orientation"].delivered)
+    return float(measurements["phase"].delivered + 360 * np.dot(vector, shift) / spec.ppd)
 
 
-def _failed(rows: Mapping[str, Row], quantity: str) -> bool:
-    return quantity in rows and not rows[quantity].passed
+def _failed(measurements: Measurements, quantity: str) -> bool:
+    return quantity in measurements and not measurements[quantity].passed
 
 
-def _geometry(rows: Mapping[str, Row], asked: Specification) -> Iterator[Cause]:
-    if not isinstance(asked, Gabor | Grating):
+def _geometry_causes(measurements: Measurements, spec: Specification) -> Iterator[Cause]:
+    if not isinstance(spec, Gabor | Grating):
         return
-    if _failed(rows, "frequency"):
-        row = rows["frequency"]
-        ratio = row.delivered / asked.frequency
-        ends = False
-        for pixels in set(asked.shape):
+    radius_failed = _failed(measurements, "radius")
+    if _failed(measurements, "frequency"):
+        ratio = measurements["frequency"].delivered / spec.frequency
+        includes_ends = False
+        for pixels in set(spec.shape):
             step = 1 / (pixels - 1) if pixels > 1 else 0.0
             if min(abs(ratio - 1 - step), abs(1 / ratio - 1 - step)) < 0.05 * step:
-                ends = True
+                includes_ends = True
                 yield CAUSES["both_ends"]
         if is_resized(ratio):
             yield CAUSES["resized"]
             return
-        inverse = rows["radius"].delivered / asked.radius if _failed(rows, "radius") else 1.0
-        if not ends and abs(ratio * inverse - 1) < 0.05 * min(abs(ratio - 1), abs(inverse - 1)):
-            yield _told("wrong_ppd", asked.ppd / ratio, Asked(asked, None, "luminance", False))
-    if _failed(rows, "orientation"):
-        turned = rows["orientation"].delivered
-        if abs((turned + asked.orientation + 90) % 180 - 90) < 0.01:
+        inverse = measurements["radius"].delivered / spec.radius if radius_failed else 1.0
+        smaller_change = min(abs(ratio - 1), abs(inverse - 1))
+        if not includes_ends and abs(ratio * inverse - 1) < 0.05 * smaller_change:
+            yield _wrong_ppd(spec, ratio)
+    if _failed(measurements, "orientation"):
+        angle = measurements["orientation"].delivered
+        if abs((angle + spec.orientation + 90) % 180 - 90) < 0.01:
             yield CAUSES["mirrored"]
             return
-    if (
-        _failed(rows, "radius")
-        and abs(rows["radius"].delivered * FULL_WIDTH / asked.radius - 1) < 0.01
-    ):
-        yield CAUSES["full_width"]
-    if _is_half_pixel(rows, asked):
+    if radius_failed:
+        radius = measurements["radius"].delivered
+        if abs(radius * FULL_WIDTH / spec.radius - 1) < 0.01:
+            yield CAUSES["full_width"]
+    if _is_half_pixel(measurements, spec):
         yield CAUSES["half_pixel"]
-    if _failed(rows, "phase"):
-        late = (_phase_at_centre(rows, asked) - asked.phase + 180) % 360 - 180
-        if abs(abs(late) - 90) < 0.5:
+    if _failed(measurements, "phase"):
+        lag = (_phase_at_centre(measurements, spec) - spec.phase + 180) % 360 - 180
+        if abs(abs(lag) - 90) < 0.5:
             yield CAUSES["sine_phase"]
-        elif abs(abs(late) - 180) < 0.5:
+        elif abs(abs(lag) - 180) < 0.5:
             yield CAUSES["inverted"]
 
 
-def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
-    if "position x" in rows:
-        shifts = [abs(rows[f"position {axis}"].error or 0.0) for axis in "xy"]
-        if any(abs(shift - 0.5) < 0.02 for shift in shifts):
-            return all(min(abs(shift), abs(shift - 0.5)) < 0.02 for shift in shifts)
+def _wrong_ppd(spec: Specification, ratio: float) -> Cause:
+    """Return the cause of an image whose frequency is off by a ratio."""
+    expected = ExpectedImage(spec, None, "luminance", driven=False)
+    return _cause_with_number("wrong_ppd", spec.ppd / ratio, expected)
+
+
+def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
+    if "position x" in measurements:
+        shifts = [abs(measurements[f"position {axis}"].error or 0.0) for axis in "xy"]
+        if not any(abs(shift - 0.5) < 0.02 for shift in shifts):
+            return False
+        return all(min(abs(shift), abs(shift - 0.5)) < 0.02 for shift in shifts)
+    if not _failed(measurements, "phase"):
         return False
-    if not _failed(rows, "phase"):
-        return False
-    along = np.array(wave_vector(asked.frequency, asked.orientation)) * 360 * 0.5 / asked.ppd
-    lags = [abs(dx * along[0] + dy * along[1]) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
-    late = abs(rows["phase"].error or 0.0)
-    return any(lag > 0 and abs(late - lag) < 0.02 * lag + 1e-3 for lag in lags)
+    vector = np.array(wave_vector(spec.frequency, spec.orientation))
+    lag_x, lag_y = vector * 360 * 0.5 / spec.ppd
+    lag = abs(measurements["phase"].error or 0.0)
+    for dx in (-1, 0, 1):
+        for dy in (-1, 0, 1):
+            half_pixel = abs(dx * lag_x + dy * lag_y)
+            if half_pixel > 0 and abs(lag - half_pixel) < 0.02 * half_pixel + 1e-3:
+                return True
+    return False
 
 
 # -- noise
 # -------------------------------------------------------------------------------------------------------------
 
 
-def _is_stretched(light: Light, asked: Noise) -> bool:
-    """A range centred on the mean that was asked: by chance that does not happen."""
+def _is_stretched(light: Light, spec: Noise) -> bool:
+    """Tell whether the range is centred on the requested mean: by chance that does not happen."""
     if light.space != "luminance":
         return False
     low = float(light.pixels.min())
     high = float(light.pixels.max())
-    off = abs(float(light.pixels.mean()) / asked.luminance - 1)
-    middle = abs((low + high) / (2 * float(asked.luminance)) - 1)
-    return bool(off > 1e-5 and middle < min(1e-5, 0.1 * off))
+    mean_error = abs(float(light.pixels.mean()) / spec.luminance - 1)
+    centre_error = abs((low + high) / (2 * float(spec.luminance)) - 1)
+    return bool(mean_error > 1e-5 and centre_error < min(1e-5, 0.1 * mean_error))
 
 
-def _other_band(light: Light, asked: Noise | AnnulusNoise) -> Iterator[Cause]:
-    """A band of the right width at another frequency."""
-    if light.space != "luminance" or not asked.contrast:
+def _other_band(light: Light, spec: Noise | AnnulusNoise) -> Iterator[Cause]:
+    """Look for a band of the right width at another frequency."""
+    if light.space != "luminance" or not spec.contrast:
         return
-    found = [float(edge) for edge in estimate.band_limits(light.pixels, asked.ppd, floor=1e-3)]
-    bin_width = asked.ppd / min(asked.shape)
-    ratios = [got / float(edge) for got, edge in zip(found, asked.band, strict=True)]
-    doubt = [1.5 * bin_width / float(edge) for edge in asked.band]
-    if abs(ratios[0] - ratios[1]) > sum(doubt) * max(ratios) or abs(ratios[1] - 1) <= doubt[1]:
+    bin_width = spec.ppd / min(spec.shape)
+    ratios = []
+    doubts = []
+    edges = estimate.band_limits(light.pixels, spec.ppd, floor=1e-3)
+    for delivered, requested in zip(edges, spec.band, strict=True):
+        ratios.append(float(delivered) / float(requested))
+        doubts.append(1.5 * bin_width / float(requested))
+    low, high = ratios
+    if abs(low - high) > sum(doubts) * max(ratios) or abs(high - 1) <= doubts[1]:
         return
-    if any(abs(ratios[1] * side - 1) < doubt[1] for side in asked.field):
+    if any(abs(high * side - 1) < doubts[1] for side in spec.field):
         yield CAUSES["cycles_per_image"]
     else:
-        yield _told("wrong_ppd", asked.ppd / ratios[1], Asked(asked, None, "luminance", False))
+        yield _wrong_ppd(spec, high)
 
 
-def _recreated(delivered: Mapping[str, Row], light: Light, asked: Asked) -> list[Cause]:
-    """Faults in contrast and encoding whose errors are those delivered."""
-    quantities = _LEVEL_ROWS if light.space == "luminance" else (*_LEVEL_ROWS, *_COLOUR_ROWS)
+def _recreated(delivered: Measurements, light: Light, expected: ExpectedImage) -> list[Cause]:
+    """Find faults in contrast and encoding that lead to the errors delivered."""
+    quantities = _LEVELS if light.space == "luminance" else (*_LEVELS, *_COLOURS)
     if not any(_failed(delivered, quantity) for quantity in quantities):
         return []
-    found: list[tuple[float, Cause]] = []
-    for key, pixels in faults_of_level(asked):
+    candidates: list[tuple[float, Cause]] = []
+    for fault in faults_of_level(expected):
         try:
-            again = image_rows(
-                pixels, light.space, asked.spec, light.precision, asked.display, refined=False
+            recreated = measure_images(
+                fault.light,
+                light.space,
+                expected.spec,
+                light.precision,
+                expected.display,
+                refined=False,
             )
         except InputError:
             continue
-        gap = _errors_apart(delivered, {row.quantity: row for row in again}, quantities)
+        predicted = {measurement.quantity: measurement for measurement in recreated}
+        gap = _error_gap(delivered, predicted, quantities)
         if gap is not None:
-            found.append((gap, CAUSES[key]))
-    best = min((gap for gap, _ in found), default=0.0)
-    return [cause for gap, cause in found if gap <= 1.5 * best + 1e-3]
+            candidates.append((gap, CAUSES[fault.key]))
+    best = min((gap for gap, _ in candidates), default=0.0)
+    return [cause for gap, cause in candidates if gap <= 1.5 * best + 1e-3]
 
 
-def _errors_apart(
-    delivered: Mapping[str, Row], predicted: Mapping[str, Row], quantities: tuple[str, ...]
+def _error_gap(
+    delivered: Measurements, predicted: Measurements, quantities: tuple[str, ...]
 ) -> float | None:
-    """How far the errors of a re-creation are from those delivered, as a fraction; None if too
-    far.
+    """Compute how far the errors of a re-creation are from those delivered, as a fraction.
+
+    None if they are too far.
     """
     worst = 0.0
     explains = False
     for quantity in quantities:
         if quantity not in delivered or quantity not in predicted:
             continue
-        row = delivered[quantity]
+        measurement = delivered[quantity]
         other = predicted[quantity]
-        if row.error is None or other.error is None or row.tolerance is None:
+        if measurement.error is None or other.error is None or measurement.tolerance is None:
             continue
-        gap = abs(row.error - other.error)
-        larger = max(abs(row.error), abs(other.error))
-        explains = explains or (not (row.passed or other.passed) and gap < 0.2 * larger)
+        gap = abs(measurement.error - other.error)
+        larger = max(abs(measurement.error), abs(other.error))
+        if not measurement.passed and not other.passed and gap < 0.2 * larger:
+            explains = True
         # Errors below a tenth of a percent may come with another fault: they do not speak against
         # this one.
-        worst = max(worst, gap / max(larger, 3 * row.tolerance, 1e-3))
+        worst = max(worst, gap / max(larger, 3 * measurement.tolerance, 1e-3))
     return worst if explains and worst < 0.1 else None
 
 
@@ -450,67 +525,65 @@ def _errors_apart(
 # --------------------------------------------------------------------------------------------------
 
 
-def _leak(light: Light, asked: Modulation, display: Display | None) -> Cause:
-    """The leak, with the observer for whom there is none, if one is known."""
-    xyz = to_lms(light.pixels, light.space, asked, display) @ cone_observer(asked.observer).to_xyz.T
+def _leak(light: Light, spec: Modulation, display: Display | None) -> Cause:
+    """Return the leak of luminance, with the observer for whom there is none, if one is known."""
+    lms = to_lms(light.pixels, light.space, spec, display)
+    xyz = lms @ cone_observer(spec.observer).to_xyz.T
     weights = {"CIE 1931 luminance": np.array([0.0, 1.0, 0.0])}
-    weights |= {
-        f"L + M of {name}": other.from_xyz[:2].sum(axis=0) for name, other in CONE_OBSERVERS.items()
-    }
+    for name, observer in CONE_OBSERVERS.items():
+        weights[f"L + M of {name}"] = observer.from_xyz[:2].sum(axis=0)
     for name, weight in weights.items():
         luminance = xyz @ weight
         if np.abs(luminance / luminance.mean() - 1).max() < 1e-4:
             return replace(
                 CAUSES["leak"],
-                explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}",
+                explanation=f"it is isoluminant for {name}, not for L + M of {spec.observer}",
             )
     return CAUSES["leak"]
 
 
-def _same_codes(light: Light, asked: Asked) -> Cause | None:
-    """The way of going to codes that gives just these."""
-    if light.drive is None or asked.display is None or not light.codes:
+def _rounding_cause(light: Light, expected: ExpectedImage) -> Cause | None:
+    """Find how drive was rounded to codes, where that gives just these codes."""
+    if light.drive is None or expected.display is None or not light.codes:
         return None
-    wanted = asked.rgb()
-    if wanted.shape != light.drive.shape or asked.display.guns_differ:
+    rgb = expected.rgb()
+    if rgb.shape != light.drive.shape or expected.display.guns_differ:
         return None
-    exact = encoded(wanted, asked.display) * light.codes
+    exact = encode_linear(rgb, expected.display) * light.codes
     codes = light.drive * light.codes
-    ways = {"rounded": np.round(exact), "truncated": np.floor(exact)}
-    ways |= (
-        {"wrapped": np.mod(np.floor(exact), light.codes + 1)}
-        if exact.max() >= light.codes + 1
-        else {}
-    )
-    alike = {key: float(np.mean(np.abs(codes - each) < 0.5)) for key, each in ways.items()}
-    best = max(alike, key=lambda key: alike[key])
-    if alike[best] > 0.99:
-        return _of_codes(best, light.codes)
-    return _of_codes("dithered", light.codes) if _is_dithered(codes - exact, exact) else None
+    candidates = {"rounded": np.round(exact), "truncated": np.floor(exact)}
+    if exact.max() >= light.codes + 1:
+        candidates["wrapped"] = np.mod(np.floor(exact), light.codes + 1)
+    agreement = {}
+    for key, candidate in candidates.items():
+        agreement[key] = float(np.mean(np.abs(codes - candidate) < 0.5))
+    best = max(agreement, key=lambda key: agreement[key])
+    if agreement[best] > 0.99:
+        return _cause_for_codes(best, light.codes)
+    return _cause_for_codes("dithered", light.codes) if _is_dithered(codes - exact, exact) else None
 
 
-def _of_codes(key: str, codes: int) -> Cause:
-    """A cause that is told of 8 bits, for codes of so many."""
+def _cause_for_codes(key: str, codes: int) -> Cause:
+    """Return a cause that is described for 8 bits, for codes up to the given one."""
     cause = CAUSES[key]
-    return (
-        cause
-        if codes == 255
-        else replace(cause, name=cause.name.replace("8", str(codes.bit_length()), 1))
-    )
+    if codes == 255:
+        return cause
+    return replace(cause, name=cause.name.replace("8", str(codes.bit_length()), 1))
 
 
-def _is_dithered(off: Float64, exact: Float64) -> bool:
-    """Whether codes differ from the exact ones by noise of one or two steps, and by nothing that
-    knows the pattern.
+def _is_dithered(error: Float64, exact: Float64) -> bool:
+    """Tell whether codes differ from the exact ones by noise of one or two steps.
+
+    The noise must not depend on the pattern.
     """
     share = exact - np.floor(exact)
-    largest = np.abs(off).max()
-    expected = float((share * (1 - share)).mean()) if largest <= 1 else 0.25
-    if not expected > 1e-3 or largest > 1.5:
+    largest = np.abs(error).max()
+    variance = float((share * (1 - share)).mean()) if largest <= 1 else 0.25
+    if not variance > 1e-3 or largest > 1.5:
         return False
-    doubt = 5 * np.sqrt(expected / off.size)
+    doubt = 5 * np.sqrt(variance / error.size)
     pattern = exact - exact.mean()
-    along = float((off * pattern).mean() / pattern.std()) if pattern.std() else 0.0
-    return bool(
-        abs(off.mean()) < doubt and abs(along) < doubt and abs(off.var() / expected - 1) < 0.1
-    )
+    deviation = pattern.std()
+    projection = float((error * pattern).mean() / deviation) if deviation else 0.0
+    independent = abs(error.mean()) < doubt and abs(projection) < doubt
+    return bool(independent and abs(error.var() / variance - 1) < 0.1)

@@ -1,7 +1,7 @@
-"""A stimulus as it comes out with one fault: what an image that fails is compared with.
+"""Stimuli as they come out with one fault: what an image that fails is compared with.
 
 Each fault has been seen in software that people use; ``causes.toml`` names them. Most have no
-number of their own: the fault says all. Some have one, such as the resolution that was drawn for,
+number: the fault says all. Some have one, such as the resolution for which the image was drawn,
 which is measured in the image.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,29 @@ from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Stimulus
-from psyprobe.stimulus.certificate import Row
+from psyprobe.stimulus.certificate import Measurement
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.sines import Sine
 
 if TYPE_CHECKING:
     from psyprobe.testing.light import Light
 
-#: A key of ``causes.toml``, and the light of the stimulus with this fault.
-Faulty = tuple[str, Float64]
+
+class Fault(NamedTuple):
+    """A fault without a number: a key of ``causes.toml``, and the stimulus with this fault."""
+
+    key: str
+    light: Float64
+
+
+class MeasuredFault(NamedTuple):
+    """A fault with a number, which was measured in the image, and the stimulus with this fault."""
+
+    #: A key of ``causes.toml``, or the name of a parameter.
+    key: str
+    number: float
+    light: Float64
+
 
 #: Full width at half height of a Gaussian, in standard deviations.
 FULL_WIDTH = 2.3548
@@ -36,38 +50,43 @@ _EOTFS: tuple[Eotf, ...] = ("srgb", 2.2, 2.4)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One image that was asked for, as light in the space of the image that is judged."""
+class ExpectedImage:
+    """One image that was requested, as light in the space of the image that is judged."""
 
     spec: Any
-    #: Faults of encoding are not looked for without one.
+    #: Faults of encoding are not looked for without a display.
     display: Display | None
     space: str
-    #: Whether what is judged went through drive values, which end at 0 and 1.
+    #: Whether the image that is judged went through drive values, which end at 0 and 1.
     driven: bool
 
     @classmethod
-    def of(cls, spec: Specification, light: Light, display: Display | None) -> Asked:
-        """What was asked where this image is."""
+    def like(cls, light: Light, spec: Specification, display: Display | None) -> ExpectedImage:
+        """Return what was requested in the space of an image."""
         return cls(spec, display, light.space, light.drive is not None)
 
     @cached_property
     def light(self) -> Float64:
-        """As asked, shape (H, W) or (H, W, 3)."""
-        return self.drawn(self.spec)
+        """The image as requested, shape (H, W) or (H, W, 3)."""
+        return self.draw(self.spec)
 
     @cached_property
     def background(self) -> Float64:
-        """Without the pattern."""
-        return self.drawn(self.spec.reference())
+        """The image without the pattern."""
+        return self.draw(self.spec.reference())
+
+    @cached_property
+    def change(self) -> Float64:
+        """The image less its background."""
+        return np.asarray(self.light - self.background)
 
     @property
     def is_wave(self) -> bool:
-        """Whether it has a carrier with a phase."""
+        """Whether the stimulus has a carrier with a phase."""
         return isinstance(self.spec, Gabor | Grating)
 
-    def drawn(self, spec: Specification) -> Float64:
-        """The light of a stimulus of this field."""
+    def draw(self, spec: Specification) -> Float64:
+        """Draw the light of a stimulus of the same field."""
         stimulus = spec.draw()
         if stimulus.space == self.space:
             return np.asarray(stimulus.pixels, dtype=np.float64)
@@ -76,14 +95,14 @@ class Asked:
         return self._in_rgb(stimulus)
 
     def changed(self, **values: Any) -> Float64 | None:
-        """The light with other parameters; None where no stimulus has these."""
+        """Draw the light with other parameters; None where no stimulus has these."""
         try:
-            return self.drawn(replace(self.spec, **values))
+            return self.draw(replace(self.spec, **values))
         except InputError:
             return None
 
     def rgb(self) -> Float64:
-        """Linear RGB light, or grey."""
+        """Return the image as linear RGB light, or as grey."""
         return self.light if self.space == "luminance" else self._in_rgb(self.spec.draw())
 
     def _in_rgb(self, stimulus: Stimulus) -> Float64:
@@ -91,79 +110,73 @@ class Asked:
         return np.repeat(light[..., None], 3, axis=-1) if light.ndim == 2 else light
 
 
-def faults(asked: Asked) -> Iterator[Faulty]:
-    """The stimulus with each fault that has no number of its own and that it can have."""
-    for key, values in _other_values(asked.spec):
-        if (changed := asked.changed(**values)) is not None:
-            yield key, changed
-    yield from _turned_over(asked)
-    yield from faults_of_level(asked)
+def faults(expected: ExpectedImage) -> Iterator[Fault]:
+    """Draw the stimulus with each fault that has no number and that it can have."""
+    for key, values in _other_values(expected.spec):
+        if (changed := expected.changed(**values)) is not None:
+            yield Fault(key, changed)
+    yield from _turned_over(expected)
+    yield from faults_of_level(expected)
 
 
-def faults_of_level(asked: Asked) -> Iterator[Faulty]:
-    """Of these, those that leave the pattern in its place: of contrast, form and encoding."""
-    if isinstance(asked.spec, Modulation):
-        for key, factor in _factors(asked):
-            yield key, asked.background + factor * (asked.light - asked.background)
-    yield from _other_forms(asked)
-    if asked.display is not None and asked.space != "lms" and not asked.display.guns_differ:
-        yield from _encodings(asked, asked.display)
-    if asked.space == "rgb":
-        yield "swapped", asked.light[..., ::-1]
+def faults_of_level(expected: ExpectedImage) -> Iterator[Fault]:
+    """Draw the stimulus with each fault of contrast, form and encoding.
+
+    They leave the pattern in its place.
+    """
+    if isinstance(expected.spec, Modulation):
+        for key, factor in _contrast_factors(expected):
+            yield Fault(key, expected.background + factor * expected.change)
+    yield from _other_forms(expected)
+    display = expected.display
+    if display is not None and expected.space != "lms" and not display.guns_differ:
+        yield from _encodings(expected, display)
+    if expected.space == "rgb":
+        yield Fault("swapped", expected.light[..., ::-1])
 
 
 def measured_faults(
-    asked: Asked, light: Light, rows: Mapping[str, Row]
-) -> Iterator[tuple[str, float, Float64]]:
-    """The stimulus with each fault that has a number of its own, and that number as the image tells
-    it.
-    """
-    for drawn_for, pixels in _scales(asked, rows):
-        yield (
-            "resized" if is_resized(asked.spec.ppd / drawn_for) else "wrong_ppd",
-            drawn_for,
-            pixels,
-        )
+    expected: ExpectedImage, light: Light, measurements: Mapping[str, Measurement]
+) -> Iterator[MeasuredFault]:
+    """Draw the stimulus with each fault that has a number, as it was measured in the image."""
+    yield from _other_scales(expected, measurements)
     for name in ("frequency", "orientation", "phase", "radius", "aspect"):
-        if name in rows and not rows[name].passed:
-            changed = asked.changed(**{name: rows[name].delivered})
+        if name in measurements and not measurements[name].passed:
+            value = measurements[name].delivered
+            changed = expected.changed(**{name: value})
             if changed is not None:
-                yield name, rows[name].delivered, changed
-    yield from measured_levels(asked, light)
+                yield MeasuredFault(name, value, changed)
+    yield from measured_levels(expected, light)
 
 
-def measured_levels(asked: Asked, light: Light) -> Iterator[tuple[str, float, Float64]]:
-    """Of these, those that leave the pattern in its place."""
-    wanted = asked.light
-    got = light.pixels
-    if scale := float(np.vdot(wanted, got) / np.vdot(wanted, wanted)):
-        yield "mean", scale, scale * wanted
-    shift = float((got - wanted).mean())
-    yield "stray", shift, wanted + shift
-    change = wanted - asked.background
+def measured_levels(expected: ExpectedImage, light: Light) -> Iterator[MeasuredFault]:
+    """Draw the stimulus with each measured fault that leaves the pattern in its place."""
+    requested = expected.light
+    delivered = light.pixels
+    if scale := float(np.vdot(requested, delivered) / np.vdot(requested, requested)):
+        yield MeasuredFault("mean", scale, scale * requested)
+    shift = float((delivered - requested).mean())
+    yield MeasuredFault("stray", shift, requested + shift)
+    change = expected.change
     if (energy := float(np.vdot(change, change))) > 0:
-        factor = float(np.vdot(change, got - asked.background)) / energy
+        factor = float(np.vdot(change, delivered - expected.background)) / energy
         if factor > 0:
-            yield "contrast", factor, asked.background + factor * change
-    low = float(got.min())
-    high = float(got.max())
-    if (
-        not isinstance(asked.spec, Disc)
-        and low < high
-        and (got == low).mean() + (got == high).mean() > 0.01
-    ):
-        yield "clipped", high, np.clip(wanted, low, high)
+            yield MeasuredFault("contrast", factor, expected.background + factor * change)
+    if isinstance(expected.spec, Disc):
+        return
+    low = float(delivered.min())
+    high = float(delivered.max())
+    if low < high and (delivered == low).mean() + (delivered == high).mean() > 0.01:
+        yield MeasuredFault("clipped", high, np.clip(requested, low, high))
 
 
 def is_resized(ratio: float) -> bool:
-    """Whether a frequency over that asked is what the default preprocessing of image models makes
-    of it.
-    """
+    """Tell whether a frequency over that requested is what preprocessing of image models makes."""
     return abs(ratio / 0.875 - 1) < 0.005
 
 
 def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
-    """Parameters that a fault puts in the place of those asked."""
+    """List the parameters that each fault puts in the place of those requested."""
     for pixels in {pixels for pixels in spec.shape if pixels > 1}:
         yield "both_ends", {"ppd": spec.ppd * (pixels - 1) / pixels}
     if isinstance(spec, Gabor | Grating):
@@ -174,9 +187,11 @@ def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
         yield "sine_phase", {"phase": spec.phase - 90}
         yield "sine_phase", {"phase": spec.phase + 90}
         angles = {"orientation": spec.orientation, "phase": spec.phase}
-        for turn in (np.degrees, np.radians):
-            for names in (("orientation",), ("phase",), ("orientation", "phase")):
-                yield "radians", {name: float(turn(angles[name])) for name in names}
+        for convert in (np.degrees, np.radians):
+            converted = {name: float(convert(angle)) for name, angle in angles.items()}
+            yield "radians", {"orientation": converted["orientation"]}
+            yield "radians", {"phase": converted["phase"]}
+            yield "radians", converted
     if isinstance(spec, Gabor | Grating | Disc):
         half = 0.5 / spec.ppd
         for right, up in ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
@@ -189,28 +204,29 @@ def _other_values(spec: Any) -> Iterator[tuple[str, dict[str, float]]]:
             yield "gaussian_two", {"radius": spec.radius * float(factor)}
 
 
-def _turned_over(asked: Asked) -> Iterator[Faulty]:
-    """The image with its axes exchanged or reversed, and in its negative."""
-    light = asked.light
+def _turned_over(expected: ExpectedImage) -> Iterator[Fault]:
+    """Turn the image over: with its axes exchanged or reversed, and in its negative."""
+    light = expected.light
     if light.shape[0] == light.shape[1]:
-        yield "transposed", light.swapaxes(0, 1)
-    yield "flipped", light[::-1]
-    yield "flipped", light[:, ::-1]
-    yield "inverted", 2 * asked.background - light
+        yield Fault("transposed", light.swapaxes(0, 1))
+    yield Fault("flipped", light[::-1])
+    yield Fault("flipped", light[:, ::-1])
+    yield Fault("inverted", 2 * expected.background - light)
 
 
-def _factors(asked: Asked) -> Iterator[tuple[str, float]]:
-    """By how much a fault multiplies the contrast."""
-    spec = asked.spec
+def _contrast_factors(expected: ExpectedImage) -> Iterator[tuple[str, float]]:
+    """List the factors by which faults multiply the contrast."""
+    spec = expected.spec
     contrast = float(spec.contrast)
     yield "twice", abs(contrast)
     yield "halved", 0.5
     yield "doubled", 2.0
     yield "root_two", float(np.sqrt(2))
     yield "root_two", float(np.sqrt(0.5))
-    if asked.is_wave and contrast:
-        spread = float(((asked.light - asked.background) / asked.background).std() / abs(contrast))
-        if spread > 0 and asked.space == "luminance":
+    if expected.is_wave and contrast:
+        deviation = (expected.change / expected.background).std()
+        spread = float(deviation / abs(contrast))
+        if spread > 0 and expected.space == "luminance":
             yield "root_two", 1 / spread
     if isinstance(spec, Disc):
         if contrast < 1:
@@ -218,103 +234,109 @@ def _factors(asked: Asked) -> Iterator[tuple[str, float]]:
         yield "weber", 1 / (2 + contrast)
 
 
-def _other_forms(asked: Asked) -> Iterator[Faulty]:
-    """A wave of another form, and a disc whose contrast is about the mean."""
-    spec = asked.spec
-    change = asked.light - asked.background
+def _other_forms(expected: ExpectedImage) -> Iterator[Fault]:
+    """Draw a wave of another form, and a disc whose contrast is about the mean."""
+    spec = expected.spec
+    background = expected.background
+    change = expected.change
     if isinstance(spec, Disc):
-        yield "weber", asked.background * (1 - spec.contrast) + 2 * change
-    if (
-        not isinstance(spec, Gabor | Grating)
-        or spec.contrast == 0
-        or spec.direction != "achromatic"
-    ):
+        yield Fault("weber", background * (1 - spec.contrast) + 2 * change)
+    if not expected.is_wave or spec.contrast == 0 or spec.direction != "achromatic":
         return
     envelope = spec.envelope()
-    place = {
-        name: getattr(spec, name) for name in ("shape", "ppd", "frequency", "orientation", "x", "y")
-    }
-    carrier = Sine(**place).image(np.cos(np.radians(spec.phase)), -np.sin(np.radians(spec.phase)))
-    patterns = [("square", np.sign(carrier) * envelope)]
-    patterns += [
+    names = ("shape", "ppd", "frequency", "orientation", "x", "y")
+    wave = Sine(**{name: getattr(spec, name) for name in names})
+    phase = np.radians(spec.phase)
+    carrier = wave.image(np.cos(phase), -np.sin(phase))
+    patterns = [
+        ("square", np.sign(carrier) * envelope),
         ("stretched_sine", _stretched(carrier) * envelope),
         ("stretched_sine", _stretched(carrier * envelope)),
     ]
     for key, pattern in patterns:
-        yield (
-            key,
-            asked.background
-            * (1 + spec.contrast * (pattern[..., None] if change.ndim == 3 else pattern)),
-        )
+        if change.ndim == 3:
+            pattern = pattern[..., None]
+        yield Fault(key, background * (1 + spec.contrast * pattern))
 
 
 def _stretched(pattern: Float64) -> Float64:
-    """A pattern whose smallest value is -1 and whose largest is 1."""
+    """Stretch a pattern to values from -1 to 1."""
     middle = (pattern.max() + pattern.min()) / 2
     half = float(np.ptp(pattern)) / 2
     return np.asarray((pattern - middle) / half) if half > 1e-9 else pattern
 
 
-def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
-    """Light that a display makes of drive values that a fault makes of the light asked for."""
-    light = asked.rgb()
+def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
+    """Draw the light that a display shows of drive values with each fault of encoding."""
+    light = expected.rgb()
     span = display.span
+    floor = display.floor
+    largest_drive = None if display.extended else 1
 
-    def shown(drive: Float64) -> Float64:
-        return np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
+    def displayed(drive: Float64) -> Float64:
+        return np.asarray(display.decode(np.clip(drive, 0, largest_drive)))
 
-    relative = np.clip((light - display.floor) / span, 0, None)
-    drive = encoded(light, display)
-    if asked.space == "luminance":
-        pattern = light / asked.spec.luminance
-        grey = float(encoded(np.full((1, 1), asked.spec.luminance), display)[0, 0])
+    relative = np.clip((light - floor) / span, 0, None)
+    drive = encode_linear(light, display)
+    if expected.space == "luminance":
+        pattern = light / expected.spec.luminance
+        background = np.full((1, 1), expected.spec.luminance)
+        grey = float(encode_linear(background, display)[0, 0])
         for base in (grey, 0.5):
-            yield "codes", shown(base * pattern)
-        yield "range", shown(pattern - 1)
-        yield "range", span * (pattern - 1) + display.floor
-        yield "range", pattern - 1
-    yield "range", shown(2 * drive - 1)
-    yield "range", shown((drive + 1) / 2)
-    yield "range", span * (2 * relative - 1) + display.floor
-    yield "range", span * (relative + 1) / 2 + display.floor
-    yield "not_encoded", shown(relative)
-    yield "encoded_twice", shown(encoded(drive * span + display.floor, display))
-    again = np.asarray(display.decode(np.clip(relative, 0, None)))
-    yield "decoded", shown(np.clip((again - display.floor) / span, 0, None))
+            yield Fault("codes", displayed(base * pattern))
+        yield Fault("range", displayed(pattern - 1))
+        yield Fault("range", span * (pattern - 1) + floor)
+        yield Fault("range", pattern - 1)
+    yield Fault("range", displayed(2 * drive - 1))
+    yield Fault("range", displayed((drive + 1) / 2))
+    yield Fault("range", span * (2 * relative - 1) + floor)
+    yield Fault("range", span * (relative + 1) / 2 + floor)
+    yield Fault("not_encoded", displayed(relative))
+    yield Fault("encoded_twice", displayed(encode_linear(drive * span + floor, display)))
+    decoded = np.asarray(display.decode(np.clip(relative, 0, None)))
+    yield Fault("decoded", displayed(np.clip((decoded - floor) / span, 0, None)))
     for eotf in _EOTFS:
         if eotf != display.eotf:
-            yield "other_gamma", shown(encoded(light, replace(display, eotf=eotf)))
-    ways: tuple[dict[str, Any], ...] = (
+            other = replace(display, eotf=eotf)
+            yield Fault("other_gamma", displayed(encode_linear(light, other)))
+    without_black: tuple[dict[str, Any], ...] = (
         {"black": 0.0, "ambient": 0.0},
         {"black": 0.0},
         {"ambient": 0.0},
     )
-    for ignored in ways:
-        if any(getattr(display, name) for name in ignored):
-            yield "black_ignored", shown(encoded(light, replace(display, **ignored)))
-    yield "clipped", np.clip(light, display.floor, display.ceiling)
+    for values in without_black:
+        if any(getattr(display, name) for name in values):
+            other = replace(display, **values)
+            yield Fault("black_ignored", displayed(encode_linear(light, other)))
+    yield Fault("clipped", np.clip(light, floor, display.ceiling))
 
 
-def encoded(light: Float64, display: Display) -> Float64:
-    """Drive in float64 of linear RGB light or grey, without an upper end; what is too dark gets
-    0.
+def encode_linear(light: Float64, display: Display) -> Float64:
+    """Encode linear RGB light or grey, value by value, to float64 drive without an upper end.
+
+    What is too dark for the display gets 0.
     """
     endless = replace(display, extended=True)
     drive = np.asarray(endless.encode(np.maximum(light, display.floor), dtype="float64"))
     return np.asarray(drive[..., 0])
 
 
-def _scales(asked: Asked, rows: Mapping[str, Row]) -> Iterator[tuple[float, Float64]]:
-    """Pixels per degree for which it may have been drawn, and its light then."""
-    spec = asked.spec
+def _other_scales(
+    expected: ExpectedImage, measurements: Mapping[str, Measurement]
+) -> Iterator[MeasuredFault]:
+    """Draw the stimulus for the pixels per degree for which the image may have been drawn."""
+    spec = expected.spec
     if isinstance(spec, Noise):
         return
+    frequency = measurements.get("frequency")
+    radius = measurements.get("radius")
     ratio = 1.0
-    if "frequency" in rows and not rows["frequency"].passed:
-        ratio = rows["frequency"].delivered / spec.frequency
-    elif isinstance(spec, Disc) and "radius" in rows and not rows["radius"].passed:
-        ratio = spec.radius / rows["radius"].delivered if rows["radius"].delivered else 1.0
+    if frequency and not frequency.passed:
+        ratio = frequency.delivered / spec.frequency
+    elif isinstance(spec, Disc) and radius and not radius.passed:
+        ratio = spec.radius / radius.delivered if radius.delivered else 1.0
     if ratio > 0 and ratio != 1:
-        drawn_for = spec.ppd / ratio
-        if (light := asked.changed(ppd=drawn_for)) is not None:
-            yield drawn_for, light
+        ppd = spec.ppd / ratio
+        key = "resized" if is_resized(spec.ppd / ppd) else "wrong_ppd"
+        if (light := expected.changed(ppd=ppd)) is not None:
+            yield MeasuredFault(key, ppd, light)

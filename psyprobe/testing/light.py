@@ -1,4 +1,4 @@
-"""What an image that is judged holds: physical light, whatever its numbers were."""
+"""Images that are judged, as physical light, whatever their numbers were."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus
-from psyprobe.stimulus.certificate import observer_of, precision_of
 from psyprobe.stimulus.estimate import Float64, to_float64
+from psyprobe.stimulus.measuring import observer_of
+from psyprobe.stimulus.tolerances import precision_of
 
 #: What the numbers of an array can be.
 SPACES = ("luminance", "rgb", "xyz", "lms", "linear", "encoded")
@@ -28,11 +29,11 @@ class Light:
     pixels: Float64
     #: {"luminance", "rgb", "lms"}: What the pixels are now.
     space: str
-    #: Column of the tolerance table: what the array came as.
+    #: Column of the tolerance table: the precision in which the array came.
     precision: str
-    #: Drive values in [0, 1] of an encoded array.
+    #: Drive values in [0, 1], if the array was encoded.
     drive: Float64 | None = None
-    #: Largest code that drive values are multiples of, one over it apart; 0 for floats.
+    #: Largest code, of one over which drive values are multiples; 0 for floats.
     codes: int = 0
     #: Cone observer of LMS pixels.
     observer: str = "cie2006_led_lcd"
@@ -40,27 +41,27 @@ class Light:
 
 def read_light(
     image: Stimulus | Array,
-    asked: Specification | None,
+    spec: Specification | None,
     space: str | None = None,
     display: Display | None = None,
     precision: str | None = None,
 ) -> Light:
-    """The light of a stimulus or an array.
+    """Convert a stimulus or an array to physical light.
 
     Parameters
     ----------
     image : Stimulus or array
         Channels last or, as tensors often have them, before the rows. Codes (uint8, uint16) are
         "encoded".
-    asked : Specification, optional
-        Tells a batch from channels.
+    spec : Specification, optional
+        What was requested, which distinguishes a batch from channels.
     space : str, optional
         One of `SPACES`: cd/m², linear RGB light in cd/m², XYZ, LMS; "linear" is light as a fraction
-        of the display's range, "encoded" its drive value. Not for a stimulus, which knows.
+        of the display's range, "encoded" its drive value. A stimulus knows its own.
     display : Display, optional
         Needed for "linear" and "encoded".
     precision : str, optional
-        As of `assert_calibrated`.
+        As in `assert_calibrated`.
     """
     precision = precision or precision_of(image.pixels if isinstance(image, Stimulus) else image)
     if isinstance(image, Stimulus):
@@ -73,41 +74,26 @@ def read_light(
         )
     if space not in SPACES:
         raise unknown_name("space", space, SPACES)
-    pixels = _channels_last(to_float64(image), asked)
-    grey = (
-        pixels.ndim < 3 or pixels.shape[-1] != 3
-        if asked is None
-        else pixels.shape == (*asked.batch, *asked.shape)
-    )
+    pixels = _channels_last(to_float64(image), spec)
+    if spec is None:
+        grey = pixels.ndim < 3 or pixels.shape[-1] != 3
+    else:
+        grey = pixels.shape == (*spec.batch, *spec.shape)
     if space in ("linear", "encoded"):
         if display is None:
             raise InputError(f'light of an array in "{space}" depends on the display; give display')
         if grey and display.guns_differ:
             pixels = np.repeat(pixels[..., None], 3, axis=-1)
             grey = False
-        told = "luminance" if grey else "rgb"
+        light_space = "luminance" if grey else "rgb"
         if space == "linear":
-            darkest = (
-                np.array([gun.floor for gun in display.guns])
-                if display.guns_differ
-                else display.floor
-            )
-            return Light(pixels * display.span + darkest, told, precision)
+            floor: float | Float64 = display.floor
+            if display.guns_differ:
+                floor = np.array([gun.floor for gun in display.guns])
+            return Light(pixels * display.span + floor, light_space, precision)
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
-        if drive.size and drive.min() < 0 and drive.max() <= 0:
-            raise InputError(
-                f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive "
-                "is 0 to 1, and values "
-                "in [-1, 1] become that by (v + 1)/2"
-            )
-        # A display shows nothing darker than at 0, nor brighter than at 1.
-        light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
-        codes = codes or (255 if _on_codes(drive) else 0)
-        if told == "rgb" and _is_neutral(light, asked, display, codes):
-            light = light @ display.rgb_to_xyz[1]
-            told = "luminance"
-        return Light(light, told, precision, drive, codes)
+        return _decode(drive, codes, light_space, precision, spec, display)
     if space != "luminance" and grey:
         raise InputError(
             f"an image in {space} has three channels; this one has shape {pixels.shape}"
@@ -115,25 +101,50 @@ def read_light(
     if space == "luminance" and not grey:
         raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
     if space == "xyz":
-        observer = observer_of(asked)
+        observer = observer_of(spec)
         lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
         return Light(lms, "lms", precision, observer=observer)
     return Light(pixels, space, precision)
 
 
-def _is_neutral(light: Float64, asked: Specification | None, display: Display, codes: int) -> bool:
-    """Whether a grey that was asked for is grey on a display whose white is not that of
-    specifications.
+def _decode(
+    drive: Float64,
+    codes: int,
+    space: str,
+    precision: str,
+    spec: Specification | None,
+    display: Display,
+) -> Light:
+    if drive.size and drive.min() < 0 and drive.max() <= 0:
+        raise InputError(
+            f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive "
+            "is 0 to 1, and values in [-1, 1] become that by (v + 1)/2"
+        )
+    # A display shows nothing darker than at 0, nor brighter than at 1.
+    light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
+    codes = codes or (255 if _on_codes(drive) else 0)
+    if space == "rgb" and _is_neutral(light, spec, display, codes):
+        light = light @ display.rgb_to_xyz[1]
+        space = "luminance"
+    return Light(light, space, precision, drive, codes)
+
+
+def _is_neutral(light: Float64, spec: Specification | None, display: Display, codes: int) -> bool:
+    """Tell whether a grey that was requested is grey on the display.
+
+    The white of a display may differ from that of specifications.
     """
-    in_colour = getattr(asked, "in_colour", False) or getattr(asked, "chromatic", False)
-    if asked is None or in_colour or (display.primaries == "sRGB" and not display.guns_differ):
+    in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
+    default_white = display.primaries == "sRGB" and not display.guns_differ
+    if spec is None or in_colour or default_white:
         return False
     # Two codes are up to 3.2 % of the light apart in eight bits.
-    return bool(np.ptp(light, axis=-1).max() <= (8 / codes if codes else 1e-5) * light.max())
+    largest_share = 8 / codes if codes else 1e-5
+    return bool(np.ptp(light, axis=-1).max() <= largest_share * light.max())
 
 
 def _largest_code(image: Array) -> int:
-    """What stands for full drive where an image holds codes; 0 where it holds floats."""
+    """Return the code of full drive if an image holds codes; 0 if it holds floats."""
     name = str(getattr(image, "dtype", "")).rpartition(".")[2]
     if "int" not in name:
         return 0
@@ -145,21 +156,22 @@ def _largest_code(image: Array) -> int:
 
 
 def _on_codes(drive: Float64) -> bool:
-    """Whether floats are 8-bit codes over 255."""
+    """Tell whether floats are 8-bit codes over 255."""
     codes = drive * 255
     return bool(np.abs(codes - np.round(codes)).max() < 1e-5)
 
 
-def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
-    """Channels moved behind the columns, if they are in front of the rows."""
-    if asked is None:
+def _channels_last(pixels: Float64, spec: Specification | None) -> Float64:
+    """Move channels that are before the rows behind the columns."""
+    if spec is None:
         first = pixels.ndim > 2 and pixels.shape[-3] == 3 and pixels.shape[-1] != 3
         return np.moveaxis(pixels, -3, -1) if first else pixels
-    if pixels.shape in ((*asked.batch, *asked.shape), (*asked.batch, *asked.shape, 3)):
+    grey = (*spec.batch, *spec.shape)
+    if pixels.shape in (grey, (*grey, 3)):
         return pixels
-    if pixels.shape == (*asked.batch, 3, *asked.shape):
+    if pixels.shape == (*spec.batch, 3, *spec.shape):
         return np.moveaxis(pixels, -3, -1)
-    batch = f"{asked.batch} images of " if asked.batch else ""
+    batch = f"{spec.batch} images of " if spec.batch else ""
     raise InputError(
-        f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels"
+        f"the array has shape {pixels.shape}; asked for were {batch}{spec.shape} pixels"
     )

@@ -1,5 +1,4 @@
-"""The pytest plugin: a fixture that measures stimuli, and a table of the worst errors at the end of
-the run.
+"""The pytest plugin: a fixture that measures stimuli, and a table of the worst errors.
 
 It is registered by an entry point, so it is there wherever psyprobe is installed. What tests
 measure travels with their reports, so the table is whole under pytest-xdist too.
@@ -7,7 +6,8 @@ measure travels with their reports, so the table is whole under pytest-xdist too
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pytest
 
@@ -15,30 +15,33 @@ if TYPE_CHECKING:
     from psyprobe._typing import Array
     from psyprobe.stimulus import Specification, Stimulus
     from psyprobe.stimulus.certificate import Certificate
-    from psyprobe.testing.assertions import How
+    from psyprobe.testing.assertions import JudgingOptions
 
 #: Name under which certificates travel in the properties of a test's report.
 PROPERTY = "psyprobe_calibration"
 
 
 class CalibrationReport:
-    """What one test measured; given by the fixture `calibration_report`."""
+    """The certificates of one test; the fixture `calibration_report` gives it."""
 
     def __init__(self, properties: list[tuple[str, object]]) -> None:
         self._properties = properties
 
     def add(self, certificate: Certificate) -> None:
-        """Put a certificate into the table at the end of the run."""
+        """Add a certificate to the table at the end of the run."""
         self._properties.append((PROPERTY, certificate.to_dict()))
 
     def check(
-        self, image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+        self,
+        image: Stimulus | Array,
+        spec: Specification | None = None,
+        **options: Unpack[JudgingOptions],
     ) -> Certificate:
-        """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
+        """Call `assert_calibrated`, and report its measurements whether it passes or fails."""
         from psyprobe.testing.assertions import CalibrationError, assert_calibrated
 
         try:
-            certificate = assert_calibrated(image, asked, **how)
+            certificate = assert_calibrated(image, spec, **options)
         except CalibrationError as error:
             if error.certificate:
                 self.add(error.certificate)
@@ -49,66 +52,73 @@ class CalibrationReport:
 
 @pytest.fixture
 def calibration_report(request: pytest.FixtureRequest) -> CalibrationReport:
-    """Measures stimuli, asserts their calibration, and reports the worst errors at the end of the
-    run.
-    """
+    """Measure stimuli, assert their calibration, and report the worst errors."""
     return CalibrationReport(request.node.user_properties)
+
+
+class _WorstError(NamedTuple):
+    severity: float
+    measurement: dict[str, Any]
+    test: str
+
+
+#: The worst errors by quantity and precision.
+_WorstErrors = dict[tuple[str, str], _WorstError]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the worst error of each quantity over all tests that used the fixture."""
-    worst: dict[tuple[str, str], tuple[float, dict[str, Any], str]] = {}
+    worst: _WorstErrors = {}
     images = 0
     for test, certificate in _certificates(terminalreporter):
         images += certificate["images"]
-        for row in certificate["rows"]:
-            if row["error"] is None or row["tolerance"] is None:
+        for measurement in certificate["rows"]:
+            severity = _severity(measurement)
+            if severity is None:
                 continue
-            severity = (
-                abs(row["error"]) / row["tolerance"]
-                if row["tolerance"]
-                else abs(row["error"]) * float("inf")
-            )
-            key = (row["quantity"], certificate["precision"])
-            if key not in worst or severity > worst[key][0]:
-                worst[key] = (severity, row, test)
+            key = (measurement["quantity"], certificate["precision"])
+            if key not in worst or severity > worst[key].severity:
+                worst[key] = _WorstError(severity, measurement, test)
     if not worst:
         return
     terminalreporter.section("calibration")
-    counted = "1 image" if images == 1 else f"{images} images"
-    terminalreporter.write_line(f"{counted} measured; the worst of each quantity:")
+    count = "1 image" if images == 1 else f"{images} images"
+    terminalreporter.write_line(f"{count} measured; the worst of each quantity:")
     for line in _table(worst):
         terminalreporter.write_line(line)
 
 
-def _certificates(terminalreporter: Any) -> list[tuple[str, dict[str, Any]]]:
-    reports = (report for reports in terminalreporter.stats.values() for report in reports)
-    calls = [report for report in reports if getattr(report, "when", None) == "call"]
-    return [
-        (call.nodeid, value)
-        for call in calls
-        for name, value in call.user_properties
-        if name == PROPERTY
-    ]
+def _severity(measurement: dict[str, Any]) -> float | None:
+    """Compute the error in units of the tolerance; None where nothing is expected."""
+    error: float | None = measurement["error"]
+    tolerance: float | None = measurement["tolerance"]
+    if error is None or tolerance is None:
+        return None
+    return abs(error) / tolerance if tolerance else abs(error) * float("inf")
 
 
-def _table(worst: dict[tuple[str, str], tuple[float, dict[str, Any], str]]) -> list[str]:
-    lines = [("", "quantity", "precision", "error", "tolerance", "test")]
-    for (quantity, precision), (_, row, test) in worst.items():
-        unit = "" if row["relative"] or not row["unit"] else f" {row['unit']}"
-        verdict = "" if row["passed"] else "!"
-        lines.append(
-            (
-                verdict,
-                quantity,
-                precision,
-                f"{row['error']:+.1e}{unit}",
-                f"{row['tolerance']:.1e}",
-                test,
-            )
-        )
-    widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    return [
-        "  ".join([*(cell.ljust(w) for cell, w in zip(line[:5], widths, strict=True)), line[5]])
-        for line in lines
-    ]
+def _certificates(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Iterate over the tests that measured something, and their certificates."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) != "call":
+                continue
+            for name, value in report.user_properties:
+                if name == PROPERTY:
+                    yield report.nodeid, value
+
+
+def _table(worst: _WorstErrors) -> list[str]:
+    table = [["", "quantity", "precision", "error", "tolerance", "test"]]
+    for (quantity, precision), (_, measurement, test) in worst.items():
+        unit = measurement["unit"]
+        unit = "" if measurement["relative"] or not unit else f" {unit}"
+        mark = "" if measurement["passed"] else "!"
+        error = f"{measurement['error']:+.1e}{unit}"
+        table.append([mark, quantity, precision, error, f"{measurement['tolerance']:.1e}", test])
+    *columns, tests = zip(*table, strict=True)
+    aligned = []
+    for column in columns:
+        width = max(map(len, column))
+        aligned.append([cell.ljust(width) for cell in column])
+    return ["  ".join(cells) for cells in zip(*aligned, tests, strict=True)]

@@ -1,8 +1,7 @@
-"""Strategies for hypothesis: displays, colour directions, stimuli and experiments that are valid by
-construction.
+"""Strategies for hypothesis: valid displays, colour directions, stimuli and experiments.
 
-What they make is a specification or a display whose repr is a line of code; a specification is
-drawn by ``.draw()``. Values shrink towards the plain ones: an achromatic, upright Gabor in cosine
+They make a specification or a display whose repr is a line of code; a specification is drawn by
+``.draw()``. Values shrink towards the plain ones: an achromatic, upright Gabor in cosine
 phase at the centre.
 
 Given a display, a stimulus stays inside its gamut; without one, only inside what light can be.
@@ -13,8 +12,8 @@ Examples
 >>> from psyprobe.testing import assert_calibrated
 >>> @settings(max_examples=5)
 ... @given(gabors())
-... def test_my_gabors(asked):
-...     assert_calibrated(asked.draw())
+... def test_my_gabors(spec):
+...     assert_calibrated(spec.draw())
 >>> test_my_gabors()
 """
 
@@ -38,26 +37,27 @@ M = TypeVar("M", bound=Modulation, covariant=True)
 #: How near a display's limit a stimulus may come, so that rounding does not carry it over.
 _HEADROOM = 1 - 1e-6
 
-#: Noise of so many standard deviations is not met in images of this size.
+#: Noise of so many standard deviations does not occur in images of this size.
 _NOISE_PEAK = 6.5
 
 
 def _floats(low: float, high: float) -> st.SearchStrategy[float]:
-    return st.floats(
-        low, max(low, high), allow_nan=False, allow_infinity=False, allow_subnormal=False
-    )
+    highest = max(low, high)
+    return st.floats(low, highest, allow_nan=False, allow_infinity=False, allow_subnormal=False)
 
 
 @st.composite
 def _number(draw: st.DrawFn, low: float, high: float, plain: float | None = None) -> float:
-    """A number in a range, most readily a plain one."""
-    readily = [st.just(float(plain))] if plain is not None and low <= plain <= high else []
-    return float(draw(st.one_of(*readily, _floats(low, high))))
+    """Draw a number from a range, most readily a plain one."""
+    strategies = [_floats(low, high)]
+    if plain is not None and low <= plain <= high:
+        strategies.insert(0, st.just(float(plain)))
+    return float(draw(st.one_of(*strategies)))
 
 
 @st.composite
 def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Display:
-    """Displays of every transfer function, peak, black level and ambient light.
+    """Draw displays of every transfer function, peak, black level and ambient light.
 
     Parameters
     ----------
@@ -82,41 +82,40 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
 
 @st.composite
 def _measured_eotfs(draw: st.DrawFn) -> tuple[tuple[float, float], ...]:
-    """Tables that rise from (0, 0) to (1, 1), no step of them steeper than forty to one."""
+    """Draw tables that rise from (0, 0) to (1, 1), no step steeper than forty to one."""
     steps = st.lists(st.integers(1, 40), min_size=4, max_size=4)
-    drive, light = (np.cumsum([0, *draw(steps)]) for _ in range(2))
-    return tuple(
-        (float(a / drive[-1]), float(b / light[-1])) for a, b in zip(drive, light, strict=True)
-    )
+    drive = np.cumsum([0, *draw(steps)])
+    light = np.cumsum([0, *draw(steps)])
+    pairs = zip(drive / drive[-1], light / light[-1], strict=True)
+    return tuple((float(x), float(y)) for x, y in pairs)
 
 
 def directions() -> st.SearchStrategy[Direction]:
-    """Directions of colour: the named ones, each cone alone, and any modulation of the three."""
+    """Return a strategy for directions of colour: named ones, single cones, any modulation."""
     cones = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
     step = st.integers(-10, 10).map(lambda n: n / 10)
-    anything = st.tuples(step, step, step).filter(any)
-    return st.one_of(st.sampled_from(DIRECTIONS), cones, anything)
+    modulations = st.tuples(step, step, step).filter(any)
+    return st.one_of(st.sampled_from(DIRECTIONS), cones, modulations)
 
 
 def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
-    """Background luminances in cd/m², with room for contrast on both sides.
+    """Return a strategy for background luminances, cd/m², with room for contrast.
 
     Parameters
     ----------
     display : Display, optional
-        0.1 to 1000 cd/m² without it.
+        The display to stay within; 0.1 to 1000 cd/m² without it.
     """
     if display is None:
         return _number(0.1, 1000.0, 100.0)
+    floor = display.floor
     span = display.span
-    return _number(
-        display.floor + 0.02 * span, display.floor + 0.9 * span, display.floor + 0.25 * span
-    )
+    return _number(floor + 0.02 * span, floor + 0.9 * span, floor + 0.25 * span)
 
 
 @st.composite
 def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any]:
-    """Sampling: ``{"ppd": ..., "size": (H, W)}``, square most readily.
+    """Draw a sampling ``{"ppd": ..., "size": (H, W)}``, most readily a square one.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any
 
 
 def _as_pair(sampling: dict[str, Any]) -> dict[str, Any]:
-    """The sampling with its size as (height, width)."""
+    """Return the sampling with its size as (height, width)."""
     size = sampling["size"]
     return sampling | {"size": (size, size) if isinstance(size, int) else tuple(size)}
 
@@ -141,7 +140,7 @@ def _modulation(
     direction: Direction | None,
     sampling: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Parameters that all modulations share, and the largest contrast that they leave room for."""
+    """Draw the parameters that all modulations share."""
     values = _as_pair(sampling or draw(fields()))
     values["luminance"] = draw(backgrounds(display))
     values["direction"] = draw(directions()) if direction is None else direction
@@ -151,33 +150,25 @@ def _modulation(
 
 
 def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
-    if display is not None:
-        inside = display.max_contrast(
-            values["luminance"],
-            values["direction"],
-            observer=values.get("observer", "cie2006_led_lcd"),
-        )
-        return (
-            inside * _HEADROOM
-            if values["direction"] != "achromatic"
-            else min(inside, 1.0) * _HEADROOM
-        )
-    if values["direction"] == "achromatic":
-        return 1.0
-    # The most that any direction allows before a cone's light would be negative is 1 / sqrt(3) at
-    # least.
-    return 0.57
+    direction = values["direction"]
+    if display is None:
+        # Before a cone's light would be negative, any direction allows 1 / sqrt(3) at least.
+        return 1.0 if direction == "achromatic" else 0.57
+    observer = values.get("observer", "cie2006_led_lcd")
+    largest = display.max_contrast(values["luminance"], direction, observer=observer)
+    if direction == "achromatic":
+        largest = min(largest, 1.0)
+    return largest * _HEADROOM
 
 
 @st.composite
 def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
-    """Frequency from half a cycle on the field to just below Nyquist, any orientation, phase and
-    place.
-    """
+    """Draw a frequency that the field can show, and any orientation, phase and place."""
     longest = max(values["size"]) / values["ppd"]
     ppd = values["ppd"]
+    lowest = 0.5 / longest * (1 + 1e-9)
     return {
-        "frequency": draw(_number(0.5 / longest * (1 + 1e-9), 0.499 * ppd, round(ppd / 8, 3))),
+        "frequency": draw(_number(lowest, 0.499 * ppd, round(ppd / 8, 3))),
         "orientation": draw(_number(-180.0, 180.0, 0.0)),
         "phase": draw(_number(-180.0, 180.0, 0.0)),
         **draw(_place(values)),
@@ -186,31 +177,36 @@ def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
 
 @st.composite
 def _place(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, float]:
-    """A centre in the inner half of the field, deg."""
-    reach = {"x": values["size"][1] / 4 / values["ppd"], "y": values["size"][0] / 4 / values["ppd"]}
-    return {axis: draw(_number(-most, most, 0.0)) for axis, most in reach.items()}
+    """Draw a centre in the inner half of the field, deg."""
+    height, width = values["size"]
+    reach_x = width / 4 / values["ppd"]
+    reach_y = height / 4 / values["ppd"]
+    return {
+        "x": draw(_number(-reach_x, reach_x, 0.0)),
+        "y": draw(_number(-reach_y, reach_y, 0.0)),
+    }
 
 
 def _contrast(
     values: dict[str, Any], display: Display | None, share: float = 1.0
 ) -> st.SearchStrategy[float]:
-    most = share * _largest_contrast(values, display)
-    return _number(0.001 * most, most, round(most / 2, 3))
+    largest = share * _largest_contrast(values, display)
+    return _number(0.001 * largest, largest, round(largest / 2, 3))
 
 
 class Patterns(Protocol[M]):
-    """Strategies for one kind of pattern.
+    """Makes strategies for one kind of pattern.
 
     Parameters
     ----------
     display : Display, optional
-        Whose gamut they stay in.
+        The display in whose gamut they stay.
     direction : str or (dL, dM, dS), optional
         Direction of colour; any without it.
     sampling : dict, optional
         ``{"ppd": ..., "size": ...}``, as a specification takes them; any without it.
     share : float
-        Of the largest contrast that fits.
+        Largest contrast, as a share of the largest that fits.
     """
 
     def __call__(
@@ -221,14 +217,16 @@ class Patterns(Protocol[M]):
         sampling: dict[str, Any] | None = None,
         share: float = 1.0,
     ) -> st.SearchStrategy[M]:
-        """A strategy."""
+        """Make a strategy."""
 
 
 def _patterns(
-    kind: type[M], summary: str, own: Callable[[st.DrawFn, dict[str, Any]], float]
+    kind: type[M], summary: str, add_parameters: Callable[[st.DrawFn, dict[str, Any]], float]
 ) -> Patterns[M]:
-    """Strategies for a kind, whose own parameters `own` draws; it gives the share of the contrast
-    that they leave.
+    """Make strategies for a kind.
+
+    `add_parameters` draws the parameters that only this kind has, adds them to the others, and
+    returns the share of the contrast that they allow, with its sign.
     """
 
     @st.composite
@@ -241,11 +239,11 @@ def _patterns(
         share: float = 1.0,
     ) -> M:
         values = draw(_modulation(display, direction, sampling))
-        left = own(draw, values)
-        contrast = draw(_contrast(values, display, share * abs(left)))
-        return kind(contrast=math.copysign(contrast, left), **values)
+        allowed = add_parameters(draw, values)
+        contrast = draw(_contrast(values, display, share * abs(allowed)))
+        return kind(contrast=math.copysign(contrast, allowed), **values)
 
-    strategy.__doc__ = f"{summary}; parameters as of `Patterns`."
+    strategy.__doc__ = f"{summary}; parameters as in `Patterns`."
     return strategy
 
 
@@ -268,10 +266,9 @@ def _grating(draw: st.DrawFn, values: dict[str, Any]) -> float:
     values["window"] = draw(st.sampled_from(Grating.windows))
     shortest = min(values["size"]) / values["ppd"]
     if values["window"] != "none":
-        values["radius"] = draw(_number(4 / values["ppd"], shortest, shortest / 3))
-        values["edge"] = draw(
-            _number(values["radius"] / 20, 2 * values["radius"], values["radius"] / 2)
-        )
+        radius = draw(_number(4 / values["ppd"], shortest, shortest / 3))
+        values["radius"] = radius
+        values["edge"] = draw(_number(radius / 20, 2 * radius, radius / 2))
     return 1.0
 
 
@@ -283,10 +280,9 @@ def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
     reach = 2 ** ((bandwidth + edge) / 2)
     # The band holds the coefficients of at least two cycles on the shorter side.
     lowest = 3 * ppd / fewest
+    highest = max(lowest, ppd / 2 / reach * _HEADROOM)
     values |= {
-        "frequency": draw(
-            _number(lowest, max(lowest, ppd / 2 / reach * _HEADROOM), round(ppd / 8, 3))
-        ),
+        "frequency": draw(_number(lowest, highest, round(ppd / 8, 3))),
         "bandwidth": bandwidth,
         "edge": edge,
         "exponent": draw(_number(0.0, 1.0, 0.0)),
@@ -308,17 +304,17 @@ def _disc(draw: st.DrawFn, values: dict[str, Any]) -> float:
     return draw(st.sampled_from([1.0, -1.0]))
 
 
-gabors = _patterns(Gabor, "Gabors", _gabor)
-gratings = _patterns(Grating, "Gratings behind any window", _grating)
-noises = _patterns(Noise, "Band-limited noise, brick-wall and soft, white to pink", _noise)
-discs = _patterns(Disc, "Discs, brighter and darker, hard and soft", _disc)
+gabors = _patterns(Gabor, "Draw Gabors", _gabor)
+gratings = _patterns(Grating, "Draw gratings behind any window", _grating)
+noises = _patterns(Noise, "Draw band-limited noise, brick-wall and soft, white to pink", _noise)
+discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
 
 
 @st.composite
 def uniforms(
     draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None
 ) -> Uniform:
-    """Uniform fields, grey or in LMS; parameters as of `Patterns`."""
+    """Draw uniform fields, grey or in LMS; parameters as in `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
     return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
 
@@ -331,22 +327,31 @@ def sums(
     direction: Direction | None = None,
     sampling: dict[str, Any] | None = None,
 ) -> Sum:
-    """A target on a mask, of one background and direction; parameters as of `Patterns`."""
+    """Draw a target on a mask, of one background; parameters as in `Patterns`."""
     kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
     target: Modulation = draw(
         draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5)
     )
-    same = {"ppd": target.ppd, "size": target.size}
+    target_sampling = {"ppd": target.ppd, "size": target.size}
     kind = draw(st.sampled_from(kinds))
-    mask: Modulation = draw(kind(display, direction=target.direction, sampling=same, share=0.5))
+    mask: Modulation = draw(
+        kind(display, direction=target.direction, sampling=target_sampling, share=0.5)
+    )
     scale = mask.contrast
     if display is not None:
-        backgrounds = [
-            {"luminance": p.luminance, "direction": p.direction, "observer": p.observer}
-            for p in (target, mask)
-        ]
-        shared, own = (_largest_contrast(background, display) for background in backgrounds)
-        scale = scale * shared / own if own > 0 else 0.0
+        # The mask moves to the target's background, which may leave less room.
+        target_contrast, mask_contrast = (
+            _largest_contrast(
+                {
+                    "luminance": part.luminance,
+                    "direction": part.direction,
+                    "observer": part.observer,
+                },
+                display,
+            )
+            for part in (target, mask)
+        )
+        scale = scale * target_contrast / mask_contrast if mask_contrast > 0 else 0.0
     part = mask.changed(luminance=target.luminance, observer=target.observer, contrast=scale)
     return Sum(parts=(target, part))
 
@@ -357,7 +362,7 @@ def stimuli(
     direction: Direction | None = None,
     sampling: dict[str, Any] | None = None,
 ) -> st.SearchStrategy[Specification]:
-    """Stimuli of every kind; parameters as of `Patterns`."""
+    """Return a strategy for stimuli of every kind; parameters as in `Patterns`."""
     kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
         gabors,
         gratings,
@@ -373,27 +378,23 @@ def stimuli(
 def shown_stimuli(
     draw: st.DrawFn, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
 ) -> tuple[Specification, Display]:
-    """A stimulus with a display that can show it; parameters as of `Patterns`."""
+    """Draw a stimulus with a display that can show it; parameters as in `Patterns`."""
     display = draw(displays())
     return draw(stimuli(display, direction=direction, sampling=sampling)), display
 
 
 @st.composite
 def experiments(draw: st.DrawFn) -> str:
-    """Whole detection experiments, as the text of an experiment file that `psyprobe.run` takes by
-    path.
+    """Draw detection experiments, as the text of a page that `psyprobe.run` takes by path.
 
     Every condition of the level grid can be drawn and shown.
     """
     peak = draw(_number(150.0, 1000.0, 400.0))
-    stimulus = draw(
-        st.sampled_from([*(f"gabor_{direction}" for direction in DIRECTIONS), "noise_achromatic"])
-    )
+    names = [f"gabor_{direction}" for direction in DIRECTIONS]
+    stimulus = draw(st.sampled_from([*names, "noise_achromatic"]))
     direction = stimulus.partition("_")[2]
-    most = Display(peak=peak).max_contrast(100.0, direction) * (
-        1 / _NOISE_PEAK if "noise" in stimulus else 0.999
-    )
-    most = min(most, 1.0)
+    share = 1 / _NOISE_PEAK if "noise" in stimulus else 0.999
+    largest = min(Display(peak=peak).max_contrast(100.0, direction) * share, 1.0)
     low = draw(_number(0.5, 4.0, 0.5))
     high = draw(_number(5.0, 20.0, 16.0))
     counts = [draw(st.integers(2, 6)) for _ in range(3)]
@@ -407,7 +408,7 @@ probe = "detection"
 
 [levels]
 frequency = {{ from = {low!r}, to = {high!r}, n = {counts[0]}, scale = "log" }}
-contrast = {{ from = {0.001 * most!r}, to = {most!r}, n = {counts[1]}, scale = "log" }}
+contrast = {{ from = {0.001 * largest!r}, to = {largest!r}, n = {counts[1]}, scale = "log" }}
 
 [score]
 multiplier = {{ from = 0.5, to = 2, n = {counts[2]}, scale = "log" }}

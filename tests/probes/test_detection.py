@@ -31,6 +31,7 @@ from psyprobe.probes.pair_batches import PairImages, answer
 from psyprobe.probes.pairs import Pair
 from psyprobe.running.protocol import Batch, Question
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
+from psyprobe.stimulus.backend import Backend
 
 PIXELS = load_observer("pixels")
 ANY_SIZE = PIXELS.card
@@ -318,10 +319,8 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
     class Dimmed(Gabor):
-        def paint(
-            self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None
-        ) -> FloatArray:
-            return np.asarray(super().paint(amplitude / 2, offset, dtype, device))
+        def paint(self, amplitude: FloatArray, offset: FloatArray, backend: Backend) -> FloatArray:
+            return np.asarray(super().paint(amplitude / 2, offset, backend))
 
     spec, display = (
         Dimmed(frequency=2, contrast=0.4, ppd=16, size=12, radius=0.3),

@@ -25,9 +25,9 @@ from psyprobe.human.discrimination import (
 )
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Grating, gabor, grating, uniform
-from psyprobe.stimulus.kinds.patches import Ring
+from psyprobe.stimulus.kinds.gratings import Ring
 from psyprobe.stimulus.pattern import pixel_positions
-from psyprobe.stimulus.specification import Stimulus
+from psyprobe.stimulus.stimulus import Stimulus
 
 Row = dict[str, Any]
 SRGB, LINEAR = Display(peak=400), Display(peak=400, eotf=1.0)

@@ -63,7 +63,7 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
 
 def test_levels_are_held_where_questions_are_in_words() -> None:
     page = read_experiment("surround")
-    assert page.asking is not None and page.asking.told()["hold"] == {"mask_contrast": 0.2}
+    assert page.asking is not None and page.asking.settings()["hold"] == {"mask_contrast": 0.2}
     with pytest.raises(
         InputError,
         match=r"over one level besides contrast: give the others a value, such as asking",

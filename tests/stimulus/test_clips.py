@@ -20,7 +20,7 @@ from psyprobe.analysis.distance import angular_distance
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Clip, Counterphase, Drift, Flicker, Gabor, Specification, UniformClip
-from psyprobe.stimulus.time_course import course, fit_course
+from psyprobe.stimulus.time_course import fit_time_course, time_course
 
 KINDS = {"flicker": Flicker, "counterphase": Counterphase, "drift": Drift}
 ROOT = Path(__file__).resolve().parents[2]
@@ -298,8 +298,8 @@ def test_cycles_that_are_cut_off_are_told(given: dict[str, Any], told: str) -> N
 def test_a_course_is_fitted_from_afar() -> None:
     times = (np.arange(60) - 29.5) / 60
     for moves in (False, True):
-        found = course(times, 0.02, 21.3, 0.4, 0.15, moves=moves)
-        fit = fit_course(found, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves)
+        found = time_course(times, 0.02, 21.3, 0.4, 0.15, moves=moves)
+        fit = fit_time_course(found, times, amplitude=0.1, frequency=6.0, sigma=0.2, moves=moves)
         assert (fit.amplitude, fit.frequency, fit.phase, fit.sigma) == pytest.approx(
             (0.02, 21.3, np.degrees(0.4), 0.15), rel=1e-9
         )

@@ -15,18 +15,11 @@ from image_measures import centroid, michelson_contrast, sector_energy, spectral
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate
-from psyprobe.stimulus.certificate import (
-    PRECISIONS,
-    TOLERANCES,
-    Certificate,
-    Row,
-    certify,
-    precision_of,
-    roundoff,
-    tolerance,
-)
-from psyprobe.stimulus.kinds.patches import Ring
+from psyprobe.stimulus.certificate import Certificate, Measurement
+from psyprobe.stimulus.kinds.gratings import Ring
+from psyprobe.stimulus.measuring import certify
 from psyprobe.stimulus.sines import Sine
+from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, precision_of, roundoff, tolerance
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 
@@ -229,7 +222,7 @@ def test_certificate_reads_like_a_table() -> None:
     first, head, *rows = repr(result).splitlines()
     assert first.startswith("Certificate of Gabor(") and first.endswith("passed")
     assert head.split()[:3] == ["quantity", "requested", "delivered"] and len(rows) == len(
-        result.rows
+        result.measurements
     )
     with pytest.raises(UnknownNameError, match="did you mean 'contrast'"):
         result["contrasst"]
@@ -244,10 +237,10 @@ def test_a_batch_tells_its_worst_image() -> None:
 
 
 def test_a_certificate_is_only_as_good_as_its_worst_row() -> None:
-    row = Row("contrast", "", 0.5, 0.6, 1e-9, True, "by hand")
+    row = Measurement("contrast", "", 0.5, 0.6, 1e-9, True, "by hand")
     result = Certificate((row,), "something", "float64", 1)
     assert not result.passed and result.failures == (row,) and "! contrast" in repr(result)
-    assert Row("peak", "", None, 1.0, None, False, "by hand").passed
+    assert Measurement("peak", "", None, 1.0, None, False, "by hand").passed
 
 
 def test_what_a_display_cuts_off_is_told() -> None:
@@ -277,7 +270,7 @@ def test_tolerances_are_complete() -> None:
             function()
 
 
-def test_published_kinds_are_described_without_promises() -> None:
+def test_published_kinds_are_described_without_expectations() -> None:
     from psyprobe.stimulus.catalogue import load_stimulus
 
     result = load_stimulus("gabor_red_green_published").spec().draw().measure()

@@ -20,7 +20,7 @@ from psyprobe.stimulus import (
     Specification,
     broken_kinds,
     level_of,
-    specification,
+    registry,
     specification_from_dict,
     with_levels,
 )
@@ -41,7 +41,7 @@ PAGE = next(
 
 @pytest.fixture(autouse=True)
 def kinds_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specification, "KINDS", specification.KINDS.copy())
+    monkeypatch.setattr(registry, "KINDS", registry.KINDS.copy())
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ class Points(list[Any]):
         monkeypatch.setattr(
             importlib.metadata,
             "entry_points",
-            lambda group: self if group == specification.GROUP else [],
+            lambda group: self if group == registry.GROUP else [],
         )
 
 

@@ -34,7 +34,7 @@ from psyprobe.stimulus import (
 )
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.parameters import log_spaced
-from psyprobe.stimulus.specification import KINDS
+from psyprobe.stimulus.registry import KINDS
 
 FUNCTIONS: list[tuple[Callable[..., Any], type[Specification]]] = [
     (pp.gabor, Gabor),

@@ -11,7 +11,7 @@ import pytest
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor
-from psyprobe.testing import CalibrationError, assert_calibrated, judged
+from psyprobe.testing import CalibrationError, assert_calibrated, judge
 from psyprobe.testing.diagnosis import CAUSES
 from tests.testing.planted import (
     FORMS,
@@ -62,7 +62,7 @@ def test_the_root_comes_before_what_follows_from_it() -> None:
 def test_the_root_is_named_in_any_scene(fault: Planted) -> None:
     scene = with_room(fault, any_scene(np.random.default_rng(4)))
     image, asked, space = fault.make(scene)
-    _, causes = judged(image, asked, space=space, display=scene.display)
+    _, causes = judge(image, asked, space=space, display=scene.display)
     # A fault that changes nothing, such as a black level of 0, is none.
     assert [cause.name for cause in causes] in ([], [CAUSES[fault.cause].name])
 
@@ -70,7 +70,7 @@ def test_the_root_is_named_in_any_scene(fault: Planted) -> None:
 def test_drive_that_is_black_from_minus_one_on_is_told() -> None:
     scene = replace(Scene(), luminance=20.0, contrast=0.1)
     with pytest.raises(InputError, match=r"values in \[-1, 1\] become that by"):
-        judged(
+        judge(
             2 * scene.drive(scene.gabor()) - 1, scene.asked, space="encoded", display=scene.display
         )
 
@@ -83,7 +83,7 @@ def test_right_stimuli_are_not_accused(form: str) -> None:
         scene = any_scene(rng)
         light, asked = right(scene, kind)
         image, space = handed_over(light, form, scene)
-        found, causes = judged(image, asked, space=space, display=scene.display)
+        found, causes = judge(image, asked, space=space, display=scene.display)
         bits = form.partition(" bits")[0]
         assert found.passed or [cause.name for cause in causes] == [f"{bits}-bit rounding"]
 
@@ -94,14 +94,14 @@ def test_a_fault_too_small_to_matter_is_not_named() -> None:
     # A millionth of a pixel off, and a contrast that is a millionth too high: float32 would not
     # show it.
     near = replace(asked, x=1e-6 / 60, contrast=0.5 * (1 + 1e-6)).draw(dtype="float32").pixels
-    assert judged(near, asked, space="luminance")[0].passed
+    assert judge(near, asked, space="luminance")[0].passed
     # Beside a fault that matters it is not named either.
-    _, causes = judged(
+    _, causes = judge(
         replace(asked, x=1e-6 / 60, phase=180.0).draw().pixels, asked, space="luminance"
     )
     assert [cause.name for cause in causes] == [CAUSES["inverted"].name]
     # Right, and too bright for the screen: that is no fault of the drawing.
-    assert judged(light, asked, space="luminance", display=Display(peak=120))[1] == ()
+    assert judge(light, asked, space="luminance", display=Display(peak=120))[1] == ()
 
 
 def test_what_no_fault_explains_is_given_no_cause() -> None:
@@ -109,5 +109,5 @@ def test_what_no_fault_explains_is_given_no_cause() -> None:
     picture = 100 + 40 * np.random.default_rng(1).standard_normal((64, 64)).cumsum(axis=0).clip(
         -2, 2
     )
-    found, causes = judged(picture, asked, space="luminance")
+    found, causes = judge(picture, asked, space="luminance")
     assert not found.passed and causes == ()

@@ -136,5 +136,5 @@ def test_every_condition_of_an_experiment_can_be_shown(tmp_path: Path, text: str
         for values in (experiment.levels["frequency"], experiment.levels["contrast"])
     ]
     frequency, contrast = np.array(list(itertools.product(*ends))).T
-    spec = experiment.shown.spec(frequency=frequency, contrast=contrast)
+    spec = experiment.stimulus_set.spec(frequency=frequency, contrast=contrast)
     assert_in_gamut(spec.draw(), experiment.display)

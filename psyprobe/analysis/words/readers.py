@@ -167,7 +167,7 @@ def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
     orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
     known: dict[tuple[str, int], tuple[Prompt, int]] = {}
     for name, order in dict.fromkeys(pairs := list(zip(names, orders, strict=True))):
-        known[name, order] = prompts[name].meant(order, alternatives)
+        known[name, order] = prompts[name].interpret(order, alternatives)
     return [known[pair] for pair in pairs]
 
 

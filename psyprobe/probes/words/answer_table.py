@@ -257,7 +257,7 @@ def _columns(
     answers = store.iterate_answers([trial["key"] for trial in trials])
     for trial, answer in zip(trials, answers, strict=True):
         prompt = prompts[trial["prompt"]]
-        wording, polarity = prompt.meant(trial["order"], task.alternatives)
+        wording, polarity = prompt.interpret(trial["order"], task.alternatives)
         answered = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if answered else _NOTHING
         reading = read_answer(reply, wording) if answered else Read("")

@@ -14,7 +14,7 @@ import numpy as np
 from psyprobe.analysis.words.reply import answers_told
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.experiment import Asking
+from psyprobe.experiment.page import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
@@ -326,8 +326,8 @@ class Wording:
         self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
 
     def meant(self, order: int) -> tuple[Prompt, int]:
-        """How an answer is read, and what its yes means; see `Prompt.meant`."""
-        return self.prompt.meant(order, self._task.alternatives)
+        """How an answer is read, and what its yes means; see `Prompt.interpret`."""
+        return self.prompt.interpret(order, self._task.alternatives)
 
     def estimate(self) -> dict[str, Any] | None:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which

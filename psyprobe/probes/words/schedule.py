@@ -133,7 +133,7 @@ class WordsSchedule(ExperimentSchedule):
             "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
             "asking": {
-                name: value for name, value in self.asking.told().items() if name != "suffix"
+                name: value for name, value in self.asking.settings().items() if name != "suffix"
             },
             "delivery": asdict(self.scene.delivery),
             "display": digest(self.scene.display.to_dict()),

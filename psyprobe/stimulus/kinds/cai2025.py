@@ -1,7 +1,6 @@
-"""The stimuli of Cai et al. (2025) pixel for pixel, peculiarities included, for the ``*_published``
-experiments.
+"""The stimuli of Cai et al. (2025) pixel for pixel, for the ``*_published`` experiments.
 
-They differ from psyprobe's own kinds in places that their paper does not mention: sampling
+They differ from psyprobe's plain kinds in places that their paper does not mention: sampling
 positions include both ends of the field, so that every frequency is 224/223 of its nominal value;
 the Gabor is in sine phase; "radius" is the Gaussian's standard deviation; chromatic contrast is an
 amplitude in DKL over nominal luminance, on a background whose L + M is 1.051 of that; light is cut
@@ -19,17 +18,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
-from psyprobe.stimulus import pattern
+from psyprobe.stimulus.backend import Backend
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
 from psyprobe.stimulus.pattern import Uniform
-from psyprobe.stimulus.specification import Specification, stimulus_kind
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification
 
 #: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
 _XYZ_TO_RGB = np.array(
@@ -50,55 +50,64 @@ _DARKEST = 1e-4
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class _Published(Specification):
-    """Numeric fields that broadcast, drawn one image at a time: fidelity before speed."""
+    """A published stimulus, drawn one image at a time: fidelity comes before speed."""
 
     contrast: Any = parameter("1", "Contrast", default=0.5, low=0)
 
     def reference(self) -> Specification:
-        """The uniform background, exactly neutral."""
+        """Return the uniform background, exactly neutral."""
         return Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
-    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        values = [self._flat(name) for name in self.numeric]
-        images = [
-            self._image(**dict(zip(self.numeric, row, strict=True)))
-            for row in zip(*values, strict=True)
-        ]
+    def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        images = []
+        for numbers in zip(*(self.per_image(name) for name in self.numeric), strict=True):
+            images.append(self._image(**dict(zip(self.numeric, numbers, strict=True))))
+        space = "rgb" if images[0].ndim == 3 else "luminance"
         pixels = np.stack(images).reshape((*self.batch, *images[0].shape))
-        return pattern.to_backend(pixels, dtype, device), "rgb" if images[
-            0
-        ].ndim == 3 else "luminance"
+        return backend.array(pixels), space
 
     def _image(self, **values: float) -> FloatArray:
+        """Draw the image of some values of the parameters."""
         raise NotImplementedError
 
 
 def _centred(pixels: int, ppd: float) -> FloatArray:
-    """Positions from -N/2 to +N/2 pixels, both ends included, deg."""
+    """Compute positions from -N/2 to +N/2 pixels, both ends included, deg."""
     return np.linspace(-pixels / 2, pixels / 2, pixels) / ppd
 
 
 def _from_corner(pixels: int, ppd: float) -> FloatArray:
-    """Positions from 0 to N pixels, both ends included, deg."""
+    """Compute positions from 0 to N pixels, both ends included, deg."""
     return np.linspace(0.0, pixels / ppd, pixels)
 
 
 def _under_envelope(wave: FloatArray, x: FloatArray, y: FloatArray, radius: float) -> FloatArray:
-    """A wave along x under a round Gaussian about (0, 0), shape (H, W)."""
-    envelope_x, envelope_y = (np.exp(-(v**2) / (2 * radius**2)) for v in (x, y))
+    """Put a wave along x under a round Gaussian about (0, 0), shape (H, W)."""
+    envelope_x = np.exp(-(x**2) / (2 * radius**2))
+    envelope_y = np.exp(-(y**2) / (2 * radius**2))
     return np.asarray(envelope_y[:, None] * (envelope_x * wave))
 
 
+def _light(luminance: float, change: FloatArray | float, darkest: float = _DARKEST) -> FloatArray:
+    """Modulate the luminance, and cut the light off where it is too dark."""
+    return np.asarray(np.maximum(luminance * (1 + change), darkest))
+
+
+class _Primaries(NamedTuple):
+    """Linear RGB per cd/m² of nominal luminance."""
+
+    background: FloatArray
+    #: A column for each of `AXES`.
+    axes: FloatArray
+
+
 @cache
-def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
-    """Linear RGB of the background and of each DKL axis (columns), per cd/m² of nominal
-    luminance.
-    """
+def _primaries() -> _Primaries:
     observer = cone_observer("cie2006_led_lcd")
     to_rgb = _XYZ_TO_RGB @ observer.to_xyz
     dkl = dkl_matrix(_DKL_GREY)
     background = dkl @ observer.from_xyz @ _BACKGROUND_XYZ
-    return to_rgb @ np.linalg.solve(dkl, background), to_rgb @ np.linalg.inv(dkl)
+    return _Primaries(to_rgb @ np.linalg.solve(dkl, background), to_rgb @ np.linalg.inv(dkl))
 
 
 @stimulus_kind("cai2025_gabor")
@@ -122,44 +131,48 @@ class Cai2025Gabor(_Published):
             raise unknown_name("axis", self.axis, AXES)
 
     def reference(self) -> Specification:
-        """The uniform background, in the same linear RGB."""
+        """Return the uniform background, in the same linear RGB."""
         return Cai2025Background(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
         x = _centred(width, self.ppd)
         y = _centred(height, self.ppd)
-        gabor = _under_envelope(np.sin(2 * np.pi * values["frequency"] * x), x, y, values["radius"])
-        background, axes = _rgb_of_axes()
-        change = values["contrast"] * gabor[..., None] * axes[:, AXES.index(self.axis)]
+        wave = np.sin(2 * np.pi * values["frequency"] * x)
+        gabor = _under_envelope(wave, x, y, values["radius"])
+        background, axes = _primaries()
+        axis = axes[:, AXES.index(self.axis)]
+        change = values["contrast"] * gabor[..., None] * axis
         return np.asarray(np.maximum(values["luminance"] * (background + change), _DARKEST))
 
 
 @stimulus_kind("cai2025_background")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Background(Specification):
-    """The uniform background of the published Gabors: linear RGB a hair off neutral (four-digit
-    matrix).
+    """The uniform background of the published Gabors: linear RGB a hair off neutral.
+
+    Their matrix has four digits.
     """
 
     def reference(self) -> Specification:
-        """Itself."""
+        """Return itself: there is no target."""
         return self
 
-    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        background, _ = _rgb_of_axes()
-        rgb = np.asarray(self.luminance)[..., None, None, None] * background
+    def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
+        luminance = np.asarray(self.luminance)[..., None, None, None]
+        rgb = luminance * _primaries().background
         pixels = np.broadcast_to(rgb, (*self.batch, *self.shape, 3))
-        return pattern.to_backend(np.array(pixels), dtype, device), "rgb"
+        return backend.array(np.array(pixels)), "rgb"
 
 
 @cache
-def _white_field(shape: tuple[int, int]) -> FloatArray:
-    return np.random.RandomState(_NOISE_SEED).standard_normal(shape)  # the published stream
+def _white_field(shape: Size) -> FloatArray:
+    # The generator that gave the published noise.
+    return np.random.RandomState(_NOISE_SEED).standard_normal(shape)
 
 
-def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float) -> FloatArray:
-    """The frozen white field through an ideal ring (edges kept), of unit standard deviation."""
+def _filtered_noise(shape: Size, ppd: float, low: float, high: float) -> FloatArray:
+    """Filter the frozen white field by an ideal ring (edges inside), to unit standard deviation."""
     height, width = shape
     radial = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)) * ppd
     inside = (radial >= low) & (radial <= high)
@@ -175,10 +188,10 @@ def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float)
 @stimulus_kind("cai2025_noise")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025Noise(_Published):
-    """The published band noise: one frozen sample, one octave, RMS contrast before the cut-off at
-    1e-4 cd/m².
+    """The published band noise: one frozen sample, one octave wide.
 
-    At contrast 1, 15 % of the pixels are cut off, and the delivered RMS contrast is 0.84 to 0.88.
+    RMS contrast is that before the cut-off at 1e-4 cd/m². At contrast 1, 15 % of the pixels are cut
+    off, and the delivered RMS contrast is 0.84 to 0.88.
     """
 
     frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
@@ -187,9 +200,7 @@ class Cai2025Noise(_Published):
     def _image(self, **values: float) -> FloatArray:
         centre = values["frequency"]
         noise = _filtered_noise(self.shape, self.ppd, centre * 2**-0.5, centre * 2**0.5)
-        return np.asarray(
-            np.maximum(values["luminance"] * (1 + values["contrast"] * noise), _DARKEST)
-        )
+        return _light(values["luminance"], values["contrast"] * noise)
 
 
 @stimulus_kind("cai2025_grating")
@@ -204,9 +215,8 @@ class Cai2025Grating(_Published):
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
         wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
-        return np.asarray(
-            np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1))
-        )
+        row = values["luminance"] * (1 + values["contrast"] * wave)
+        return np.asarray(np.tile(row, (height, 1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -219,7 +229,7 @@ class _PublishedMask(_Published):
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def reference(self) -> Specification:
-        """The mask alone."""
+        """Return the mask alone."""
         return replace(self, contrast=0.0)
 
     def _target(self, values: dict[str, float]) -> FloatArray:
@@ -227,32 +237,32 @@ class _PublishedMask(_Published):
         x = _from_corner(width, self.ppd)
         y = _from_corner(height, self.ppd)
         wave = np.cos(2 * np.pi * values["frequency"] * x)
-        return _under_envelope(
-            wave, x - width / self.ppd / 2, y - height / self.ppd / 2, values["radius"]
-        )
+        centre_x = width / self.ppd / 2
+        centre_y = height / self.ppd / 2
+        return _under_envelope(wave, x - centre_x, y - centre_y, values["radius"])
 
 
 @stimulus_kind("cai2025_mask_coherent")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskCoherent(_PublishedMask):
-    """The published phase-coherent masking stimulus: target and full-field mask share frequency and
-    phase.
+    """The published phase-coherent masking stimulus.
+
+    Target and full-field mask share frequency and phase.
     """
 
     luminance: Any = 32.0
 
     def _image(self, **values: float) -> FloatArray:
-        wave = np.cos(2 * np.pi * values["frequency"] * _from_corner(self.shape[1], self.ppd))
+        x = _from_corner(self.shape[1], self.ppd)
+        wave = np.cos(2 * np.pi * values["frequency"] * x)
         change = values["mask_contrast"] * wave + values["contrast"] * self._target(values)
-        return np.asarray(np.maximum(values["luminance"] * (1 + change), 0.0))
+        return _light(values["luminance"], change, darkest=0.0)
 
 
 @stimulus_kind("cai2025_mask_incoherent")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Cai2025MaskIncoherent(_PublishedMask):
-    """The published phase-incoherent masking stimulus: a target on low-pass noise of at most 12
-    cpd.
-    """
+    """The published phase-incoherent masking stimulus: a target on low-pass noise up to 12 cpd."""
 
     luminance: Any = 37.0
     frequency: Any = 1.2
@@ -261,4 +271,4 @@ class Cai2025MaskIncoherent(_PublishedMask):
     def _image(self, **values: float) -> FloatArray:
         noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)
         change = values["mask_contrast"] * noise + values["contrast"] * self._target(values)
-        return np.asarray(np.maximum(values["luminance"] * (1 + change), _DARKEST))
+        return _light(values["luminance"], change)

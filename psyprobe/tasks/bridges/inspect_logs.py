@@ -12,7 +12,7 @@ from psyprobe import __version__
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.experiment import experiment_of
+from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest, write_whole
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
@@ -181,7 +181,7 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
         )
     card = about.get("card")
     return Replies(
-        experiment=page or experiment_of(about["page"], about["experiment"], file.parent),
+        experiment=page or experiment_from_text(about["page"], about["experiment"], file.parent),
         card=inspect_card(header.eval.model, about.get("input_size"))
         if card is None
         else Card.from_dict(card),
@@ -202,7 +202,7 @@ def read_as(
     says the contrary, a probability where that is what counts, and NaN, which inspect-ai takes for
     unscored, where it says neither.
     """
-    wording, polarity = prompt.meant(order, alternatives)
+    wording, polarity = prompt.interpret(order, alternatives)
     read = read_answer(answer, wording)
     return {
         "value": response_value(read, readout, polarity),

@@ -14,7 +14,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
-from psyprobe.experiment.experiment import experiment_of
+from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.terminal import settings
 from psyprobe.observers.chat.inspect_chat import (
@@ -126,7 +126,7 @@ def sensitivity(
             return {"questions left": questions - len(scores)}
         told = {str(score.sample_id): (score.score.metadata or {})["reply"] for score in scores}
         replies = Replies(
-            experiment_of(page, experiment, Path(folder)),
+            experiment_from_text(page, experiment, Path(folder)),
             inspect_card("MODEL", input_size),
             {name: Answer.from_dict(reply) for name, reply in told.items()},
         )

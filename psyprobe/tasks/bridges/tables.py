@@ -367,7 +367,7 @@ def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
     if turn.answer is None or "prompt" not in turn.about:
         return {}
     about = turn.about
-    wording, polarity = prompts[about["prompt"]].meant(about["order"], about["alternatives"])
+    wording, polarity = prompts[about["prompt"]].interpret(about["order"], about["alternatives"])
     there = response_value(read_answer(turn.answer, wording), "text", polarity)
     return {} if math.isnan(there) else {"score": there if about["contrast"] > 0 else 1 - there}
 

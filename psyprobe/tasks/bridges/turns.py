@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
-from psyprobe.experiment.experiment import experiment_of
+from psyprobe.experiment.experiment import experiment_from_text
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
@@ -67,7 +67,7 @@ def key_of(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
     """
     if "prompt" not in turn.about:
         return ""
-    wording, polarity = prompts[turn.about["prompt"]].meant(
+    wording, polarity = prompts[turn.about["prompt"]].interpret(
         turn.about["order"], turn.about["alternatives"]
     )
     there = turn.about["contrast"] > 0
@@ -185,7 +185,7 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
             f"{record.experiment} was drawn by a page for {record.observer}, and there are no "
             "images of it"
         )
-    experiment = experiment_of(record.experiment_toml, record.experiment, folder)
+    experiment = experiment_from_text(record.experiment_toml, record.experiment, folder)
     card = Card.from_dict(record.observer_card)
     names = Names()
     heard = list[Turn]()

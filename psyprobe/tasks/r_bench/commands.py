@@ -13,7 +13,7 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.experiment.experiment import JUDGE_TOKENS
+from psyprobe.experiment.page import JUDGE_TOKENS
 from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell

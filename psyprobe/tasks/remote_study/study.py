@@ -26,7 +26,7 @@ import xarray
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
-from psyprobe.experiment.experiment import in_file
+from psyprobe.experiment.page_errors import in_file
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import parse_json, parse_toml, read_text
 from psyprobe.light.display import Display
