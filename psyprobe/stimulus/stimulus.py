@@ -9,6 +9,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.units import unit_attributes
 from psyprobe.light.display import Display
 from psyprobe.stimulus.certificate import Certificate
 from psyprobe.stimulus.estimate import pixel_centres
@@ -138,12 +139,12 @@ class Stimulus:
         >>> images.sizes["frequency"], images.sel(frequency=4).dims
         (3, ('y', 'x'))
         >>> images.attrs["units"], images.y.attrs["units"], images.frequency.attrs["units"]
-        ('cd/m²', 'deg', 'cpd')
+        ('cd m-2', 'degree', 'cycles/degree')
         """
         import xarray
 
         columns, rows = pixel_centres(self.shape, self.ppd)
-        degrees = {"units": "deg"}
+        degrees = unit_attributes("deg")
         coordinates: dict[str, Any] = {
             "y": ("y", rows, degrees | {"long_name": "Vertical position"}),
             "x": ("x", columns, degrees | {"long_name": "Horizontal position"}),
@@ -152,7 +153,7 @@ class Stimulus:
         times = getattr(self.spec, "times", None)
         if times is not None:
             dimensions.insert(0, "time")
-            coordinates["time"] = ("time", times, {"units": "s", "long_name": "Time"})
+            coordinates["time"] = ("time", times, unit_attributes("s") | {"long_name": "Time"})
         if self.space in _COLOURS:
             dimension, names = _COLOURS[self.space]
             dimensions.append(dimension)
@@ -164,8 +165,8 @@ class Stimulus:
             dims=[*batch_dimensions, *dimensions],
             coords=parameters | coordinates,
             name=self.space,
-            attrs={
-                "units": "cd/m²",
+            attrs=unit_attributes("cd/m²")
+            | {
                 "long_name": label[0].upper() + label[1:],
                 "pixels_per_degree": self.ppd,
                 "specification": repr(self.spec),
@@ -188,10 +189,10 @@ class Stimulus:
             dimensions.append(_coordinate_name(names[0]) if len(names) == 1 else f"batch_{axis}")
         coordinates = {}
         for name, value in varying.items():
-            about = {"units": levels[name].unit, "long_name": levels[name].label}
+            attributes = unit_attributes(levels[name].unit) | {"long_name": levels[name].label}
             values = value.reshape([batch[axis] for axis in axes[name]])
             along = [dimensions[axis] for axis in axes[name]]
-            coordinates[_coordinate_name(name)] = (along, values, about)
+            coordinates[_coordinate_name(name)] = (along, values, attributes)
         return dimensions, coordinates
 
     def __add__(self, other: Stimulus) -> Stimulus:

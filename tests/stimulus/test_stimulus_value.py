@@ -55,7 +55,7 @@ def test_to_xarray_names_dimensions_and_units() -> None:
     stimulus = gabor(frequency=[[2.0], [4.0]], contrast=[0.1, 0.2, 0.3], size=(8, 16), ppd=10)
     array = stimulus.to_xarray()
     assert array.dims == ("frequency", "contrast", "y", "x")
-    assert array.attrs["units"] == "cd/m²" and array.name == "luminance"
+    assert array.attrs["units"] == "cd m-2" and array.name == "luminance"
     assert float(array.y[0]) == 0.35 and float(array.x[0]) == -0.75
     image = array.sel(frequency=3, contrast=0.2, method="nearest")
     np.testing.assert_array_equal(image, stimulus.pixels[1, 1])
