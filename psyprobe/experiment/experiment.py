@@ -1,4 +1,4 @@
-"""An experiment: one page of TOML that says what is shown, what is asked and what people would see."""
+"""Experiments: pages of TOML that say what is shown, what is asked and what people would see."""
 
 from __future__ import annotations
 

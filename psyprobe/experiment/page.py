@@ -109,9 +109,9 @@ class Score(Section):
     #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the
     #: published code.
     measure: Literal["angular", "angular_float32", "cosine", "l1", "l2"] = "angular"
-    #: The pair whose response defines a just noticeable difference: "detection", the target at human
-    #: detection threshold (castleCSF) against none; a number, the target at this contrast against
-    #: none; "contrast", 1.1 times the contrast.
+    #: The pair whose response defines a just noticeable difference: "detection", the target at
+    #: human detection threshold (castleCSF) against none; a number, the target at this contrast
+    #: against none; "contrast", 1.1 times the contrast.
     anchor: Anchor = None
     #: How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
     method: Literal["crossing", "bracket"] = "crossing"
@@ -124,7 +124,7 @@ class ObserverInput(Section):
     input: Literal["normalised", "raw"] = "normalised"
     #: Whether models run as in the paper: masked, or sampled.
     as_published: bool = False
-    #: Resolution that a metric is given, where it is not that of the stimulus, as in published runs.
+    #: Resolution that a metric is given, where it is not the stimulus's, as in published runs.
     metric_ppd: Positive | None = Field(default=None, description="pixels per degree")
 
 

@@ -1,7 +1,7 @@
 """Clips: stimuli in time, whose frames are still stimuli, drawn a few at a time.
 
-Frame k of T is shown at ``t_k = (k - (T - 1)/2) / fps`` seconds and stays for 1/fps; the time course
-of contrast has its peak in the middle of the clip. Each frame is a stimulus of a still kind with a
+Frame k of T is shown at ``t_k = (k - (T - 1)/2) / fps`` seconds and stays for 1/fps; the time
+course of contrast has its peak in the middle of the clip. Each frame is a stimulus of a still kind with a
 contrast and a phase: colour, precision and gamut are those of stills, and no more frames than
 `Clip.chunks` gives at a time are ever in memory.
 
@@ -138,8 +138,8 @@ class Clip(Specification):
         field = self.picture().reference()
         if not isinstance(field, Uniform):
             raise InputError(
-                f"a frame of {self.kind!r} is told apart from {field!r}, which is not uniform; give "
-                "this kind of clip a method reference()"
+                f"a frame of {self.kind!r} is told apart from {field!r}, which is not uniform; "
+                "give this kind of clip a method reference()"
             )
         return UniformClip(
             luminance=self.luminance,

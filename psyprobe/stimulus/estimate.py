@@ -323,7 +323,8 @@ def radial_frequency(shape: Size, ppd: float) -> Float64:
 def fourier_power(image: Array) -> Float64:
     """Compute the energy of each coefficient of `numpy.fft.rfft2`.
 
-    The mean is left out, and conjugates count. The sum is the variance of the image times the square of the number of pixels.
+    The mean is left out, and conjugates count. The sum is the variance of the image times the
+    square of the number of pixels.
 
     Examples
     --------

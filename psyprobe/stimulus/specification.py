@@ -114,7 +114,7 @@ class Specification:
         require(valid, name, getattr(self, name), self.parameters()[name].unit, allowed)
 
     # -- its parameters
-    # ---------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
@@ -177,7 +177,7 @@ class Specification:
         return sorted(names)
 
     # -- as a value
-    # -------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """Return the kind and all parameters as numbers, text and lists."""
@@ -206,7 +206,7 @@ class Specification:
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
     def content(self) -> dict[str, Any]:
-        """Return what the digest is taken of: `to_dict`, with the identity of a kind from a file."""
+        """Return what the digest is of: `to_dict`, with the identity of a kind from a file."""
         return self.to_dict() | {"kind": self.identity or self.kind}
 
     @cached_property
@@ -257,7 +257,7 @@ class Specification:
         printer.text(repr(self))
 
     # -- as an image
-    # ------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Size:
@@ -493,7 +493,7 @@ class Specification:
         return np.full(self.batch, value).ravel() if self.batch else np.array([value])
 
     # -- as a certificate
-    # -------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def measure_planes(self, planes: Planes, measurements: ImageMeasurements) -> None:
         """Measure one image, and add what this kind expects of it.
@@ -595,7 +595,7 @@ def _describe_kind(kind: type[Specification]) -> _KindDescription:
 
 
 def _definition(kind: type[Specification], name: str) -> Parameter:
-    """Return the definition of a parameter: the nearest, since a class may change its default only."""
+    """Return the nearest definition of a parameter: a class may change its default only."""
     for base in kind.__mro__:
         field = base.__dict__.get("__dataclass_fields__", {}).get(name)
         if field and "parameter" in field.metadata:

@@ -256,7 +256,7 @@ def assert_in_gamut(
     >>> assert_in_gamut(gabor(frequency=4, contrast=0.9, size=64), Display(peak=150))
     Traceback (most recent call last):
         ...
-    psyprobe.testing.assertions.CalibrationError: the gamut of a display from 0 to 150 cd/m² was asked:
+    psyprobe.testing.assertions.CalibrationError: the gamut of a display from 0 to 150 cd/m² ...:
       values outside gamut: requested 0, delivered 1280; ...
     """
     light = read_light(image, None, space, display)

@@ -201,7 +201,7 @@ def describe_measurement(failure: Measurement, precision: str | None = None) -> 
 
 
 # -- one fault that explains all
-# ---------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _single_causes(
@@ -313,7 +313,7 @@ def _cause_with_number(key: str, number: float, expected: ExpectedImage) -> Caus
 
 
 # -- several faults together
-# -------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _joint_causes(light: Light, expected: ExpectedImage, measurements: Measurements) -> list[Cause]:
@@ -435,7 +435,7 @@ def _is_half_pixel(measurements: Measurements, spec: Gabor | Grating) -> bool:
 
 
 # -- noise
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def _is_stretched(light: Light, spec: Noise) -> bool:
