@@ -1,9 +1,9 @@
 """Clips: stimuli in time, whose frames are still stimuli, drawn a few at a time.
 
 Frame k of T is shown at ``t_k = (k - (T - 1)/2) / fps`` seconds and stays for 1/fps; the time
-course of contrast has its peak in the middle of the clip. Each frame is a stimulus of a still kind with a
-contrast and a phase: colour, precision and gamut are those of stills, and no more frames than
-`Clip.chunks` gives at a time are ever in memory.
+course of contrast has its peak in the middle of the clip. Each frame is a stimulus of a still kind
+with a contrast and a phase: colour, precision and gamut are those of stills, and no more frames
+than `Clip.chunks` gives at a time are ever in memory.
 
 What showing a frame for so long does to its contrast, a factor of ``sinc(f/fps)``, is not drawn.
 """
