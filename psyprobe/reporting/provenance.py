@@ -24,7 +24,7 @@ from psyprobe.reporting.page import Picture, picture
 from psyprobe.running.task import task_of
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.catalogue import StimulusSet, read_levels
-from psyprobe.stimulus.certificate import Row
+from psyprobe.stimulus.certificate import Measurement
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -88,7 +88,7 @@ def summarise_stimulus(result: xr.Dataset) -> StimulusSummary | None:
     )
 
 
-def _certificate_row(row: Row) -> list[str]:
+def _certificate_row(row: Measurement) -> list[str]:
     """Lay out one quantity of a certificate."""
     return [
         row.quantity,
