@@ -312,6 +312,11 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
 def is_suite(name_or_path: str | Path) -> bool:
     """Tell a suite of experiments from the page of one.
 
+    Parameters
+    ----------
+    name_or_path : str or Path
+        As for `read_experiment`.
+
     Examples
     --------
     >>> is_suite("cai2025"), is_suite("gabor_achromatic")
