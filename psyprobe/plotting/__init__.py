@@ -1,9 +1,8 @@
-"""Figures of results: contour plots with the human curve, contrast matches, sensitivity by asking,
-many scores.
+"""Draw results: contour plots with the human curve, contrast matches, sensitivity, many scores.
 
-Every function draws on the axes or figure it is given and returns it; without one it makes a pyplot
-figure, which a notebook then shows. Nothing is shown or saved by itself: see `save_figure`. Names
-load when they are first used.
+Every function draws on the axes or figure that it gets and returns it; without one it makes a
+pyplot figure, which a notebook then shows. Nothing is shown or saved by itself: see `save_figure`.
+Names load when they are first used.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from typing import Any
 _PUBLIC = {
     "axes": ("save_figure",),
     "features": ("contour", "contours", "matched_contrast", "scored_responses"),
+    "prompts": ("plot_prompts", "plot_yes_map"),
+    "psychometric_curves": ("plot_psychometric",),
     "scores": ("bar_panels", "depth_curve", "heat_map", "score_bars"),
     "strip": ("stimulus_strip",),
     "trials": ("plot_trials",),
-    "words": ("plot_bridge", "plot_csf", "plot_prompts", "plot_psychometric", "plot_yes_map"),
+    "words": ("plot_bridge", "plot_csf"),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -1,6 +1,4 @@
-"""What figures share: axes with plain numbers and units, as vision scientists read them, titles,
-panels and files.
-"""
+"""Share axes with plain numbers and units, titles, legends, panels and files among figures."""
 
 from __future__ import annotations
 
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 #: where responses are small, keeps the black human curve visible.
 COLOUR_MAP = "YlGnBu"
 
-#: Where there is nothing to draw: a grey that is not in the map.
+#: Colour where there is nothing to draw: a grey that is not in the map.
 BLANK = "#d4d4d4"
 
-#: For all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight); black is
+#: Colours for all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight); black is
 #: for people.
 COLOURS = (
     "#0072B2",
@@ -50,8 +48,7 @@ COLOURS = (
     "#999933",
 )
 
-#: What each format would say about the time and the software, left out so that equal figures are
-#: equal files.
+#: Metadata of each format about time and software, left out so that equal figures are equal files.
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -59,32 +56,38 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".eps": {},
 }
 
-#: Numbers from the first to below the second stand as they are; an axis that reaches beyond has
-#: powers of ten.
+#: Axes within these limits have plain numbers; an axis that reaches beyond has powers of ten.
 _PLAIN = (1e-3, 1e5)
-#: Size of type in figures of a journal's column, points: within columns of so many mm.
+#: Widest column in mm, and size of type within it in points.
 _TYPE = ((100.0, 6.5), (float("inf"), 7.5))
 _MM_PER_INCH = 25.4
 #: Height of a line of a legend, inches.
-_LINE = 0.11
+_LEGEND_LINE = 0.11
 #: Letters of a label that fit beside a panel in a column, and beside one of the usual size.
-_LONG = 20
-_LONGEST = 40
+_COLUMN_LETTERS = 20
+_PANEL_LETTERS = 40
+#: Distance of a level of 0 to the left of the others on a logarithmic axis, as a factor.
+_ZERO_FACTOR = 2.5
+#: Id of figures of one panel that psyprobe made.
+_FIGURE_ID = "psyprobe"
+#: Width in mm within `typeset`; None outside.
+_COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
+_TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
-    """Axes of a new pyplot figure of so many inches, with room for labels and colour bars."""
+    """Make axes on a new pyplot figure, size in inches, with room for labels and colour bars."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(width, height), layout="constrained")
-    figure.set_gid(_OURS)
+    figure.set_gid(_FIGURE_ID)
     axes: Axes = figure.add_subplot()
     return axes
 
 
 @contextmanager
 def typeset(width: float | None) -> Iterator[None]:
-    """Type and lines as a journal prints them at a width in mm; as they are without one."""
+    """Set type and lines as a journal prints them at a width in mm; without one, change nothing."""
     if width is None:
         yield
         return
@@ -94,42 +97,36 @@ def typeset(width: float | None) -> Iterator[None]:
         )
     import matplotlib as mpl
 
-    size = next(points for most, points in _TYPE if width <= most)
-    thin: dict[str, Any] = {
+    settings: dict[str, Any] = {
+        "font.size": next(points for widest, points in _TYPE if width <= widest),
         "axes.linewidth": 0.5,
+        "axes.titlepad": 3,
+        "axes.labelpad": 2,
         "lines.linewidth": 1.0,
         "lines.markersize": 4,
         "legend.handlelength": 2.2,
+        "figure.constrained_layout.h_pad": 0.02,
+        "figure.constrained_layout.w_pad": 0.02,
     }
-    ticks = {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
-    spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
-    given = _COLUMN.set(width)
+    for name, value in _TICKS.items():
+        settings[f"xtick.{name}"] = value
+        settings[f"ytick.{name}"] = value
+    token = _COLUMN.set(width)
     try:
-        with mpl.rc_context(
-            {"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}
-        ):
+        with mpl.rc_context(settings):
             yield
     finally:
-        _COLUMN.reset(given)
+        _COLUMN.reset(token)
 
 
-def most_across() -> int:
-    """Panels that fit side by side."""
+def max_columns() -> int:
+    """Count the panels that fit side by side."""
     width = _COLUMN.get()
     return 4 if width is None else max(1, min(4, int(width / 42)))
 
 
-#: A level of 0 stands so far to the left of the others, on a logarithmic axis.
-_LEFT = 2.5
-#: Marks figures of one panel that psyprobe made.
-_OURS = "psyprobe"
-#: Width in mm within `typeset`; None outside.
-_COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
-_TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
-
-
 def paler(colour: Any, share: float) -> tuple[float, float, float]:
-    """A colour on white as a share of it would be: transparency, which an EPS does not have."""
+    """Mix a colour with white: this stands in for transparency, which an EPS does not have."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
@@ -137,7 +134,7 @@ def paler(colour: Any, share: float) -> tuple[float, float, float]:
 
 
 def colour_map(name: str) -> Colormap:
-    """A colour map of matplotlib by its name.
+    """Look up a colour map of matplotlib by its name.
 
     Raises
     ------
@@ -152,33 +149,36 @@ def colour_map(name: str) -> Colormap:
 
 
 def scaled(size: float) -> float:
-    """A width of lines or markers that goes with the size of type."""
+    """Scale a width of lines or markers with the size of type."""
     import matplotlib as mpl
 
     return size * min(float(mpl.rcParams["font.size"]) / 10, 1.0)
 
 
-def fit_width(drawn: Any, width: float | None) -> None:
-    """Bring a figure to a width in mm, as high as its panels are then wide."""
+def fit_width(artist: Any, width: float | None) -> None:
+    """Bring the figure of axes to a width in mm, and its height in proportion."""
     if width is not None:
-        figure = drawn.get_figure(root=True)
-        across, down = figure.get_size_inches()
+        figure = artist.get_figure(root=True)
+        old_width, old_height = figure.get_size_inches()
+        new_width = width / _MM_PER_INCH
         # Legends do not shrink as panels do.
-        high = width / _MM_PER_INCH * down / across + _LINE * keys_below(figure)
-        figure.set_size_inches(width / _MM_PER_INCH, high)
+        legend_height = _LEGEND_LINE * legend_lines(figure)
+        figure.set_size_inches(new_width, new_width * old_height / old_width + legend_height)
 
 
-def keys_below(figure: Any) -> int:
-    """Lines of all legends under a figure or its axes."""
-    held = [legend for axis in figure.axes if (legend := axis.get_legend()) is not None] + list(
-        figure.legends
-    )
-    return sum(-(-len(legend.get_texts()) // max(legend._ncols, 1)) + 2 for legend in held)
+def legend_lines(figure: Any) -> int:
+    """Count the lines of all legends under a figure or its axes."""
+    legends = [axis.get_legend() for axis in figure.axes] + list(figure.legends)
+    lines = 0
+    for legend in legends:
+        if legend is not None:
+            lines += -(-len(legend.get_texts()) // max(legend._ncols, 1)) + 2
+    return lines
 
 
-def check_new(width: float | None, given: Any) -> None:
-    """Refuse a width for what is drawn on axes or a figure that were given, and have theirs."""
-    if width is not None and given is not None:
+def check_new(width: float | None, canvas: Any) -> None:
+    """Refuse a width for axes or a figure of the caller, which have a size."""
+    if width is not None and canvas is not None:
         raise InputError(
             f"width is {width:g} mm, and ax or figure has a size of its own; leave one out"
         )
@@ -187,134 +187,132 @@ def check_new(width: float | None, given: Any) -> None:
 def panels_in(
     figure: Any,
     count: int,
-    across: int,
-    each: tuple[float, float],
+    columns: int,
+    panel_size: tuple[float, float],
     margin: tuple[float, float] = (0.0, 0.2),
 ) -> tuple[Any, list[Axes]]:
-    """A figure and the axes of panels in it, in rows of so many; without a figure a new one, of
-    inches a panel.
-    """
-    down = -(-count // across)
+    """Make the axes of several panels, on a figure or a new one; sizes in inches."""
+    rows = -(-count // columns)
     if figure is None:
         import matplotlib.pyplot as plt
 
-        size = (each[0] * across + margin[0], each[1] * down + margin[1])
-        figure = plt.figure(figsize=size, layout="constrained")
-    axes: list[Axes] = list(figure.subplots(down, across, squeeze=False).flat)
+        width = panel_size[0] * columns + margin[0]
+        height = panel_size[1] * rows + margin[1]
+        figure = plt.figure(figsize=(width, height), layout="constrained")
+    axes: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).flat)
     for empty in axes[count:]:
         empty.remove()
     return figure, axes[:count]
 
 
 def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
-    """Say what is to the right, what is upwards and what it is; unframed axes have no lines above
-    and on the right.
-    """
+    """Label both axes and set a title; unframed axes have no lines above and on the right."""
     import matplotlib as mpl
 
     # A unit stands on a line of its own where both would be longer than the axes are high.
     narrow = mpl.rcParams["font.size"] < _TYPE[-1][1]
     letters = len(re.sub(r"\$[^$]*\$", "__", y))
-    ax.set(
-        xlabel=x,
-        ylabel=y.replace(" (", "\n(", 1) if letters > (_LONG if narrow else _LONGEST) else y,
-    )
+    if letters > (_COLUMN_LETTERS if narrow else _PANEL_LETTERS):
+        y = y.replace(" (", "\n(", 1)
+    ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)
 
 
 def log_axis(axis: Axis, low: float, high: float) -> None:
-    """Make an axis logarithmic, with numbers at powers of ten, and at more where it spans less than
-    2.5 decades.
-    """
+    """Make an axis logarithmic, with more numbers than powers of ten where it spans few decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     _limit(axis, low, high, scale="log")
     decades = np.log10(high / low)
-    at = (
-        (1.0,)
-        if decades > 2.5
-        else (1.0, 2.0, 5.0)
-        if decades > 0.5
-        else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-    )
-    axis.set_major_locator(LogLocator(base=10, subs=at, numticks=99))
+    digits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
+    if decades > 2.5:
+        digits = [1.0]
+    elif decades > 0.5:
+        digits = [1.0, 2.0, 5.0]
+    axis.set_major_locator(LogLocator(base=10, subs=digits, numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
-    """A legend under axes or a figure, where it hides nothing."""
+def labelled_lines(panels: Iterable[Axes]) -> list[Any]:
+    """List the lines of several axes for a legend, one for each label."""
+    lines = {str(line.get_label()): line for ax in panels for line in ax.lines}
+    return [line for label, line in lines.items() if not label.startswith("_")]
+
+
+def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
+    """Add a legend under axes or a figure, where it hides nothing."""
     if not handles:
         return
-    if place.get_figure(root=True).get_gid() == _OURS:
-        # Axes are narrower than their figure, and would give way to a legend that is wider than
-        # they.
-        place = place.get_figure(root=True)
-    width = _COLUMN.get()
-    across = _inches_across(place) if width is None else width / _MM_PER_INCH
+    figure = canvas.get_figure(root=True)
+    if figure.get_gid() == _FIGURE_ID:
+        # Axes are narrower than their figure, and would give way to a legend that is wider.
+        canvas = figure
+    column = _COLUMN.get()
+    inches = _width_in_inches(canvas) if column is None else column / _MM_PER_INCH
     size = scaled(7.5)
     # A letter is half as wide as type is high, and a point 1/72 inch.
     style: dict[str, Any] = {
         "handles": handles,
-        "title": fill(title, int(across * 72 / (size * 0.52))),
+        "title": fill(title, int(inches * 72 / (size * 0.52))),
         "alignment": "left",
-    }
-    style |= {
         "fontsize": size,
         "title_fontsize": size,
         "frameon": False,
         "columnspacing": 1.2,
         "handletextpad": 0.4,
+        "ncols": max(1, min(5, int(inches * 72 / (size * 22)))),
     }
-    columns = max(1, min(5, int(across * 72 / (size * 22))))
-    if hasattr(place, "get_subplotspec"):
+    if hasattr(canvas, "get_subplotspec"):
         # Under the label, which is as high at any size of the axes.
-        place.legend(
-            **style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns
-        )
+        canvas.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8)
     else:
-        place.legend(**style, loc="outside lower center", ncols=columns)
+        canvas.legend(**style, loc="outside lower center")
 
 
-def _inches_across(place: Any) -> float:
-    """How wide a figure is, or the cell of its grid in which axes stand."""
-    figure = float(place.get_figure(root=True).get_size_inches()[0])
-    cell = place.get_subplotspec() if hasattr(place, "get_subplotspec") else None
-    return figure if cell is None else figure * len(cell.colspan) / int(cell.get_gridspec().ncols)
+def _width_in_inches(canvas: Any) -> float:
+    """Measure a figure, or the cell of its grid that holds axes."""
+    width = float(canvas.get_figure(root=True).get_size_inches()[0])
+    cell = canvas.get_subplotspec() if hasattr(canvas, "get_subplotspec") else None
+    if cell is None:
+        return width
+    return width * len(cell.colspan) / int(cell.get_gridspec().ncols)
 
 
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
-    """Limit an axis to the values of a level: logarithmic where they lie so, a 0 among them at its
-    end; else linear.
+    """Limit an axis to the values of a level, and make it logarithmic where they are so spaced.
+
+    A 0 beside logarithmic values stands at the end of the axis.
 
     Parameters
     ----------
     axis : matplotlib.axis.Axis
         ``ax.xaxis`` or ``ax.yaxis``.
     values : array_like of float
-        Of the level.
+        Values of the level.
     margin : float, optional
-        Factor by which a logarithmic axis reaches beyond them; a linear one by as much of its
-        length.
+        Factor by which a logarithmic axis reaches beyond the values; a linear axis reaches beyond
+        by a share of its length.
     """
-    found = np.asarray(values, dtype=np.float64)
-    low = float(found.min())
-    high = float(found.max())
-    if is_logarithmic(found) and low < high:
+    level_values = np.asarray(values, dtype=np.float64)
+    low = float(level_values.min())
+    high = float(level_values.max())
+    if is_logarithmic(level_values) and low < high:
         log_axis(axis, low / margin, high * margin)
         return
-    if (left := zero_beside(found)) is not None:
-        _log_axis_with_zero(axis, left, left / margin, high * margin)
+    zero = zero_beside(level_values)
+    if zero is not None:
+        _log_axis_with_zero(axis, zero, zero / margin, high * margin)
         return
     beyond = (margin - 1) * (high - low) / 4 or (0.5 if low == high else 0.0)
     _limit(axis, low - beyond, high + beyond)
 
 
 def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> None:
-    """A logarithmic axis on which 0 stands where the value `zero` would."""
+    """Make an axis logarithmic, with 0 at the place of the value `zero`."""
     from matplotlib.scale import FuncScale
     from matplotlib.ticker import NullFormatter
 
@@ -330,66 +328,62 @@ def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> Non
 
 
 def log_with_zero(zero: float) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
-    """The logarithm, which takes 0 for `zero`, and its inverse, as scales and norms of matplotlib
-    take them.
-    """
+    """Make the logarithm that takes 0 for `zero`, and its inverse, for scales of matplotlib."""
 
-    def place(values: npt.ArrayLike) -> FloatArray:
-        found = np.asarray(values, dtype=np.float64)
-        return np.asarray(np.log10(np.where(found > 0, found, zero)))
+    def forward(values: npt.ArrayLike) -> FloatArray:
+        linear = np.asarray(values, dtype=np.float64)
+        return np.asarray(np.log10(np.where(linear > 0, linear, zero)))
 
-    return place, lambda places: 10.0 ** np.asarray(places)
+    return forward, lambda places: 10.0 ** np.asarray(places)
 
 
-def _limit(axis: Axis, low: float, high: float, **more: Any) -> None:
-    which = "x" if axis is axis.axes.xaxis else "y"
-    axis.axes.set(
-        **{f"{which}{name}": value for name, value in {**more, "lim": (low, high)}.items()}
-    )
+def _limit(axis: Axis, low: float, high: float, scale: Any = None) -> None:
+    """Set the limits of an axis, and its scale before them."""
+    ax = axis.axes
+    is_x = axis is ax.xaxis
+    if scale is not None:
+        (ax.set_xscale if is_x else ax.set_yscale)(scale)
+    (ax.set_xlim if is_x else ax.set_ylim)(low, high)
 
 
 def is_logarithmic(values: npt.ArrayLike) -> bool:
-    """Whether values are above 0 and more evenly spaced by factors than by differences.
+    """Test whether values are above 0 and more evenly spaced by factors than by differences.
 
     Examples
     --------
     >>> is_logarithmic([1, 2, 4]), is_logarithmic([0, 90, 180]), is_logarithmic([10, 20, 30])
     (True, False, False)
     """
-    found = np.unique(np.asarray(values, dtype=np.float64))
-    if len(found) < 2 or found[0] <= 0:
-        return bool(found[0] > 0)
-    by_factor = np.diff(np.log(found))
-    by_difference = np.diff(found)
-    return bool(
-        np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean()
-    )
+    levels = np.unique(np.asarray(values, dtype=np.float64))
+    if len(levels) < 2 or levels[0] <= 0:
+        return bool(levels[0] > 0)
+    factors = np.diff(np.log(levels))
+    differences = np.diff(levels)
+    return bool(np.std(factors) / factors.mean() <= np.std(differences) / differences.mean())
 
 
 def zero_beside(values: npt.ArrayLike) -> float | None:
-    """Where 0 stands on a logarithmic axis: a little left of the other values; None for a linear
-    axis, or without a 0.
+    """Choose the place of 0 on a logarithmic axis, a little left of the other values.
 
-    Only values that span a decade have such an axis; angles of 15, 30, 60 and 90 deg do not.
+    None for a linear axis, or without a 0. Only values that span a decade have such an axis; angles
+    of 15, 30, 60 and 90 deg do not.
 
     Examples
     --------
     >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0.01, 0.1, 1]), zero_beside([0, 15, 30, 60, 90])
     (0.004, None, None)
     """
-    found = np.unique(np.asarray(values, dtype=np.float64))
-    if (
-        found[0] != 0
-        or len(found) < 4
-        or found[-1] < 10 * found[1]
-        or not is_logarithmic(found[1:])
-    ):
+    levels = np.unique(np.asarray(values, dtype=np.float64))
+    if levels[0] != 0 or len(levels) < 4:
         return None
-    return float(found[1]) / _LEFT
+    spans_decade = levels[-1] >= 10 * levels[1]
+    if not spans_decade or not is_logarithmic(levels[1:]):
+        return None
+    return float(levels[1]) / _ZERO_FACTOR
 
 
 def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
-    r"""Ticks of an axis in one style: plain numbers, or powers of ten where some would be long.
+    r"""Format ticks in one style: plain numbers, or powers of ten where some would be long.
 
     Examples
     --------
@@ -408,20 +402,20 @@ def _power(value: float) -> str:
 
 
 def level_label(result: xr.Dataset, name: str) -> str:
-    """Label of a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
-    about = result[name].attrs
-    text = about.get("long_name", name)
-    unit = unit_symbol(about)
+    """Label a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
+    attributes = result[name].attrs
+    text = attributes.get("long_name", name)
+    unit = unit_symbol(attributes)
     return str(text) if unit == "1" else f"{text} ({unit})"
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A value of a level, as "4 cpd"."""
+    """Format a value of a level, as "4 cpd"."""
     return f"{value:g}" if unit == "1" else f"{value:g} {unit}"
 
 
 def short_name(observer: str) -> str:
-    """An observer's name without the loader and the tag of its weights.
+    """Shorten an observer's name by the loader and the tag of its weights.
 
     Examples
     --------
@@ -435,14 +429,16 @@ def short_name(observer: str) -> str:
 
 
 def title_of(result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()) -> str:
-    """The observer's short name, in lines of so many characters, and a line that says so if its
-    weights are random.
+    """Title a result by its observer's short name, in lines of `width` characters.
 
-    Where another result of the same figure would be called the same, the whole name.
+    Where another observer of `among` has the same short name, the full name. Random weights have a
+    line of their own.
     """
-    full = str(result.attrs.get("observer", ""))
-    others = {str(one.attrs.get("observer", "")) for one in among} - {full}
-    name = full if short_name(full) in map(short_name, others) else short_name(full)
+    full_name = str(result.attrs.get("observer", ""))
+    other_names = {str(other.attrs.get("observer", "")) for other in among} - {full_name}
+    name = short_name(full_name)
+    if name in map(short_name, other_names):
+        name = full_name
     lines = [""]
     # Names of models have no spaces; they may break behind the marks that part them.
     for part in re.findall(r"[^-./:_]*[-./:_]?", name):
@@ -462,35 +458,35 @@ def panel_title(
     observer: bool,
     among: Sequence[xr.Dataset] = (),
 ) -> str:
-    """Of a panel, a line for each of what tells it apart from others."""
-    named = [title_of(result, among=among)] * observer
-    lines = [printable(str(result.attrs.get("experiment", "")))] * experiment + named
-    return "\n".join([*lines, *[printable(layer)] * (len(result["layer"]) > 1)])
+    """Title a panel by experiment, observer and layer, a line each, as far as they differ."""
+    lines = []
+    if experiment:
+        lines.append(printable(str(result.attrs.get("experiment", ""))))
+    if observer:
+        lines.append(title_of(result, among=among))
+    if len(result["layer"]) > 1:
+        lines.append(printable(layer))
+    return "\n".join(lines)
 
 
 def printable(text: str) -> str:
-    """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would
-    begin a formula.
-    """
+    """Escape text for matplotlib: a dollar sign in a model's name would begin a formula."""
     return printable_line(text).replace("$", r"\$")
 
 
-def shown_layers(
+def result_layers(
     results: Sequence[xr.Dataset],
     layer: str | None,
-    names_of: Callable[[xr.Dataset], list[str]],
+    layers_of: Callable[[xr.Dataset], list[str]],
     ax: Axes | None,
 ) -> list[tuple[xr.Dataset, str]]:
-    """Each result with each of its layers, or with the one that was named; several do not go on one
-    Axes.
-    """
-    shown = [
-        (result, name)
-        for result in results
-        for name in (names_of(result) if layer is None else [layer])
-    ]
-    check_room(ax, len(shown))
-    return shown
+    """Pair each result with its layers, or with one layer; several pairs do not fit on one Axes."""
+    pairs = []
+    for result in results:
+        layers = layers_of(result) if layer is None else [layer]
+        pairs += [(result, name) for name in layers]
+    check_room(ax, len(pairs))
+    return pairs
 
 
 def check_room(ax: Axes | None, panels: int) -> None:
@@ -508,7 +504,7 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
     Parameters
     ----------
     figure : matplotlib Figure or Axes
-        What the drawing functions return.
+        Return value of a drawing function.
     path : str or Path
         Ending in ".png", ".svg", ".pdf" or ".eps". An existing file is replaced.
     dpi : float, optional
@@ -533,13 +529,13 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
     suffix = target.suffix.lower()
     if suffix not in _METADATA:
         raise unknown_name("figure format", suffix or target.name, _METADATA)
-    whole = figure if isinstance(figure, Figure) else cast("Figure", figure.figure)
+    canvas = figure if isinstance(figure, Figure) else cast("Figure", figure.figure)
     try:
         with mpl.rc_context({"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}):
             if suffix == ".eps":
-                _save_eps(whole, target)
+                _save_eps(canvas, target)
             else:
-                whole.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
+                canvas.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
     except OSError as error:
         raise InputError(
             f"the figure cannot be written to {target}: {error.strerror or error}"
@@ -548,8 +544,9 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
 
 
 def _save_eps(figure: Figure, path: Path) -> None:
-    """Without its date, which matplotlib cannot leave out."""
+    """Write an EPS without its date, which matplotlib cannot leave out."""
     with BytesIO() as stream:
         figure.savefig(stream, format="eps")
         lines = stream.getvalue().splitlines(keepends=True)
-    path.write_bytes(b"".join(line for line in lines if not line.startswith(b"%%CreationDate")))
+    undated = [line for line in lines if not line.startswith(b"%%CreationDate")]
+    path.write_bytes(b"".join(undated))

@@ -1,11 +1,11 @@
-"""Contours and contrast matches as plain data: ``report`` of probes that compare features."""
+"""Describe contours and contrast matches as plain data: ``report`` of probes of features."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,151 +30,161 @@ from psyprobe.plotting.people import people_lines
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Points of a human curve, which has no corner.
+#: Number of points of a human curve, which is smooth.
 _CURVE_POINTS = 50
 
 
 def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """The responses of each observer over level and sensitivity, and human sensitivity on top.
+    """Describe the responses of each observer over level and sensitivity, with human sensitivity.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of runs of one experiment that compare features.
+        Results of one experiment that compares features.
     """
-    drawn = [result for result in results if "response" in result and levels_of(result)]
-    if not drawn:
+    gridded = [result for result in results if "response" in result and levels_of(result)]
+    if not gridded:
         return []
-    first = drawn[0]
+    first = gridded[0]
     level, *others = levels_of(first)
-    measures = _measures(drawn)
-    held = first["response"].sizes
-    sliced = {name: first[name].values for name in others if name in held}
-    panels = [
-        Panel(name_of(one), {measure: _grids(one, measure, sliced) for measure in _measures([one])})
-        for one in drawn
-    ]
+    slices = {name: first[name].values for name in others if name in first["response"].sizes}
+    panels = []
+    for result in gridded:
+        views = {measure: _grids(result, measure, slices) for measure in _measures([result])}
+        panels.append(Panel(name_of(result), views))
+    level_values = first[level].values
+    span = (float(level_values.min()), float(level_values.max()))
     inverse = "" if upwards(first) else str(first.attrs["difference_label"])
-    x = first[level].values
-    across = replace(
-        level_axis(axes.level_label(first, level), x), span=(float(x.min()), float(x.max()))
+    human = [] if slices else _human_lines(first, select(first, layer=layers_of(first)[0]))
+    figure = Figure(
+        "Responses",
+        x=replace(level_axis(axes.level_label(first, level), level_values), span=span),
+        y=Axis(upward_label(first), log=True, inverse=inverse),
+        panels=panels,
+        choice="measure",
+        options=_measures(gridded),
+        over=human,
     )
-    up = Axis(upward_label(first), log=True, inverse=inverse)
-    over = [] if sliced else _people(first, select(first, layer=layers_of(first)[0]))
-    return [Figure("Responses", across, up, panels, choice="measure", options=measures, over=over)]
+    return [figure]
 
 
 def _measures(results: Sequence[xr.Dataset]) -> dict[str, str]:
-    """Those that any result holds, that of the experiment first, with their labels."""
-    known = [
-        name
-        for name in MEASURE_LABELS
-        if any(name in result["measure"].values for result in results)
-    ]
+    """Label the measures that any result holds, that of the experiment first."""
+    measures = {str(name) for result in results for name in result["measure"].values}
+    names = [name for name in MEASURE_LABELS if name in measures]
     first = str(results[0].attrs.get("score_measure", ""))
-    return {
-        name: plain_label(MEASURE_LABELS[name])
-        for name in sorted(known, key=lambda name: name != first)
-    }
+    names.sort(key=lambda name: name != first)
+    return {name: plain_label(MEASURE_LABELS[name]) for name in names}
 
 
-def _grids(result: xr.Dataset, measure: str, sliced: dict[str, FloatArray]) -> dict[str, Grid]:
-    """By layer; where there are several levels, by layer and each value of the others."""
+def _grids(
+    result: xr.Dataset,
+    measure: str,
+    slices: Mapping[str, FloatArray],
+) -> dict[str, Grid]:
+    """Select grids by layer; with several levels, by layer and each value of the other levels."""
     layers = layers_of(result)
-    found = {}
-    for place in itertools.product(*sliced.values()):
-        at = dict(zip(sliced, map(float, place), strict=True))
-        here = result.sel(at) if at else result
-        told = [f"{name} {value:.4g}" for name, value in at.items()]
+    grids = {}
+    for values in itertools.product(*slices.values()):
+        selection = dict(zip(slices, map(float, values), strict=True))
+        sliced = result.sel(selection) if selection else result
+        level_names = [f"{name} {value:.4g}" for name, value in selection.items()]
         for layer in layers:
-            key = ", ".join([layer] * (len(layers) > 1) + told)
-            found[key] = _grid(result, select(here, measure=measure, layer=layer))
-    return found
+            names = [layer, *level_names] if len(layers) > 1 else level_names
+            responses = select(sliced, measure=measure, layer=layer)
+            grids[", ".join(names)] = _grid(result, responses)
+    return grids
 
 
-def _grid(result: xr.Dataset, found: Responses) -> Grid:
-    (values,) = found.levels.values()
-    up = found.difference if upwards(result) else 1 / found.difference
-    defined = np.where(found.status == UNDEFINED, np.nan, found.grid)
-    order = np.argsort(up)
-    return Grid(values, up[order], defined[:, order], max(found.noise_floor, 0.0))
+def _grid(result: xr.Dataset, responses: Responses) -> Grid:
+    (x,) = responses.levels.values()
+    y = responses.difference if upwards(result) else 1 / responses.difference
+    defined = np.where(responses.status == UNDEFINED, np.nan, responses.grid)
+    order = np.argsort(y)
+    return Grid(x, y[order], defined[:, order], max(responses.noise_floor, 0.0))
 
 
-def _people(result: xr.Dataset, found: Responses) -> list[Line]:
-    known = human_points(result, found)
-    if known is None:
+def _human_lines(result: xr.Dataset, responses: Responses) -> list[Line]:
+    curve = human_points(result, responses)
+    if curve is None:
         return []
-    name, at, sensitivity = known
     if upwards(result):
-        return [Line(name, at, 1 / sensitivity, style="people points")]
-    few = np.unique(np.linspace(0, len(at) - 1, _CURVE_POINTS).round().astype(int))
-    return [Line(name, at[few], sensitivity[few], style="people"), *people_lines(result)]
+        return [Line(curve.name, curve.x, 1 / curve.sensitivity, style="people points")]
+    subset = np.unique(np.linspace(0, len(curve.x) - 1, _CURVE_POINTS).round().astype(int))
+    line = Line(curve.name, curve.x[subset], curve.sensitivity[subset], style="people")
+    return [line, *people_lines(result)]
 
 
 def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """The contrasts that match each reference for each observer, and for people.
+    """Describe the contrasts that match each reference, for each observer and for people.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of runs of one matching experiment.
+        Results of one matching experiment.
     """
-    measures = _measures(results)
     panels = []
     for result in results:
         layers = matching_layers(result)
-        views = {
-            measure: {
-                layer if len(layers) > 1 else "": list(_matches(result, measure, layer))
-                for layer in layers
-            }
-            for measure in _measures([result])
-        }
+        views = {}
+        for measure in _measures([result]):
+            lines = {layer: _match_lines(result, measure, layer) for layer in layers}
+            views[measure] = lines if len(layers) > 1 else {"": lines[layers[0]]}
         panels.append(Panel(name_of(result), views))
     first = results[0]
-    found = match_result(first, layer=matching_layers(first)[0])
     contrast = first[str(first.attrs["difference"])].values
-    over = [
-        Line(
-            f"Human, reference {reference:.2g}",
-            found.measured_frequency,
-            human,
+    reference = float(first.attrs["reference_frequency"])
+    figure = Figure(
+        "Contrast matches",
+        x=Axis(axes.level_label(first, levels_of(first)[0]), log=True),
+        y=Axis("Matched contrast", log=True, span=(float(contrast.min()), float(contrast.max()))),
+        panels=panels,
+        caption=(
+            f"One colour a contrast of the reference grating at {reference:g} cpd; people dashed, "
+            "the observer solid. Level lines show contrast constancy."
+        ),
+        choice="measure",
+        options=_measures(results),
+        over=_human_match_lines(first),
+    )
+    return [figure]
+
+
+def _human_match_lines(result: xr.Dataset) -> list[Line]:
+    match = match_result(result, layer=matching_layers(result)[0])
+    lines = []
+    for reference, shade in _shades(match.reference_contrast).items():
+        line = Line(
+            f"Human, reference {match.reference_contrast[reference]:.2g}",
+            match.measured_frequency,
+            match.human[reference],
             style="people",
             shade=shade,
         )
-        for reference, human, shade in _by_reference(found.reference_contrast, found.human)
-    ]
-    x = Axis(axes.level_label(first, levels_of(first)[0]), log=True)
-    y = Axis("Matched contrast", log=True, span=(float(contrast.min()), float(contrast.max())))
-    reference = float(first.attrs["reference_frequency"])
-    caption = (
-        f"One colour a contrast of the reference grating at {reference:g} cpd; people dashed, "
-        "the observer solid. "
-        "Level lines show contrast constancy."
-    )
-    return [Figure("Contrast matches", x, y, panels, caption, "measure", measures, over)]
+        lines.append(line)
+    return lines
 
 
-def _matches(result: xr.Dataset, measure: str, layer: str) -> Iterator[Line]:
-    found = match_result(result, measure=measure, layer=layer)
-    matches = found.matches
-    rows = zip(matches.contrast, matches.saturated, matches.ambiguous, strict=True)
-    for reference, (contrast, saturated, ambiguous), shade in _by_reference(
-        found.reference_contrast, list(rows)
-    ):
-        notes = ["ambiguous: more than one contrast matches" if each else "" for each in ambiguous]
-        drawn = np.where(saturated == 0, contrast, np.nan)
-        yield Line(
-            f"reference {reference:.2g}",
-            found.frequency,
-            drawn,
+def _match_lines(result: xr.Dataset, measure: str, layer: str) -> list[Line]:
+    match = match_result(result, measure=measure, layer=layer)
+    matches = match.matches
+    lines = []
+    for reference, shade in _shades(match.reference_contrast).items():
+        ambiguous = matches.ambiguous[reference]
+        note = "ambiguous: more than one contrast matches"
+        exists = matches.saturated[reference] == 0
+        line = Line(
+            f"reference {match.reference_contrast[reference]:.2g}",
+            match.frequency,
+            np.where(exists, matches.contrast[reference], np.nan),
             shade=shade,
-            notes=notes if any(notes) else (),
+            notes=[note if point else "" for point in ambiguous] if ambiguous.any() else (),
         )
+        lines.append(line)
+    return lines
 
 
-def _by_reference(references: FloatArray, rows: Any) -> Iterator[tuple[float, Any, float]]:
-    """Each reference with its row and its shade, from low to high contrast."""
-    order = np.argsort(references)
-    for place, k in enumerate(order):
-        yield float(references[k]), rows[k], place / max(len(order) - 1, 1)
+def _shades(references: FloatArray) -> dict[int, float]:
+    """Assign a shade from 0 to 1 to the index of each reference, from low to high contrast."""
+    order = np.argsort(references).tolist()
+    return {index: rank / max(len(order) - 1, 1) for rank, index in enumerate(order)}

@@ -1,7 +1,7 @@
-"""Figures, tables and pictures as plain data, for pages that draw them where they are read.
+"""Describe figures, tables and pictures as plain data, for pages that draw them.
 
-A probe may offer ``report(results)``, which gives a sequence of these for the results of one
-experiment; whoever draws them knows no probe.
+A probe may offer ``report(results)``, which returns such parts for the results of one experiment;
+code that draws them knows no probe.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Axis:
-    """What lies along one side of a figure."""
+    """One axis of a figure."""
 
-    #: With its unit.
+    #: Text with the unit.
     label: str
     log: bool = False
-    #: Where 0 stands on a logarithmic axis, to the left of what is above it; None where it has no
-    #: place.
+    #: Place of 0 on a logarithmic axis, to the left of the other values; None where 0 has none.
     zero: float | None = None
     #: Both ends; None for those of the data.
     span: tuple[float, float] | None = None
-    #: What 1 / value is called, where that is told beside the value: the contrast of a sensitivity.
+    #: Name of 1 / value where a page shows that beside the value: the contrast of a sensitivity.
     inverse: str = ""
-    #: Of categories, which stand at 0, 1, 2, ...; empty for numbers.
+    #: Names of categories, which stand at 0, 1, 2, ...; empty for numbers.
     names: Sequence[str] = ()
 
 
@@ -48,13 +47,14 @@ class Line:
     high: FloatArray | None = None
     #: "people" is dashed and in the colour of text; "points" are not joined.
     style: Literal["line", "people", "points", "people points"] = "line"
-    #: Which colour of a set for all kinds of colour vision.
+    #: Index of a colour in a set for all kinds of colour vision.
     colour: int = 0
-    #: From 0 to 1, a colour of a sequence in place of that; None for none.
+    #: A colour of a sequence in its place, from 0 to 1; None for none.
     shade: float | None = None
-    #: What is said of each point besides its numbers; empty for nothing.
+    #: Text about each point besides its numbers; empty for none.
     notes: Sequence[str] = ()
-    #: For each point, the figure of `Figure.behind` that shows what it was made of; empty for none.
+    #: For each point, the index of the figure in `Figure.behind` that shows the data behind it;
+    #: empty for none.
     behind: Sequence[int] = ()
 
 
@@ -66,7 +66,7 @@ class Grid:
     y: FloatArray
     #: Shape (X, Y); NaN where there is none.
     values: FloatArray
-    #: What is not above it says nothing.
+    #: Noise floor: values that are not above it carry no information.
     floor: float = 0.0
 
 
@@ -75,10 +75,10 @@ View: TypeAlias = Grid | Sequence[Line]
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: what an observer did."""
+    """One pair of axes with the responses of an observer."""
 
     title: str
-    #: Option of the figure to layer to what is drawn; "" for the layer where there is but one.
+    #: Views by option of the figure and by layer; the layer is "" where there is but one.
     views: Mapping[str, Mapping[str, View]]
 
 
@@ -90,15 +90,15 @@ class Figure:
     x: Axis
     y: Axis
     panels: Sequence[Panel]
-    #: Under the figure.
+    #: Text under the figure.
     caption: str = ""
-    #: What the reader chooses among, as "measure", and each option with the label of its values;
-    #: the first is shown.
+    #: What the reader chooses, such as "measure", and each option with the label of its values; the
+    #: first option is shown.
     choice: str = ""
     options: Mapping[str, str] = field(default_factory=lambda: {"": ""})
-    #: On every panel.
+    #: Lines on every panel.
     over: Sequence[Line] = ()
-    #: What single points of lines were made of.
+    #: Figures of the data behind single points of lines.
     behind: Sequence[Figure] = ()
 
 
@@ -112,13 +112,13 @@ class Table:
     True
     """
 
-    #: Above it, and what it is called.
+    #: Text above the table, and its name.
     title: str
-    #: Of the columns.
+    #: Names of the columns.
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    #: Whether it is shown at once; else its title opens it.
+    #: Whether the table is open at first; else its title opens it.
     opened: bool = True
 
 
@@ -133,7 +133,7 @@ class Gallery:
     """
 
     title: str
-    #: uint8, shape (H, W, 3), sRGB, and what each shows.
+    #: Images, uint8, shape (H, W, 3), sRGB, and what each shows.
     pictures: Sequence[tuple[Any, str]]
     caption: str = ""
     #: Largest width, px.
@@ -144,7 +144,7 @@ Part: TypeAlias = Figure | Table | Gallery
 
 
 def level_axis(label: str, values: npt.ArrayLike) -> Axis:
-    """The axis of a level, as `psyprobe.plotting.axes.level_axis` has it.
+    """Describe the axis of a level, like `psyprobe.plotting.axes.level_axis`.
 
     Examples
     --------
@@ -156,25 +156,20 @@ def level_axis(label: str, values: npt.ArrayLike) -> Axis:
 
 
 def name_of(result: xr.Dataset) -> str:
-    """The observer's name, loud if its weights are random.
-
-    Parameters
-    ----------
-    result : xarray.Dataset
-        Of any run.
-    """
-    return str(result.attrs.get("observer", "")) + " (RANDOM WEIGHTS)" * bool(
-        result.attrs.get("random_weights", 0)
-    )
+    """Read the observer's name, with a warning if its weights are random."""
+    name = str(result.attrs.get("observer", ""))
+    if result.attrs.get("random_weights", 0):
+        return f"{name} (RANDOM WEIGHTS)"
+    return name
 
 
 def plain_label(text: str) -> str:
-    r"""A label as pages write it: what matplotlib sets as a formula in letters.
+    r"""Replace formulas of matplotlib in a label by letters, for pages.
 
     Parameters
     ----------
     text : str
-        As an axis of a figure has it.
+        Label of an axis of a figure.
 
     Examples
     --------

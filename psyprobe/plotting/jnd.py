@@ -1,6 +1,4 @@
-"""Figures of just noticeable differences: of an observer at its anchor, of pixels, of people, of
-the ideal observer.
-"""
+"""Draw just noticeable differences of an observer, of pixels, of people, of the ideal observer."""
 
 from __future__ import annotations
 
@@ -43,9 +41,9 @@ class _Curve:
     """Thresholds over the level that is drawn to the right."""
 
     #: "observer", "pixels", "ideal" or "people".
-    who: str
+    responder: str
     #: Values of the other levels; empty for none.
-    at: str
+    condition: str
     x: FloatArray
     y: FloatArray
 
@@ -60,161 +58,177 @@ def jnd_panels(
     layer: str | None = None,
     **_: Any,
 ) -> Axes | Drawn | SubFigure:
-    """Draw the thresholds of each result and layer with an anchor: ``plot`` of a probe, see
-    `psyprobe.probes.results`.
+    """Draw the thresholds of each result and layer with an anchor.
 
-    The level to the right (a level of 0 at the very left), the difference that is just noticed
-    upwards. What is not reached is left out. With two levels, one curve for each value of the
-    first.
+    This is ``plot`` of a probe, see `psyprobe.probes.results`. The level is to the right (a level
+    of 0 at the very left), the just noticeable difference upwards. Thresholds that are not reached
+    are left out. With two levels, there is one curve for each value of the first.
     """
-    shown = axes.shown_layers(results, layer, layers_of, ax)
-    scores = [_score(one, measure, name) for one, name in shown]
-    several = len({result.attrs.get("experiment") for result in results}) > 1 or not observer
-    place: Any = None
-    if len(shown) == 1 and figure is None:
+    pairs = axes.result_layers(results, layer, layers_of, ax)
+    is_single = len(pairs) == 1 and figure is None
+    if is_single:
         panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
+        canvas: Any = panels[0]
     else:
-        place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.0, 3.6))
-    alike = len({one.attrs.get("experiment") for one, _ in shown}) == 1
-    found = [list(_curves(one, score)) for (one, _), score in zip(shown, scores, strict=True)]
-    for panel, (one, name), score, curves in zip(panels, shown, scores, found, strict=True):
-        # Panels of one experiment share their upward axis.
-        together = [
-            each for (other, _), each in zip(shown, found, strict=True) if _same(one, other)
-        ]
-        who = "observer" if alike and len(shown) > 1 else score.observer
-        _draw(panel, score, who, curves, [curve for each in together for curve in each])
-        title = axes.panel_title(one, name, experiment=several, observer=observer)
-        axes.label(panel, _across(one), _upwards(one, score.difference), title, framed=False)
-    if alike:
+        columns = min(3, len(pairs))
+        canvas, panels = axes.panels_in(figure, len(pairs), columns, panel_size=(4.0, 3.6))
+    same_experiment = len({_experiment(result) for result, _name in pairs}) == 1
+    title_experiment = len({_experiment(result) for result in results}) > 1 or not observer
+    scores = [_score(result, measure, name) for result, name in pairs]
+    curves = [
+        list(_curves(result, score)) for (result, _name), score in zip(pairs, scores, strict=True)
+    ]
+    # Panels of one experiment share their upward axis.
+    experiment_curves: dict[Any, list[_Curve]] = {}
+    for (result, _name), panel_curves in zip(pairs, curves, strict=True):
+        experiment_curves.setdefault(_experiment(result), []).extend(panel_curves)
+    for panel, (result, layer_name), score, panel_curves in zip(
+        panels, pairs, scores, curves, strict=True
+    ):
+        observer_label = "observer" if same_experiment and len(pairs) > 1 else score.observer
+        axis_curves = experiment_curves[_experiment(result)]
+        _draw(panel, score, observer_label, panel_curves, axis_curves)
+        title = axes.panel_title(result, layer_name, experiment=title_experiment, observer=observer)
+        x_label = _level_label(result)
+        y_label = _threshold_label(result, score.difference)
+        axes.label(panel, x_label, y_label, title, framed=False)
+    if same_experiment:
         # Every panel has its observer's name above it, and the same curves in it.
         handles = panels[0].get_legend_handles_labels()[0]
-        axes.legend_below(panels[0] if place is None else place, handles, "")
+        axes.legend_below(canvas, handles, "")
     else:
         for panel in panels:
             panel.legend(fontsize="x-small", framealpha=0.9)
-    return panels[0] if place is None else cast("Drawn | SubFigure", place)
+    return cast("Axes | Drawn | SubFigure", canvas)
 
 
 def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
-    """The same as plain data, for a page."""
-    drawn = [result for result in results if "anchor_response" in result]
-    if not drawn:
+    """Describe the same figure as plain data, for a page."""
+    anchored = [result for result in results if "anchor_response" in result]
+    if not anchored:
         return []
     panels = []
-    for one in drawn:
+    for result in anchored:
+        layers = layers_of(result)
         views = {}
-        for name in layers_of(one):
-            score = _score(one, None, name)
-            views[name if len(layers_of(one)) > 1 else ""] = [
-                _line(curve, score, i) for i, curve in enumerate(_curves(one, score))
-            ]
-        panels.append(Panel(name_of(one), {"": views}))
-    first = drawn[0]
+        for name in layers:
+            score = _score(result, None, name)
+            lines = [_line(curve, score, i) for i, curve in enumerate(_curves(result, score))]
+            views[name if len(layers) > 1 else ""] = lines
+        panels.append(Panel(name_of(result), {"": views}))
+    first = anchored[0]
     difference = str(first.attrs["difference"])
     caption = (
         "Differences at which the response reaches that to the anchor; what is not "
         "reached is left out."
     )
-    y = Axis(_upwards(first, difference), log=True)
-    x = first[levels_of(first)[-1]].values
-    return [
-        Figure("Just noticeable differences", level_axis(_across(first), x), y, panels, caption)
-    ]
+    x = level_axis(_level_label(first), first[levels_of(first)[-1]].values)
+    y = Axis(_threshold_label(first, difference), log=True)
+    return [Figure("Just noticeable differences", x, y, panels, caption)]
 
 
 def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
-    (found,) = score_discrimination(result, measure=measure, layer=layer, resamples=100)
-    assert isinstance(found, DiscriminationScore)
-    return found
+    (score,) = score_discrimination(result, measure=measure, layer=layer, resamples=100)
+    assert isinstance(score, DiscriminationScore)
+    return score
 
 
-def _same(one: xr.Dataset, other: xr.Dataset) -> bool:
-    return bool(one.attrs.get("experiment") == other.attrs.get("experiment"))
+def _experiment(result: xr.Dataset) -> Any:
+    return result.attrs.get("experiment")
 
 
 def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
-    style: Any = "people" if curve.who == "people" else "line"
-    who = str(_STYLES.get(curve.who, {}).get("label", curve.who))
-    if curve.who == "people":
-        who = _people(score)
-    return Line(
-        ", ".join(each for each in (who, curve.at) if each),
-        curve.x,
-        curve.y,
-        style=style,
-        colour=colour,
-    )
+    label = _label(curve, score, "observer")
+    name = f"{label}, {curve.condition}" if curve.condition else label
+    if curve.responder == "people":
+        return Line(name, curve.x, curve.y, style="people", colour=colour)
+    return Line(name, curve.x, curve.y, colour=colour)
 
 
-def _people(score: DiscriminationScore) -> str:
-    return f"Human ({human_label(score.human)})"
+def _label(curve: _Curve, score: DiscriminationScore, observer: str) -> str:
+    """Name whose thresholds a curve shows."""
+    if curve.responder == "people":
+        return f"Human ({human_label(score.human)})"
+    if curve.responder == "observer":
+        return observer
+    return str(_STYLES[curve.responder]["label"])
 
 
-def _across(result: xr.Dataset) -> str:
+def _level_label(result: xr.Dataset) -> str:
     last = levels_of(result)[-1]
     label = axes.level_label(result, last)
     # A difference in contrast is one from a pedestal.
-    return (
-        f"Pedestal {label.lower()}" if result.attrs["difference"] == f"{last}_difference" else label
-    )
+    if result.attrs["difference"] == f"{last}_difference":
+        return f"Pedestal {label.lower()}"
+    return label
 
 
-def _upwards(result: xr.Dataset, difference: str) -> str:
+def _threshold_label(result: xr.Dataset, difference: str) -> str:
     label = axes.level_label(result, difference)
     if difference.endswith("_difference"):
         return f"Just noticeable {label[:1].lower()}{label[1:]}"
     return f"Threshold ({label})" if difference == "contrast" else label
 
 
-def _at(result: xr.Dataset, name: str, value: float) -> str:
-    unit = unit_symbol(result[name].attrs)
-    return f"{name.replace('_', ' ')} {value:g}{'' if unit == '1' else f' {unit}'}"
+def _condition(result: xr.Dataset, names: Sequence[str], values: Sequence[float]) -> str:
+    """Describe values of levels with their units."""
+    levels = []
+    for name, value in zip(names, values, strict=True):
+        text = axes.with_unit(value, unit_symbol(result[name].attrs))
+        levels.append(f"{name.replace('_', ' ')} {text}")
+    return ", ".join(levels)
 
 
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
-    """Thresholds over the last level, those of each value of the others by themselves."""
+    """Give thresholds over the last level, one curve for each combination of the other levels."""
     *others, last = levels_of(result)
     x = np.array(score.at[last])
-    keys = list(zip(*(score.at[name] for name in others), strict=True)) if others else [()] * len(x)
-    for key in dict.fromkeys(keys):
-        here = np.array([one == key for one in keys])
-        told = ", ".join(_at(result, name, value) for name, value in zip(others, key, strict=True))
-        for who in ("people", "ideal", "pixels", "score"):
-            found: Thresholds | None = getattr(score, who)
-            if found is not None:
-                y = np.array([np.nan if value is None else value for value in found.values])
-                yield _Curve("observer" if who == "score" else who, told, x[here], y[here])
+    other_values = [tuple(score.at[name][i] for name in others) for i in range(len(x))]
+    for combination in dict.fromkeys(other_values):
+        selected = np.array([values == combination for values in other_values])
+        condition = _condition(result, others, combination)
+        thresholds_by_responder: dict[str, Thresholds | None] = {
+            "people": score.people,
+            "ideal": score.ideal,
+            "pixels": score.pixels,
+            "observer": score.score,
+        }
+        for responder, thresholds in thresholds_by_responder.items():
+            if thresholds is not None:
+                y = np.array([np.nan if value is None else value for value in thresholds.values])
+                yield _Curve(responder, condition, x[selected], y[selected])
 
 
 def _draw(
     ax: Axes,
     score: DiscriminationScore,
-    who: str,
+    observer: str,
     curves: Sequence[_Curve],
-    together: Sequence[_Curve],
+    axis_curves: Sequence[_Curve],
 ) -> None:
-    known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in together])
-    if not known.size:
+    """Draw curves on an upward axis that holds `axis_curves`."""
+    y = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in axis_curves])
+    if not y.size:
         raise InputError(
             f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give "
             "another"
         )
-    places = {each: i for i, each in enumerate(dict.fromkeys(curve.at for curve in curves))}
+    conditions = list(dict.fromkeys(curve.condition for curve in curves))
+    observer_style = {"marker": "s", "markersize": 4, "linewidth": 1.8}
     for curve in curves:
-        place = places[curve.at]
-        colour = axes.COLOURS[place % len(axes.COLOURS)]
-        style = dict(_STYLES.get(curve.who, {"marker": "s", "markersize": 4, "linewidth": 1.8}))
-        if curve.who == "people":
-            style["label"] = _people(score)
-        if curve.who == "observer":
-            style |= {"color": colour, "label": who}
-        if curve.at and curve.who in ("people", "observer"):
-            style["color"], style["label"] = colour, f"{style['label']}, {curve.at}"
-        elif place:
-            style["label"] = None
-        style["label"] = None if style["label"] is None else axes.printable(str(style["label"]))
-        ax.plot(curve.x, curve.y, zorder=3 if curve.who == "observer" else 2, **style)
-    x = np.unique(curves[0].x)
-    axes.log_axis(ax.yaxis, float(known.min()) / 1.5, float(known.max()) * 1.5)
-    axes.level_axis(ax.xaxis, x, margin=1.15)
+        is_observer = curve.responder == "observer"
+        index = conditions.index(curve.condition)
+        colour = axes.COLOURS[index % len(axes.COLOURS)]
+        style = dict(_STYLES.get(curve.responder, observer_style))
+        label: str | None = _label(curve, score, observer)
+        if is_observer:
+            style["color"] = colour
+        if curve.condition and curve.responder in ("people", "observer"):
+            style["color"] = colour
+            label = f"{label}, {curve.condition}"
+        elif index:
+            label = None
+        style["label"] = None if label is None else axes.printable(label)
+        ax.plot(curve.x, curve.y, zorder=3 if is_observer else 2, **style)
+    axes.log_axis(ax.yaxis, float(y.min()) / 1.5, float(y.max()) * 1.5)
+    axes.level_axis(ax.xaxis, np.unique(curves[0].x), margin=1.15)

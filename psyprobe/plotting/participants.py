@@ -1,6 +1,4 @@
-"""People who sat an experiment, on figures beside models: each of them, and the mean of several
-with a band.
-"""
+"""Draw the participants of an experiment beside models: each of them, and their mean with a band."""
 
 from __future__ import annotations
 
@@ -18,100 +16,113 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: What hollow marks of people say, and why: an unmeasured panel's single steps may decide there.
+#: Meaning of hollow marks of people: on a panel that was not measured, single steps may decide.
 HOLLOW = "contrast < 0.03, screen not measured"
-#: How much of the colour is left of single people behind their mean.
+#: Share of the colour that single people have behind their mean.
 _PALE = 0.45
 
 
-def sitter_name(csf: xr.Dataset) -> str:
-    """What a legend calls a person: with the number of answers, and of sessions where there are
-    several.
-    """
+def participant_name(csf: xr.Dataset) -> str:
+    """Name a participant with the number of answers, and of sessions where there are several."""
     sessions = sessions_of(csf)
     if not sessions:
         return name_of(csf)
-    where = ", elsewhere" * is_remote(csf)
-    several = f" in {len(sessions)} sessions" if len(sessions) > 1 else ""
-    return f"{name_of(csf)} ({sum(session.trials for session in sessions)} answers{several}{where})"
+    notes = f"{sum(session.trials for session in sessions)} answers"
+    if len(sessions) > 1:
+        notes += f" in {len(sessions)} sessions"
+    if is_remote(csf):
+        notes += ", elsewhere"
+    return f"{name_of(csf)} ({notes})"
 
 
-def draw_one_of_several(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str) -> None:
-    """A person behind the mean of all: a thin pale line, without an interval."""
+def draw_participant(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str) -> None:
+    """Draw a participant behind the mean of all: a thin pale line, without an interval."""
     (level,) = levels_of(csf)
-    mean = csf["mean_sensitivity"].values
-    style: dict[str, Any] = {"linestyle": "--" if is_remote(csf) else "-"}
-    style |= {
-        "color": paler(colour, _PALE),
-        "marker": marker,
-        "markersize": 4,
-        "markerfacecolor": "white",
-    }
-    ax.plot(csf[level].values, mean, linewidth=0.8, zorder=2.2, label=name, **style)
-
-
-def draw_mean(ax: Axes, found: PeopleCurve, colour: Any) -> None:
-    """The mean of several people with the band of its interval; hollow where little is claimed."""
-    ax.fill_between(
-        found.values, found.low, found.high, color=paler(colour, 0.18), linewidth=0, zorder=1
-    )
-    name = f"{found.name}, 95 % interval"
     ax.plot(
-        found.values,
-        found.mean,
+        csf[level].values,
+        csf["mean_sensitivity"].values,
+        linestyle="--" if is_remote(csf) else "-",
+        linewidth=0.8,
+        color=paler(colour, _PALE),
+        marker=marker,
+        markersize=4,
+        markerfacecolor="white",
+        zorder=2.2,
+        label=name,
+    )
+
+
+def draw_mean(ax: Axes, curve: PeopleCurve, colour: Any) -> None:
+    """Draw the mean of several people with the band of its interval; hollow where it is unsure."""
+    band = paler(colour, 0.18)
+    ax.fill_between(curve.values, curve.low, curve.high, color=band, linewidth=0, zorder=1)
+    ax.plot(
+        curve.values,
+        curve.mean,
         color=colour,
         linewidth=2.2,
         marker="o",
         markersize=6,
         zorder=3.2,
-        label=name,
+        label=f"{curve.name}, 95 % interval",
     )
-    draw_hollow(ax, found.values[found.unsure], found.mean[found.unsure], colour, "o", 6)
+    draw_hollow(ax, curve.values[curve.unsure], curve.mean[curve.unsure], colour, "o", 6)
 
 
 def draw_hollow(ax: Axes, x: Any, y: Any, colour: Any, marker: str, size: float) -> None:
-    """White centres over marks that were drawn before."""
+    """Draw white centres over marks that were drawn before."""
     if len(x):
-        style: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "markersize": size,
-            "markerfacecolor": "white",
-        }
-        ax.plot(x, y, linestyle="none", label="_hollow", zorder=3.3, **style)
+        ax.plot(
+            x,
+            y,
+            color=colour,
+            linestyle="none",
+            marker=marker,
+            markersize=size,
+            markerfacecolor="white",
+            label="_hollow",
+            zorder=3.3,
+        )
 
 
 def hollow_handles(csfs: list[xr.Dataset]) -> list[Any]:
-    """What a legend says of hollow marks of people; nothing where there are none."""
+    """Make the legend handle of hollow marks of people, if there are any."""
     from matplotlib.lines import Line2D
 
     if not any("unsure" in csf and csf["unsure"].values.any() for csf in csfs):
         return []
-    return [
-        Line2D(
-            [], [], marker="o", color="0.4", markerfacecolor="white", linestyle="none", label=HOLLOW
-        )
-    ]
+    handle = Line2D(
+        [],
+        [],
+        marker="o",
+        color="0.4",
+        markerfacecolor="white",
+        linestyle="none",
+        label=HOLLOW,
+    )
+    return [handle]
 
 
-def mean_line(found: PeopleCurve, colour: int) -> Line:
-    """The mean of several people as plain data."""
-    notes = [
-        f"geometric mean of {len(found.persons)} people" + f"; {HOLLOW}" * bool(one)
-        for one in found.unsure
-    ]
+def mean_line(curve: PeopleCurve, colour: int) -> Line:
+    """Describe the mean of several people as plain data."""
+    text = f"geometric mean of {len(curve.persons)} people"
     return Line(
-        found.name, found.values, found.mean, found.low, found.high, colour=colour, notes=notes
+        curve.name,
+        curve.values,
+        curve.mean,
+        low=curve.low,
+        high=curve.high,
+        colour=colour,
+        notes=[f"{text}; {HOLLOW}" if unsure else text for unsure in curve.unsure],
     )
 
 
-def sitter_notes(csf: xr.Dataset) -> list[str]:
-    """What is said of each point of a person: answers there, and whether little is claimed of
-    it.
-    """
-    asked = csf["trials"].values.sum(axis=(0, 2))
-    unsure = csf["unsure"].values if "unsure" in csf else np.zeros(len(asked), dtype=bool)
-    return [
-        f"{n:.0f} of the answers were given here" + f"; {HOLLOW}" * bool(u)
-        for n, u in zip(asked, unsure, strict=True)
-    ]
+def participant_notes(csf: xr.Dataset) -> list[str]:
+    """Say of each point how many answers were given there, and whether it is unsure."""
+    trials = csf["trials"].values.sum(axis=(0, 2))
+    unsure_points = csf["unsure"].values if "unsure" in csf else np.zeros(len(trials), dtype=bool)
+    notes = []
+    for count, unsure in zip(trials, unsure_points, strict=True):
+        text = f"{count:.0f} of the answers were given here"
+        notes.append(f"{text}; {HOLLOW}" if unsure else text)
+    return notes

@@ -1,14 +1,13 @@
-"""People on figures: measured thresholds of each data set, with their errors, and the spread
-between people.
-"""
+"""Draw measured thresholds of people with their errors, and the spread between people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from psyprobe._typing import BoolArray
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: What is drawn of people: a model's curve dashed in black, measured thresholds, both or nothing.
+#: Choice of human data: a model's curve dashed in black, measured thresholds, both or nothing.
 Human = Literal["both", "model", "measured", "none"]
 HUMAN = ("both", "model", "measured", "none")
 #: The same data set has the same marker in all figures.
@@ -36,47 +35,70 @@ _MARKERS = {
     "lucassen2018": ">",
     "vanderHorst1969_b": "h",
 }
-#: People between whom a spread is drawn, and values of the level at which they are as many.
-_FEWEST = 3
-_LEVELS = 3
+#: Fewest people between whom a spread is drawn, and fewest values of the level with so many people.
+_MIN_PEOPLE = 3
+_MIN_LEVELS = 3
+#: Dotted lines at the edges of the spread between people.
+_DOTTED = (0, (1, 1.5))
 
 
-def drawn_of(human: str) -> tuple[bool, bool]:
-    """Whether the curve of a model, and whether measured thresholds are drawn.
+class HumanChoice(NamedTuple):
+    """Which human data are drawn."""
+
+    model: bool
+    measured: bool
+
+
+class MeasuredGroup(NamedTuple):
+    """Measured thresholds that are drawn on a panel, and the conditions that it shows."""
+
+    conditions: Conditions
+    points: Sequence[MeasuredPoints]
+
+
+class Spread(NamedTuple):
+    """The data set whose spread between people is drawn, and the points with a spread."""
+
+    data_set: MeasuredPoints
+    has_spread: BoolArray
+
+
+def read_choice(human: str) -> HumanChoice:
+    """Read which human data are drawn.
 
     Examples
     --------
-    >>> drawn_of("both"), drawn_of("measured")
-    ((True, True), (False, True))
+    >>> read_choice("measured")
+    HumanChoice(model=False, measured=True)
     """
     if human not in HUMAN:
         raise unknown_name("choice of people", human, HUMAN)
-    return human in ("both", "model"), human in ("both", "measured")
+    return HumanChoice(model=human in ("both", "model"), measured=human in ("both", "measured"))
 
 
-def measured_points(result: xr.Dataset) -> tuple[Conditions, tuple[MeasuredPoints, ...]] | None:
-    """Measured thresholds that belong to a result, on its levels or little beyond them; None where
-    there are none.
-    """
-    shown = conditions_of(result)
-    if shown is None:
+def measured_points(result: xr.Dataset) -> MeasuredGroup | None:
+    """Look up measured thresholds on a result's levels or little beyond; None without any."""
+    conditions = conditions_of(result)
+    if conditions is None:
         return None
-    found = figure_points(shown)
-    return (shown, found) if found else None
+    points = figure_points(conditions)
+    return MeasuredGroup(conditions, points) if points else None
 
 
-def spread_of(points: Sequence[MeasuredPoints]) -> tuple[MeasuredPoints, Any] | None:
-    """The data set of which the spread between people is drawn, that of most measurements, and
-    where.
-    """
-    found = []
-    for point in points:
+def spread_of(points: Sequence[MeasuredPoints]) -> Spread | None:
+    """Choose the data set of most measurements to draw the spread between people."""
+    largest = None
+    most_people = 0.0
+    for data_set in points:
         # Where a value stands twice, the mean over more people counts.
-        best = np.array([point.n[i] == point.n[point.x == x].max() for i, x in enumerate(point.x)])
-        known = best & (point.n >= _FEWEST) & np.isfinite(point.spread)
-        if known.sum() >= _LEVELS:
-            found.append((float(point.n[known].sum()), point, known))
-    return max(found, key=lambda each: each[0])[1:] if found else None
+        max_people = np.array([data_set.n[data_set.x == x].max() for x in data_set.x])
+        has_spread = (data_set.n == max_people) & (data_set.n >= _MIN_PEOPLE)
+        has_spread &= np.isfinite(data_set.spread)
+        people = float(data_set.n[has_spread].sum())
+        if has_spread.sum() >= _MIN_LEVELS and people > most_people:
+            largest = Spread(data_set, has_spread)
+            most_people = people
+    return largest
 
 
 def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = False) -> None:
@@ -87,158 +109,146 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
     ax : matplotlib.axes.Axes
         The level to the right, sensitivity upwards.
     points : sequence of MeasuredPoints
-        What to draw.
+        Thresholds to draw.
     lines : bool, optional
-        Whether the band is two lines, through which a map can be seen, and not a surface.
+        Whether two lines show the spread, so that a map can be seen between them, and not a surface.
     """
     spread = spread_of(points)
     if spread is not None:
-        one, known = spread
-        x = one.x[known]
-        log_s = np.log10(one.sensitivity[known])
-        sd = one.spread[known]
-        low = 10 ** (log_s - sd)
-        high = 10 ** (log_s + sd)
+        data_set, has_spread = spread
+        x = data_set.x[has_spread]
+        log_sensitivity = np.log10(data_set.sensitivity[has_spread])
+        sd = data_set.spread[has_spread]
+        low = 10 ** (log_sensitivity - sd)
+        high = 10 ** (log_sensitivity + sd)
         if lines:
-            for edge in (low, high):
-                ax.plot(
-                    x,
-                    edge,
-                    color="black",
-                    linewidth=scaled(0.8),
-                    linestyle=(0, (1, 1.5)),
-                    zorder=2.5,
-                )
+            dotted = _dotted_style()
+            ax.plot(x, low, zorder=2.5, **dotted)
+            ax.plot(x, high, zorder=2.5, **dotted)
         else:
             ax.fill_between(x, low, high, color=paler("black", 0.12), linewidth=0, zorder=0)
-    for one in points:
-        style: dict[str, Any] = {
-            "marker": _MARKERS.get(one.dataset, "p"),
-            "linestyle": "none",
-            "color": "black",
-        }
-        style |= {
-            "markersize": scaled(4.5),
-            "markeredgewidth": scaled(0.7),
-            "elinewidth": scaled(0.8),
-            "zorder": 3.5,
-        }
-        for chosen, fill in ((one.direct, "black"), (~one.direct, "white")):
-            if chosen.any():
-                mean = one.sensitivity[chosen]
-                error = np.nan_to_num(one.error[chosen])
-                reach = [mean * (1 - 10**-error), mean * (10**error - 1)]
+    for data_set in points:
+        style = _marker_style(data_set.dataset)
+        for selection, fill in ((data_set.direct, "black"), (~data_set.direct, "white")):
+            if selection.any():
+                mean = data_set.sensitivity[selection]
+                error = np.nan_to_num(data_set.error[selection])
                 ax.errorbar(
-                    one.x[chosen], mean, yerr=reach, markerfacecolor=fill, capsize=0, **style
+                    data_set.x[selection],
+                    mean,
+                    yerr=[mean * (1 - 10**-error), mean * (10**error - 1)],
+                    markerfacecolor=fill,
+                    capsize=0,
+                    elinewidth=scaled(0.8),
+                    zorder=3.5,
+                    **style,
                 )
 
 
-def people_handles(
-    groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]], *, surface: bool = False
-) -> list[Any]:
-    """What a legend says of measured thresholds on one or several panels, each data set once."""
+def _dotted_style() -> dict[str, Any]:
+    return {"color": "black", "linewidth": scaled(0.8), "linestyle": _DOTTED}
+
+
+def _marker_style(data_set: str) -> dict[str, Any]:
+    return {
+        "marker": _MARKERS.get(data_set, "p"),
+        "linestyle": "none",
+        "color": "black",
+        "markersize": scaled(4.5),
+        "markeredgewidth": scaled(0.7),
+    }
+
+
+def people_handles(groups: Sequence[MeasuredGroup], *, surface: bool = False) -> list[Any]:
+    """Make legend handles of measured thresholds on one or several panels, each data set once."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    listed = list(groups)
-    sets: dict[str, list[MeasuredPoints]] = {}
-    for _, points in listed:
-        for one in points:
-            sets.setdefault(one.dataset, []).append(one)
+    by_name: dict[str, list[MeasuredPoints]] = {}
+    spreads = set()
+    for group in groups:
+        for points in group.points:
+            by_name.setdefault(points.dataset, []).append(points)
+        spread = spread_of(group.points)
+        if spread is not None:
+            spreads.add(spread.data_set.dataset)
     handles: list[Any] = []
-    for name, found in sets.items():
-        filled = all(one.direct.all() for one in found)
-        style: dict[str, Any] = {
-            "marker": _MARKERS.get(name, "p"),
-            "linestyle": "none",
-            "color": "black",
-        }
-        style |= {"markersize": scaled(4.5), "markeredgewidth": scaled(0.7)}
-        handles.append(
-            Line2D(
-                [],
-                [],
-                markerfacecolor="black" if filled else "white",
-                label=_told(name, found),
-                **style,
-            )
-        )
-    spreads = {each[0].dataset for _, points in listed if (each := spread_of(points)) is not None}
+    for name, data_sets in by_name.items():
+        filled = all(points.direct.all() for points in data_sets)
+        fill = "black" if filled else "white"
+        label = _data_set_label(name, data_sets)
+        handles.append(Line2D([], [], markerfacecolor=fill, label=label, **_marker_style(name)))
     if spreads:
         label = f"±1 sd between people ({', '.join(sorted(spreads))})"
-        dotted: dict[str, Any] = {
-            "color": "black",
-            "linewidth": scaled(0.8),
-            "linestyle": (0, (1, 1.5)),
-        }
-        band = (
-            Patch(color=paler("black", 0.12), label=label)
-            if surface
-            else Line2D([], [], label=label, **dotted)
-        )
-        handles.append(band)
+        if surface:
+            handles.append(Patch(color=paler("black", 0.12), label=label))
+        else:
+            handles.append(Line2D([], [], label=label, **_dotted_style()))
     return handles
 
 
-def people_title(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]) -> str:
-    """What filled and hollow marks mean."""
-    listed = list(groups)
-    told = []
-    if any(point.direct.any() for _, points in listed for point in points):
-        told.append("filled: measured so")
-    if any(
-        point.transport_range for shown, points in listed for point in points if not shown.noise
-    ):
-        told.append("hollow: moved here by castleCSF")
-    if any(shown.noise for shown, _ in listed):
-        told.append("on noise: Gabor thresholds, moved")
-    if any(shown.direction == "yellow_violet" for shown, _ in listed):
-        told.append("hollow in yellow-violet: measured otherwise, not moved")
-    return "People (mean, standard error); " + "; ".join(told) if told else "People"
+def people_title(groups: Sequence[MeasuredGroup]) -> str:
+    """Explain filled and hollow marks in the title of a legend."""
+    notes = []
+    if any(points.direct.any() for group in groups for points in group.points):
+        notes.append("filled: measured so")
+    plain_groups = [group for group in groups if not group.conditions.noise]
+    if any(points.transport_range for group in plain_groups for points in group.points):
+        notes.append("hollow: moved here by castleCSF")
+    if len(plain_groups) < len(groups):
+        notes.append("on noise: Gabor thresholds, moved")
+    if any(group.conditions.direction == "yellow_violet" for group in groups):
+        notes.append("hollow in yellow-violet: measured otherwise, not moved")
+    return "People (mean, standard error); " + "; ".join(notes) if notes else "People"
 
 
 def people_lines(result: xr.Dataset) -> list[Line]:
-    """Measured thresholds as plain data, a line a data set."""
-    beside = measured_points(result)
+    """Describe measured thresholds as plain data, one line for each data set."""
+    group = measured_points(result)
     lines = []
-    for one in beside[1] if beside is not None else ():
-        reach = 10 ** np.nan_to_num(one.error)
-        how = [
-            "measured under these conditions" if direct else "measured under others"
-            for direct in one.direct
-        ]
-        if one.transport_range is not None:
-            how = [
-                each.replace("under others", "under others, moved here by castleCSF")
-                for each in how
-            ]
-        people = [
-            f", {n:.0f} {'person' if n == 1 else 'people'}" if n else ", a published mean"
-            for n in one.n
-        ]
-        notes = [each + many for each, many in zip(how, people, strict=True)]
-        ends = one.sensitivity / reach, one.sensitivity * reach
-        lines.append(
-            Line(
-                _told(one.dataset, [one]),
-                one.x,
-                one.sensitivity,
-                *ends,
-                style="people points",
-                notes=notes,
-            )
+    for data_set in group.points if group is not None else ():
+        reach = 10 ** np.nan_to_num(data_set.error)
+        line = Line(
+            _data_set_label(data_set.dataset, [data_set]),
+            data_set.x,
+            data_set.sensitivity,
+            low=data_set.sensitivity / reach,
+            high=data_set.sensitivity * reach,
+            style="people points",
+            notes=_point_notes(data_set),
         )
+        lines.append(line)
     return lines
 
 
-def _told(name: str, found: Sequence[MeasuredPoints]) -> str:
-    counts = sorted({one.persons for one in found})
-    many = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    people = "means" if counts[-1] == 0 else f"{many} {'person' if counts[-1] == 1 else 'people'}"
-    transport_range = [one.transport_range for one in found if one.transport_range is not None]
-    if not transport_range:
+def _point_notes(data_set: MeasuredPoints) -> list[str]:
+    """Say of each point how it was measured and with how many people."""
+    other_conditions = "measured under others"
+    if data_set.transport_range is not None:
+        other_conditions += ", moved here by castleCSF"
+    notes = []
+    for direct, people in zip(data_set.direct, data_set.n, strict=True):
+        conditions = "measured under these conditions" if direct else other_conditions
+        count = _count_people(f"{people:.0f}") if people else "a published mean"
+        notes.append(f"{conditions}, {count}")
+    return notes
+
+
+def _count_people(count: str) -> str:
+    return f"{count} {'person' if count == '1' else 'people'}"
+
+
+def _data_set_label(name: str, data_sets: Sequence[MeasuredPoints]) -> str:
+    """Name a data set with its number of people and the factors by which points were moved."""
+    counts = sorted({data_set.persons for data_set in data_sets})
+    count = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    people = "means" if counts[-1] == 0 else _count_people(count)
+    factors = [
+        data_set.transport_range for data_set in data_sets if data_set.transport_range is not None
+    ]
+    if not factors:
         return f"{name}, {people}"
-    low = min(each[0] for each in transport_range)
-    high = max(each[1] for each in transport_range)
+    low = min(low for low, _ in factors)
+    high = max(high for _, high in factors)
     ends = dict.fromkeys((f"{low:.2g}", f"{high:.2g}"))
     return f"{name}, {people}, ×{' to '.join(ends)}"

@@ -1,4 +1,4 @@
-"""Figures of many scores: heat map of a scoreboard, bars of each test, score against depth.
+"""Draw many scores: heat map of a scoreboard, bars of each test, score against depth.
 
 References
 ----------
@@ -8,8 +8,9 @@ characteristics of the human visual system? CVPR. Figure 6.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.analysis.scoreboards import BoardRow, Scoreboard, Test
 from psyprobe.errors import InputError
@@ -26,14 +28,14 @@ from psyprobe.plotting.axes import (
     COLOURS,
     colour_map,
     label,
+    labelled_lines,
     new_axes,
     paler,
     panels_in,
     printable,
 )
 
-#: Published entries that are no encoders: without an encoder, and the metric that stands for
-#: people.
+#: Published entries that are no encoders: the pixels, and the metric that stands for people.
 _NO_ENCODER = "No Encoder"
 _HUMAN_LIKE = "ColorVideoVDP"
 
@@ -53,8 +55,7 @@ _FAMILIES = (
 
 
 def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = None) -> Axes:
-    """Draw a scoreboard as coloured cells with the scores in them, models downwards and tests to
-    the right.
+    """Draw a scoreboard as coloured cells, models downwards and tests to the right.
 
     Each column has its own colours, from the worst (light) to the best (dark) of its scores, since
     r_s and errors, and tests of different difficulty, cannot be compared by value.
@@ -62,7 +63,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
     Parameters
     ----------
     board : Scoreboard
-        What to show, rows in its order.
+        Scoreboard to draw, rows in its order.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure of fitting size.
     cmap : str, optional
@@ -84,15 +85,13 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
         raise InputError("the scoreboard is empty; there is nothing to draw")
     ax = new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows)) if ax is None else ax
     values = np.array([[_value(row.entries.get(test)) for test in tests] for row in rows])
-    quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
-    for column, test in enumerate(tests):
-        known = np.isfinite(values[:, column])
-        found = values[known, column] * (1 if test.metric.more_is_better else -1)
-        span = np.ptp(found) if found.size else 0.0
-        quality[known, column] = (found - found.min()) / span if span else 0.5
-    colours = colour_map(cmap or COLOUR_MAP).with_extremes(bad=BLANK)
-    drawn = ax.imshow(
-        quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest"
+    quality = _quality(values, tests)
+    image = ax.imshow(
+        quality,
+        cmap=colour_map(cmap or COLOUR_MAP).with_extremes(bad=BLANK),
+        norm=Normalize(0, 1),
+        aspect="auto",
+        interpolation="nearest",
     )
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
@@ -110,9 +109,20 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = No
         name.set_fontstyle("italic" if row.kind in ("baseline", "people") else "normal")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.02, label="Within each test")
+    bar = ax.figure.colorbar(image, ax=ax, fraction=0.03, pad=0.02, label="Within each test")
     bar.set_ticks([0, 1], labels=["worst", "best"])
     return ax
+
+
+def _quality(values: FloatArray, tests: Sequence[Test]) -> np.ma.MaskedArray[Any, Any]:
+    """Scale each column from 0, its worst score, to 1, its best; missing scores are masked."""
+    quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
+    for column, test in enumerate(tests):
+        has_score = np.isfinite(values[:, column])
+        scores = values[has_score, column] * (1 if test.metric.more_is_better else -1)
+        span = np.ptp(scores) if scores.size else 0.0
+        quality[has_score, column] = (scores - scores.min()) / span if span else 0.5
+    return quality
 
 
 def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
@@ -121,7 +131,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     board : Scoreboard
-        What to show.
+        Scoreboard to draw.
     test : str
         Name of a column.
     ax : matplotlib.axes.Axes, optional
@@ -130,9 +140,9 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        One bar a model with its interval: coloured by family, its name slanted below, or, where
-        they are ten at most, each in the colour that the legend gives it. A dotted line is at the
-        score of the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
+        One bar a model with its interval: coloured by family, with a slanted name below, or, with
+        at most ten models, in the model's colour of the legend. A dotted line is at the score of
+        the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
 
     Raises
     ------
@@ -142,36 +152,47 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     ordered = board.sort(test)
     column = board.column(test)
     colours = _colours(board.rows)
-    shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
-    alone = ax is None
-    ax = new_axes(1.6 + 0.22 * max(len(shown), 8), 4.0) if ax is None else ax
-    for place, row in enumerate(shown):
+    scored = [row for row in ordered.rows if _has_score(row, column)]
+    models = [row for row in scored if not _is_reference(row)]
+    is_new = ax is None
+    ax = new_axes(1.6 + 0.22 * max(len(models), 8), 4.0) if ax is None else ax
+    for place, row in enumerate(models):
         entry = row.entries[column]
-        value = _value(entry)
         colour = colours.get(row.name) or colours[row.family]
-        ax.bar(place, value, width=0.8, color=colour, edgecolor="black", linewidth=0.4)
+        ax.bar(place, _value(entry), width=0.8, color=colour, edgecolor="black", linewidth=0.4)
         if entry.low is not None and entry.high is not None:
             ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
-    for name, style, value in _references(ordered.rows, column):
-        ax.axhline(value, color="black", linestyle=style, linewidth=1.1, label=name, zorder=3)
+    for reference in _references(ordered.rows, column):
+        ax.axhline(
+            reference.value,
+            color="black",
+            linestyle=reference.linestyle,
+            linewidth=1.1,
+            label=reference.label,
+            zorder=3,
+        )
     ax.axhline(0, color="black", linewidth=0.6)
-    if all(row.name in colours for row in shown):
+    if all(row.name in colours for row in models):
         ax.set_xticks([])
     else:
-        # The name of a model without its family, which its colour says.
-        names = [
-            row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
-            for row in shown
-        ]
-        labels = [printable(name) for name in names]
         ax.set_xticks(
-            range(len(shown)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=6
+            range(len(models)),
+            [printable(_name_without_family(row)) for row in models],
+            rotation=60,
+            ha="right",
+            rotation_mode="anchor",
+            fontsize=6,
         )
-    ax.set_xlim(-0.7, len(shown) - 0.3)
+    ax.set_xlim(-0.7, len(models) - 0.3)
     label(ax, "", column.metric.label, column.short_name, framed=False)
-    if alone:
+    if is_new:
         _legend(cast(Figure, ax.figure), board)
     return ax
+
+
+def _name_without_family(row: BoardRow) -> str:
+    """Shorten a model's name by its family, which its colour shows."""
+    return row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
 
 
 def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
@@ -180,7 +201,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     Parameters
     ----------
     board : Scoreboard
-        What to show.
+        Scoreboard to draw.
     figure : matplotlib.figure.Figure, optional
         Where to draw; without it, a new pyplot figure of fitting size.
 
@@ -196,15 +217,22 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     """
     if not (board.tests and board.rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
-    few = len({row.name for row in board.rows if not _is_reference(row)}) <= len(COLOURS)
-    across = min(5 if few else 2, len(board.tests))
-    bars = max(sum(_has(row, test) for row in board.rows) for test in board.tests)
-    each, margin = ((2.4, 2.3), 0.8) if few else ((1.2 + 0.16 * bars, 3.3), 0.5)
-    place, panels = panels_in(figure, len(board.tests), across, each, margin=(0, margin))
+    models = {row.name for row in board.rows if not _is_reference(row)}
+    if len(models) <= len(COLOURS):
+        columns = 5
+        panel_size = (2.4, 2.3)
+        margin = 0.8
+    else:
+        columns = 2
+        bars = max(sum(_has_score(row, test) for row in board.rows) for test in board.tests)
+        panel_size = (1.2 + 0.16 * bars, 3.3)
+        margin = 0.5
+    columns = min(columns, len(board.tests))
+    canvas, panels = panels_in(figure, len(board.tests), columns, panel_size, margin=(0, margin))
     for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
-    _legend(place, board)
-    return cast(Figure, place)
+    _legend(canvas, board)
+    return cast(Figure, canvas)
 
 
 def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
@@ -228,8 +256,8 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     InputError
         There are no scores, or both kinds.
     """
-    listed = list(scores)
-    metrics = {_depth_metric(one) for one in listed}
+    layer_scores = list(scores)
+    metrics = {_depth_metric(score) for score in layer_scores}
     metric = next(iter(metrics), None)
     if len(metrics) != 1 or metric is None:
         raise InputError(
@@ -237,55 +265,65 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         )
     ax = new_axes() if ax is None else ax
     lines: dict[tuple[str, str], list[Score]] = {}
-    for one in listed:
-        lines.setdefault((one.observer, one.experiment), []).append(one)
+    for score in layer_scores:
+        lines.setdefault((score.observer, score.experiment), []).append(score)
     observers = list(dict.fromkeys(observer for observer, _ in lines))
     tests = list(dict.fromkeys(test for _, test in lines))
-    alone = len(observers) == 1
+    single_observer = len(observers) == 1
     for i, ((observer, test), layers) in enumerate(lines.items()):
         colour = COLOURS[i % len(COLOURS)]
         marker = "osD^vP*X"[i % 8]
-        found = [_depth_entry(layer, metric) for layer in layers]
-        at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
-        name = " · ".join([observer] * (not alone) + [test] * (alone or len(tests) > 1))
-        values = np.array([_value(found[k][0]) for k in at])
-        ax.plot(at, values, color=colour, marker=marker, markersize=4, label=printable(name))
-        bounded = [k for k in at if found[k][0].low is not None]
-        low, high = (
-            np.array([getattr(found[k][0], end) for k in bounded], dtype=float)
-            for end in ("low", "high")
-        )
+        entries = [_entry(layer, OBSERVER, metric) for layer in layers]
+        depths = np.array([k for k, entry in enumerate(entries) if entry.value is not None])
+        values = np.array([_value(entries[k]) for k in depths])
+        names = [] if single_observer else [observer]
+        if single_observer or len(tests) > 1:
+            names.append(test)
+        name = printable(" · ".join(names))
+        ax.plot(depths, values, color=colour, marker=marker, markersize=4, label=name)
+        bounded = [k for k in depths if entries[k].low is not None]
+        low = np.array([entries[k].low for k in bounded], dtype=float)
+        high = np.array([entries[k].high for k in bounded], dtype=float)
         ax.fill_between(bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0)
-        if found[0][1] is not None:
-            ax.axhline(found[0][1], color=colour, linestyle=":", linewidth=1)
+        pixels = _value(_entry(layers[0], PIXELS, metric))
+        if np.isfinite(pixels):
+            ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
     ax.plot([], [], color="0.3", linestyle=":", label="pixels")
     deepest = max(lines.values(), key=len)
-    if alone:
-        labels = [printable(one.layer) for one in deepest]
+    if single_observer:
+        labels = [printable(score.layer) for score in deepest]
         ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
-    to_the_right = "Layer" if alone else "Layer, counted from the input"
-    label(ax, to_the_right, metric.label, printable(observers[0]) if alone else "", framed=False)
+        label(ax, "Layer", metric.label, printable(observers[0]), framed=False)
+    else:
+        label(ax, "Layer, counted from the input", metric.label, "", framed=False)
     ax.legend(fontsize="small", framealpha=0.9)
     return ax
 
 
-def _depth_metric(one: Score) -> Metric | None:
-    return next(
-        (metric for row in one.rows() if row.responder == OBSERVER for metric in row.entries), None
-    )
+def _depth_metric(score: Score) -> Metric | None:
+    """Find the first metric of the observer."""
+    for row in score.rows():
+        if row.responder == OBSERVER and row.entries:
+            return next(iter(row.entries))
+    return None
 
 
-def _depth_entry(one: Score, metric: Metric) -> tuple[Entry, float | None]:
-    """The observer's, and the value of the pixels where they were measured."""
-    found = {row.responder: row.entries[metric] for row in one.rows() if metric in row.entries}
-    return found[OBSERVER], found[PIXELS].value if PIXELS in found else None
+def _entry(score: Score, responder: str, metric: Metric) -> Entry:
+    """Find the last entry of the observer, or of the pixels, for a metric; one without a value if
+    there is none.
+    """
+    entry = Entry(None)
+    for row in score.rows():
+        if row.responder == responder:
+            entry = row.entries.get(metric, entry)
+    return entry
 
 
 def _value(entry: Entry | None) -> float:
     return float("nan") if entry is None or entry.value is None else entry.value
 
 
-def _has(row: BoardRow, test: Test) -> bool:
+def _has_score(row: BoardRow, test: Test) -> bool:
     return bool(np.isfinite(_value(row.entries.get(test))))
 
 
@@ -297,42 +335,45 @@ def _is_human_like(row: BoardRow) -> bool:
     return row.family == _HUMAN_LIKE or row.name.rpartition(":")[2] in ("cvvdp", "cvvdp_hdr")
 
 
-def _references(rows: Sequence[BoardRow], test: Test) -> list[tuple[str, str, float]]:
-    """Label, line style and value of the lines that bars are compared with; one's own pixels before
-    published ones.
-    """
-    found: dict[str, tuple[str, str, float]] = {}
+class _Reference(NamedTuple):
+    """A line with which bars are compared."""
+
+    label: str
+    linestyle: str
+    value: float
+
+
+def _references(rows: Sequence[BoardRow], test: Test) -> list[_Reference]:
+    """List the reference lines of a test; pixels of the user's run go before published ones."""
+    references: dict[str, _Reference] = {}
     for row in sorted(rows, key=lambda row: row.kind == "published"):
-        if not _has(row, test):
+        if not _has_score(row, test):
             continue
+        value = _value(row.entries[test])
         if row.name == PIXELS or row.family == _NO_ENCODER:
-            found.setdefault("pixels", ("pixels (no encoder)", ":", _value(row.entries[test])))
+            references.setdefault("pixels", _Reference("pixels (no encoder)", ":", value))
         elif _is_human_like(row):
-            found.setdefault(
-                "human", ("ColorVideoVDP (human-like)", "--", _value(row.entries[test]))
-            )
-    return list(found.values())
+            references.setdefault("human", _Reference("ColorVideoVDP (human-like)", "--", value))
+    return list(references.values())
 
 
 def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
-    """Colours of models by name where there are enough for all, else of families."""
+    """Assign colours to models by name where there are enough for all, else to families."""
     models = [row for row in rows if not _is_reference(row)]
     names = list(dict.fromkeys(row.name for row in models))
     if len(names) <= len(COLOURS):
         return dict(zip(names, COLOURS, strict=False))
     families = list(dict.fromkeys(row.family for row in models))
-    families.sort(key=lambda name: _FAMILIES.index(name) if name in _FAMILIES else len(_FAMILIES))
-    return {family: COLOURS[i % len(COLOURS)] for i, family in enumerate(families)}
+    first = [family for family in _FAMILIES if family in families]
+    rest = [family for family in families if family not in _FAMILIES]
+    return dict(zip([*first, *rest], itertools.cycle(COLOURS), strict=False))
 
 
 def _legend(figure: Figure, board: Scoreboard) -> None:
-    """Models or families and reference lines, above all panels of a figure."""
+    """Add a legend of models or families and of reference lines above all panels."""
     handles = [
         Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group))
         for group, colour in _colours(board.rows).items()
     ]
-    lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
-    lines = {label: line for label, line in lines.items() if not label.startswith("_")}
-    figure.legend(
-        handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small"
-    )
+    all_handles = [*handles, *labelled_lines(figure.axes)]
+    figure.legend(handles=all_handles, loc="outside upper center", ncols=6, fontsize="small")

@@ -1,4 +1,4 @@
-"""A strip of stimuli, as they were sent to the display."""
+"""Draw a strip of stimuli, as they are sent to the display."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stimulus_strip(
     ----------
     images : array_like of float, shape (N, H, W) or (N, H, W, 3), or a sequence of (H, W) or (H, W,
     3)
-        Display drive values in [0, 1], as `Display.encode` gives them. A viewer's screen stands in
+        Display drive values in [0, 1], see `Display.encode`. A viewer's screen stands in
         for the display, so that the preview shows the pattern and not the calibrated light.
     ppd : float
         Pixels per degree.
@@ -60,7 +60,8 @@ def stimulus_strip(
     """
     arrays = [np.asarray(image, dtype=np.float64) for image in images]
     for array in arrays:
-        if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] != 3) or not array.size:
+        is_image = array.ndim == 2 or (array.ndim == 3 and array.shape[-1] == 3)
+        if not is_image or not array.size:
             raise InputError(
                 f"an image of shape {array.shape} cannot be drawn; give (H, W) or (H, W, 3)"
             )
@@ -74,17 +75,22 @@ def stimulus_strip(
         raise InputError(f"ppd {ppd:g} must be above 0 pixels per degree")
     if labels is not None and len(labels) != len(arrays):
         raise InputError(f"{len(labels)} labels do not fit {len(arrays)} images; give one for each")
-    place, panels = panels_in(figure, len(arrays), len(arrays), each=(2.1, 2.6), margin=(0.5, 0))
+    columns = len(arrays)
+    canvas, panels = panels_in(figure, columns, columns, panel_size=(2.1, 2.6), margin=(0.5, 0))
     for i, (ax, array) in enumerate(zip(panels, arrays, strict=True)):
-        half_height, half_width = (n / 2 / ppd for n in array.shape[:2])
+        half_height, half_width = (pixels / 2 / ppd for pixels in array.shape[:2])
         outside = float(((array < 0) | (array > 1)).mean())
-        extent = (-half_width, half_width, -half_height, half_height)
         ax.imshow(
-            array.clip(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent
+            array.clip(0, 1),
+            cmap="gray",
+            vmin=0,
+            vmax=1,
+            interpolation="nearest",
+            extent=(-half_width, half_width, -half_height, half_height),
         )
         lines = [] if labels is None else [labels[i]]
         if outside:
             lines.append(f"{percent(outside, 2)} clipped here")
         ax.set_title("\n".join(lines), fontsize="small")
         ax.set(xlabel="x (deg)", ylabel="" if i else "y (deg)")
-    return cast(Figure, place)
+    return cast(Figure, canvas)

@@ -1,4 +1,4 @@
-"""What observers said, as plain data: ``report`` of probes that ask in words."""
+"""Describe answers in words as plain data: ``report`` of probes that ask in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sessions import person_of
-from psyprobe.analysis.words.trial_table import trials
+from psyprobe.analysis.words.trial_table import trials as trial_table
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import (
@@ -28,14 +28,14 @@ from psyprobe.plotting.figure_data import (
     name_of,
     plain_label,
 )
-from psyprobe.plotting.participants import mean_line, sitter_name, sitter_notes
+from psyprobe.plotting.participants import mean_line, participant_name, participant_notes
 from psyprobe.plotting.people import people_lines
+from psyprobe.plotting.psychometric_curves import are_counts, fitted_curve, log10_interval
 from psyprobe.plotting.trials import wilson
 from psyprobe.plotting.words import (
-    bounds,
+    Bound,
     delivered_label,
-    drawn_answers,
-    fitted_share,
+    sensitivity_bounds,
     sensitivity_label,
 )
 from psyprobe.running.task import stimulus_axis_of, task_of
@@ -43,178 +43,199 @@ from psyprobe.running.task import stimulus_axis_of, task_of
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Points of a fitted curve.
+#: Number of points of a fitted curve.
 _CURVE_POINTS = 31
-#: Distinct replies to one wording that are listed.
-_LISTED = 8
+#: Most replies to one wording that are listed.
+_MAX_REPLIES = 8
 
 
 def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
-    """Sensitivity over the level, with the psychometric functions behind each point, and what was
-    said.
+    """Describe sensitivity over the level, the psychometric functions behind it, and the replies.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of runs of one experiment that asks in words.
+        Results of one experiment that asks in words.
     """
     csfs = chat_csfs(results)
     (level,) = levels_of(csfs[0])
     values = np.concatenate([csf[level].values for csf in csfs])
-    several = people_curve(csfs)
-    behind: list[Figure] = []
+    mean_curve = people_curve(csfs)
+    functions: list[Figure] = []
     lines: list[Line] = []
     for i, csf in enumerate(csfs):
-        own = range(len(behind), len(behind) + csf.sizes[level])
-        behind += [_functions(csf, place) for place in range(csf.sizes[level])]
-        lines.append(_sensitivity(csf, i, list(own), alone=several is None or not person_of(csf)))
-        if found := bounds(csf):
-            at, bound, side = (
-                np.array(each, dtype=np.float64) for each in zip(*found, strict=True)
-            )
-            notes = [
-                "at most: sensitivity is lower" if one < 0 else "at least: sensitivity is higher"
-                for one in side
-            ]
-            which = [own[place] for place in at.astype(int)]
-            name = f"{name_of(csf)}, bound"
-            places = csf[level].values[at.astype(int)]
-            lines.append(
-                Line(name, places, bound, style="points", colour=i, notes=notes, behind=which)
-            )
-    if several is not None:
-        lines.insert(0, mean_line(several, len(csfs)))
-    people = human_line(csfs[0], None, values.min(), values.max())
-    over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
-    over += people_lines(csfs[0])
-    x = level_axis(axes.level_label(csfs[0], level), values)
-    y = Axis(
-        plain_label(sensitivity_label(csfs[0])),
-        log=True,
-        inverse=stimulus_axis_of(csfs[0]).name.replace("_", " "),
-    )
-    panel = Panel("", {"": {"": lines}})
+        levels = range(csf.sizes[level])
+        behind = [len(functions) + index for index in levels]
+        functions += [_functions(csf, index) for index in levels]
+        with_interval = mean_curve is None or not person_of(csf)
+        lines.append(_sensitivity(csf, i, behind, with_interval))
+        bounds = sensitivity_bounds(csf)
+        if bounds:
+            lines.append(_bound_line(csf, i, bounds, behind))
+    if mean_curve is not None:
+        lines.insert(0, mean_line(mean_curve, len(csfs)))
     caption = (
         "Geometric mean over wordings, with intervals. A point opens the psychometric "
         "functions behind it."
     )
     if any(person_of(csf) for csf in csfs):
         caption += " Intervals of people hold the error of their screen."
-    if several is not None:
+    if mean_curve is not None:
         caption += (
-            f" The {several.name} has a band over people; theirs are in the tables of scores."
+            f" The {mean_curve.name} has a band over people; theirs are in the tables of scores."
         )
-    drawn = Figure("Contrast sensitivity", x, y, [panel], caption, over=over, behind=behind)
-    return [drawn, _wordings(results, csfs), _replies(results)]
+    figure = Figure(
+        "Contrast sensitivity",
+        x=level_axis(axes.level_label(csfs[0], level), values),
+        y=Axis(
+            plain_label(sensitivity_label(csfs[0])),
+            log=True,
+            inverse=stimulus_axis_of(csfs[0]).name.replace("_", " "),
+        ),
+        panels=[Panel("", {"": {"": lines}})],
+        caption=caption,
+        over=_human_lines(csfs[0], values),
+        behind=functions,
+    )
+    return [figure, _wordings(results, csfs), _replies(results)]
 
 
-def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int], alone: bool) -> Line:
+def _human_lines(csf: xr.Dataset, values: FloatArray) -> list[Line]:
+    line = human_line(csf, None, values.min(), values.max())
+    if line is None:
+        return people_lines(csf)
+    name, x, sensitivity = line
+    return [Line(name, x, sensitivity, style="people"), *people_lines(csf)]
+
+
+def _bound_line(
+    csf: xr.Dataset,
+    colour: int,
+    bounds: Sequence[Bound],
+    behind: Sequence[int],
+) -> Line:
+    """Describe bounds of sensitivity at levels without a mean."""
     (level,) = levels_of(csf)
-    mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
-    usable = [f"{n} of {csf.sizes['prompt']} wordings usable" for n in csf["n_usable"].values]
-    usable = sitter_notes(csf) if person_of(csf) else usable
-    # An interval without an end runs off the axis.
-    ends: tuple[FloatArray | None, FloatArray | None] = (
-        np.maximum(low, mean * 1e-3),
-        np.minimum(high, mean * 1e3),
-    )
-    ends = ends if alone else (None, None)
+    lower = "at most: sensitivity is lower"
+    higher = "at least: sensitivity is higher"
     return Line(
-        sitter_name(csf), csf[level].values, mean, *ends, colour=colour, notes=usable, behind=behind
+        f"{name_of(csf)}, bound",
+        csf[level].values[[bound.level_index for bound in bounds]],
+        np.array([bound.sensitivity for bound in bounds]),
+        style="points",
+        colour=colour,
+        notes=[lower if bound.side < 0 else higher for bound in bounds],
+        behind=[behind[bound.level_index] for bound in bounds],
     )
 
 
-def _functions(csf: xr.Dataset, place: int) -> Figure:
-    """The psychometric function of each wording at one level."""
+def _sensitivity(
+    csf: xr.Dataset,
+    colour: int,
+    behind: Sequence[int],
+    with_interval: bool,
+) -> Line:
+    """Describe the mean sensitivities of an observer."""
+    (level,) = levels_of(csf)
+    mean = csf["mean_sensitivity"].values
+    low = None
+    high = None
+    if with_interval:
+        # An interval without an end runs off the axis.
+        low = np.maximum(csf["mean_sensitivity_low"].values, mean * 1e-3)
+        high = np.minimum(csf["mean_sensitivity_high"].values, mean * 1e3)
+    if person_of(csf):
+        notes = participant_notes(csf)
+    else:
+        wordings = csf.sizes["prompt"]
+        notes = [f"{count} of {wordings} wordings usable" for count in csf["n_usable"].values]
+    return Line(
+        participant_name(csf),
+        csf[level].values,
+        mean,
+        low=low,
+        high=high,
+        colour=colour,
+        notes=notes,
+        behind=behind,
+    )
+
+
+def _functions(csf: xr.Dataset, index: int) -> Figure:
+    """Describe the psychometric function of each wording at one level."""
     (level,) = levels_of(csf)
     contrast = csf[stimulus_axis_of(csf).name].values
     low = float(np.nanmin(contrast)) / 1.3
     high = float(np.nanmax(contrast)) * 1.25
-    counted = drawn_answers(csf)
     scored = task_of(csf).scored
+    y_label = f"Share of {scored}" if are_counts(csf) else f"P({scored})"
     names = [str(name) for name in csf["prompt"].values]
-    views = {
-        name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)
-    }
-    at = axes.with_unit(float(csf[level].values[place]), unit_symbol(csf[level].attrs))
-    y = f"Share of {scored}" if counted else f"P({scored})"
-    title = f"{name_of(csf)}, {at}"
-    x = Axis(plain_label(delivered_label(csf)), log=True, span=(low, high))
-    options = dict.fromkeys(names, y)
+    views = {}
+    for prompt, name in enumerate(names):
+        views[name] = {"": _function_lines(csf.isel(prompt=prompt), index, low, high)}
+    value = axes.with_unit(float(csf[level].values[index]), unit_symbol(csf[level].attrs))
     return Figure(
-        title, x, Axis(y, span=(0.0, 1.0)), [Panel("", views)], choice="wording", options=options
+        f"{name_of(csf)}, {value}",
+        x=Axis(plain_label(delivered_label(csf)), log=True, span=(low, high)),
+        y=Axis(y_label, span=(0.0, 1.0)),
+        panels=[Panel("", views)],
+        choice="wording",
+        options=dict.fromkeys(names, y_label),
     )
 
 
-def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
-    contrast, yes, trials = (
-        one[name].values[i] for name in (stimulus_axis_of(one).name, "yes", "trials")
-    )
-    use = trials > 0
-    share = yes[use] / trials[use]
-    reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
-    if drawn_answers(one):
-        below, above = wilson(yes[use], trials[use])
-        reach = (share - below, share + above)
-    notes = [f"{n:.0f} answers" for n in trials[use]]
-    lines = [Line("answers", contrast[use], share, *reach, style="points", notes=notes)]
-    if float(one["catch_trials"]):
-        said = float(one["catch_yes"])
-        asked = float(one["catch_trials"])
-        note = [f"{asked:.0f} answers without a pattern, drawn at the left edge"]
-        lines.append(
-            Line(
-                "catch trials",
-                np.array([low]),
-                np.array([said / asked]),
-                style="points",
-                colour=5,
-                notes=note,
-            )
+def _function_lines(wording: xr.Dataset, index: int, low: float, high: float) -> list[Line]:
+    """Describe the answers to one wording at one level, and the fit to them."""
+    lines = [_answer_line(wording, index)]
+    catch_trials = float(wording["catch_trials"])
+    if catch_trials:
+        line = Line(
+            "catch trials",
+            np.array([low]),
+            np.array([float(wording["catch_yes"]) / catch_trials]),
+            style="points",
+            colour=5,
+            notes=[f"{catch_trials:.0f} answers without a pattern, drawn at the left edge"],
         )
-    curve = fitted_share(one, i, np.geomspace(low, high, _CURVE_POINTS))
+        lines.append(line)
+    curve = fitted_curve(wording, index, np.geomspace(low, high, _CURVE_POINTS))
     if curve is not None:
-        x, fitted, height = curve
-        t = 10 ** np.array(
-            [float(one[f"log10_threshold{end}"].values[i]) for end in ("_low", "", "_high")]
-        )
-        t = np.where(np.isnan(t), t[1], t).clip(low, high)
-        lines += [
-            Line("fit", x, fitted),
-            Line("threshold and its interval", t, np.full(3, height), colour=2),
-        ]
+        interval = 10 ** np.array(log10_interval(wording, index))
+        height = np.full(3, curve.threshold_share)
+        lines.append(Line("fit", curve.x, curve.share))
+        lines.append(Line("threshold and its interval", interval.clip(low, high), height, colour=2))
     return lines
 
 
+def _answer_line(wording: xr.Dataset, index: int) -> Line:
+    """Describe the share of yes at each contrast."""
+    trials = wording["trials"].values[index]
+    tested = trials > 0
+    contrast = wording[stimulus_axis_of(wording).name].values[index][tested]
+    yes = wording["yes"].values[index][tested]
+    trials = trials[tested]
+    share = yes / trials
+    low = None
+    high = None
+    if are_counts(wording):
+        below, above = wilson(yes, trials)
+        low = share - below
+        high = share + above
+    notes = [f"{count:.0f} answers" for count in trials]
+    return Line("answers", contrast, share, low=low, high=high, style="points", notes=notes)
+
+
 def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Table:
-    """How each wording was answered."""
+    """Tabulate how each wording was answered."""
     rows = []
     for result, csf in zip(results, csfs, strict=True):
-        table = trials(result)
-        if "reading" not in table:
-            continue
-        prompts, readings = (table[name].values.astype(str) for name in ("prompt", "reading"))
-        texts = dict(zip(prompts, table["prompt_text"].values.astype(str), strict=True))
-        (level,) = levels_of(csf)
-        for p, name in enumerate(csf["prompt"].values.astype(str)):
-            usable = csf["usable"].values[p].astype(bool)
-            found = csf["sensitivity"].values[p][usable]
-            mean = f"{10 ** np.log10(found).mean():.3g}" if found.size else "-"
-            count = Counter(readings[prompts == name].tolist())
-            others = ", ".join(
-                f"{n} {kind}" for kind, n in count.items() if kind not in ("yes", "no", "")
-            )
-            said = f"{count['yes']} / {count['no']}"
-            guess = (
-                float(np.nanmedian(csf["guess"].values[p]))
-                if np.isfinite(csf["guess"].values[p]).any()
-                else np.nan
-            )
-            told = "-" if np.isnan(guess) else f"{guess:.2f}"
-            thresholds = f"{usable.sum()}/{csf.sizes[level]}"
-            rows.append(
-                [name_of(result), name, texts.get(name, ""), mean, thresholds, told, said, others]
-            )
+        table = trial_table(result)
+        if "reading" in table:
+            prompts = csf["prompt"].values.astype(str)
+            rows += [
+                [name_of(result), *_wording_cells(table, csf, i, name)]
+                for i, name in enumerate(prompts)
+            ]
     heading = [
         "observer",
         "wording",
@@ -232,26 +253,53 @@ def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Tabl
     return Table("Wordings", heading, rows, caption, opened=len(rows) <= 12)
 
 
+def _wording_cells(table: xr.Dataset, csf: xr.Dataset, index: int, name: str) -> list[str]:
+    prompts = table["prompt"].values.astype(str)
+    texts = dict(zip(prompts, table["prompt_text"].values.astype(str), strict=True))
+    usable = csf["usable"].values[index].astype(bool)
+    sensitivity = csf["sensitivity"].values[index][usable]
+    guess = csf["guess"].values[index]
+    guess = guess[np.isfinite(guess)]
+    readings = Counter(table["reading"].values.astype(str)[prompts == name].tolist())
+    other_readings = [
+        f"{count} {reading}"
+        for reading, count in readings.items()
+        if reading not in ("yes", "no", "")
+    ]
+    (level,) = levels_of(csf)
+    return [
+        name,
+        texts.get(name, ""),
+        f"{10 ** np.log10(sensitivity).mean():.3g}" if sensitivity.size else "-",
+        f"{usable.sum()}/{csf.sizes[level]}",
+        f"{float(np.median(guess)):.2f}" if guess.size else "-",
+        f"{readings['yes']} / {readings['no']}",
+        ", ".join(other_readings),
+    ]
+
+
 def _replies(results: Sequence[xr.Dataset]) -> Table:
-    """What was said, word for word, the most frequent of each wording."""
+    """Tabulate the most frequent replies to each wording, word for word."""
     rows = []
-    left = 0
+    omitted = 0
     for result in results:
-        table = trials(result)
+        table = trial_table(result)
         if not {"text", "reply_requested"} <= set(table.variables):
             continue
-        asked = table["reply_requested"].values.astype(bool)
-        columns = (table[name].values.astype(str)[asked] for name in ("prompt", "text", "reading"))
-        count = Counter(zip(*columns, strict=True))
-        shown: Counter[str] = Counter()
-        for (prompt, text, read), n in count.most_common():
-            shown[prompt] += 1
-            if shown[prompt] > _LISTED:
-                left += 1
-                continue
-            rows.append([name_of(result), prompt, text, read, str(n)])
+        requested = table["reply_requested"].values.astype(bool)
+        names = ("prompt", "text", "reading")
+        columns = [table[name].values.astype(str)[requested] for name in names]
+        replies = Counter(zip(*columns, strict=True))
+        listed: Counter[str] = Counter()
+        for (prompt, text, reading), count in replies.most_common():
+            listed[prompt] += 1
+            if listed[prompt] > _MAX_REPLIES:
+                omitted += 1
+            else:
+                rows.append([name_of(result), prompt, text, reading, str(count)])
     rows.sort(key=lambda row: row[:2])
-    caption = "Word for word, equal ones once." + f" {left} rarer ones are left out." * bool(left)
-    return Table(
-        "Replies", ["observer", "wording", "reply", "read as", "times"], rows, caption, opened=False
-    )
+    caption = "Word for word, equal ones once."
+    if omitted:
+        caption += f" {omitted} rarer ones are left out."
+    heading = ["observer", "wording", "reply", "read as", "times"]
+    return Table("Replies", heading, rows, caption, opened=False)

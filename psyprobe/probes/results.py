@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe.analysis.score import NO_SCORE, Score
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import check_new, fit_width, keys_below, title_of, typeset
+from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
 from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe
 
@@ -237,7 +237,7 @@ def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
             group, None, figure=part, observer=not together, **options
         )
         shapes.append(_shape(part))
-        keys.append(keys_below(part))
+        keys.append(legend_lines(part))
     heights = [3.6 * rows + 0.13 * lines for (rows, _), lines in zip(shapes, keys, strict=True)]
     spec.set_height_ratios(heights)
     figure.set_size_inches(max(4.8 * min(across, 3) for _, across in shapes), sum(heights) + 0.2)

@@ -1,0 +1,283 @@
+"""Draw how answers depend on the wording of a prompt, and how often the answer is yes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import BoolArray, FloatArray
+from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.comparison import human_line
+from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.errors import InputError
+from psyprobe.files.units import unit_symbol
+from psyprobe.plotting import axes
+from psyprobe.plotting.psychometric_curves import prompt_index
+from psyprobe.plotting.words import delivered_label
+from psyprobe.running.task import stimulus_axis_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+#: Style of a level's dot, and of the bar at the mean over levels.
+_DOT_STYLE: Mapping[str, Any] = {"marker": "o", "markersize": 4.5, "linestyle": "none"}
+_MEAN_STYLE: Mapping[str, Any] = {
+    "marker": "|",
+    "markeredgewidth": 2,
+    "linestyle": "none",
+    "color": "black",
+}
+
+
+def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Draw the sensitivity under each wording relative to their mean, one row for each wording.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Result of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure of fitting height.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Sensitivity over the geometric mean of all wordings to the right (logarithmic): dots are
+        levels (frequencies), bars the mean of a wording over them. Rows stand by group of wordings,
+        and within it from the least to the most sensitive. Arrows are thresholds beyond the
+        contrasts that were shown; a cross at the left counts levels without a threshold for another
+        reason.
+
+    Raises
+    ------
+    InputError
+        There is no threshold at all.
+    """
+    import matplotlib as mpl
+
+    (csf,) = chat_csfs([result])
+    usable = csf["usable"].values.astype(bool)
+    if not usable.any():
+        raise InputError("no wording has a threshold at any level; see the variable 'status'")
+    ratio = np.where(usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan)
+    log_ratio = np.log10(ratio)
+    means = _usable_mean(log_ratio, usable, axis=1)
+    order, names = _order(csf, means)
+    ax = axes.new_axes(6.4, 1.6 + 0.21 * len(order)) if ax is None else ax
+    reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
+    (level,) = levels_of(csf)
+    values = csf[level].values
+    unit = unit_symbol(csf[level].attrs)
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
+    ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
+    for row, prompt in enumerate(order):
+        status = csf["status"].values[prompt].astype(str)
+        _draw_ratios(ax, row, ratio[prompt], status, colours, reach)
+        if usable[prompt].any():
+            ax.plot(10 ** means[prompt], row, markersize=11, zorder=4, **_MEAN_STYLE)
+        is_missing = ~usable[prompt] & ~np.char.startswith(status, "censored")
+        if is_missing.any():
+            ax.text(1 / reach * 1.1, row, f"× {is_missing.sum()}", va="center", fontsize=7)
+    axes.log_axis(ax.xaxis, 1 / reach, reach)
+    ax.set_ylim(len(order) - 0.3, -0.7)
+    labels = [axes.printable(names[prompt]) for prompt in order]
+    ax.set_yticks(range(len(order)), labels, fontsize=7)
+    ax.tick_params(axis="y", length=0)
+    x_label = "Sensitivity / geometric mean over wordings"
+    axes.label(ax, x_label, "", axes.title_of(csf), framed=False)
+    for value, colour in zip(values, colours, strict=True):
+        ax.plot([], [], color=colour, label=axes.with_unit(value, unit), **_DOT_STYLE)
+    ax.plot([], [], markersize=9, label="mean", **_MEAN_STYLE)
+    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def _draw_ratios(
+    ax: Axes,
+    row: int,
+    ratio: FloatArray,
+    status: npt.NDArray[np.str_],
+    colours: Any,
+    reach: float,
+) -> None:
+    """Draw the sensitivities of one wording, and arrows to censored thresholds at the edges."""
+    for index, colour in enumerate(colours):
+        if np.isfinite(ratio[index]):
+            ax.plot(ratio[index], row, color=colour, **_DOT_STYLE)
+        elif status[index] in ("censored_above", "censored_below"):
+            is_left = status[index] == "censored_above"
+            ax.plot(
+                (1 / reach) * 1.03 if is_left else reach / 1.03,
+                row,
+                marker="<" if is_left else ">",
+                markersize=5,
+                color=colour,
+                linestyle="none",
+            )
+
+
+def _usable_mean(values: FloatArray, usable: BoolArray, axis: int) -> FloatArray:
+    """Average the usable values along an axis; 0 where none is usable."""
+    total = np.where(usable, values, 0.0).sum(axis=axis)
+    return np.asarray(total / np.maximum(usable.sum(axis=axis), 1))
+
+
+def plot_yes_map(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    prompt: str | None = None,
+    curve: str | None = None,
+) -> Axes:
+    """Draw how often the observer says yes, over level and contrast.
+
+    Parameters
+    ----------
+    result, ax
+        As in `plot_prompts`.
+    prompt : str, optional
+        Identifier of a wording; by default the answers to all are pooled.
+    curve
+        As in `plot_csf`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The level (frequency) to the right, contrast upwards, logarithmic; colour is the share of
+        yes. White dots are thresholds (F = 0.5), the dashed black line those of people. A separate
+        row at the bottom is the catch trials.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such wording.
+    InputError
+        None of its replies says yes or no.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import Normalize
+
+    (csf,) = chat_csfs([result])
+    wordings = csf if prompt is None else csf.isel(prompt=[prompt_index(csf, prompt)])
+    contrast = wordings[stimulus_axis_of(csf).name].values
+    yes = wordings["yes"].values
+    trials = wordings["trials"].values
+    if not trials.any():
+        raise InputError("no reply to this wording says yes or no; see the variable 'excluded'")
+    ax = axes.new_axes() if ax is None else ax
+    (level,) = levels_of(csf)
+    values = csf[level].values
+    is_log = axes.is_logarithmic(values)
+    x_edges = 10 ** _edges(np.log10(values)) if is_log else _edges(values)
+    style: dict[str, Any] = {
+        "cmap": mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK),
+        "norm": Normalize(0, 1),
+        "rasterized": True,
+    }
+    bottom = np.inf
+    top = 0.0
+    for i in np.flatnonzero(trials.any(axis=(0, 2))):
+        column = _pool_wordings(contrast[:, i], yes[:, i], trials[:, i])
+        y_edges = 10 ** _edges(np.log10(column.contrast))
+        mesh = ax.pcolormesh(x_edges[i : i + 2], y_edges, column.share[:, None], **style)
+        bottom = min(bottom, float(y_edges[0]))
+        top = max(top, float(y_edges[-1]))
+    lowest = bottom
+    catch_trials = wordings["catch_trials"].values.sum()
+    if catch_trials:
+        lowest = bottom / 1.9
+        share = np.full((1, 1), wordings["catch_yes"].values.sum() / catch_trials)
+        ax.pcolormesh(x_edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
+        x = 10 ** np.log10(x_edges[:2]).mean() if is_log else x_edges[:2].mean()
+        ax.annotate("catch trials", (x, lowest * 1.2), fontsize="small", va="center", ha="left")
+    _draw_thresholds(ax, wordings, values)
+    _draw_human_thresholds(ax, csf, curve, x_edges, top)
+    if is_log:
+        axes.log_axis(ax.xaxis, x_edges[0], x_edges[-1])
+    else:
+        ax.set_xlim(x_edges[0], x_edges[-1])
+    axes.log_axis(ax.yaxis, lowest, top)
+    axes.label(ax, axes.level_label(csf, level), delivered_label(csf), axes.title_of(csf))
+    ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
+    ax.figure.colorbar(mesh, ax=ax, label="Share of yes")
+    return ax
+
+
+def _draw_thresholds(ax: Axes, wordings: xr.Dataset, values: FloatArray) -> None:
+    """Draw the geometric mean of the thresholds of wordings."""
+    usable = wordings["usable"].values.astype(bool)
+    mean = _usable_mean(wordings["log10_threshold"].values, usable, axis=0)
+    has_threshold = usable.any(axis=0)
+    ax.plot(
+        values[has_threshold],
+        10 ** mean[has_threshold],
+        marker="o",
+        color="white",
+        markeredgecolor="black",
+        markersize=6,
+        linestyle="none",
+        label="threshold",
+    )
+
+
+def _draw_human_thresholds(
+    ax: Axes,
+    csf: xr.Dataset,
+    curve: str | None,
+    x_edges: FloatArray,
+    top: float,
+) -> None:
+    """Draw the thresholds of people up to the highest contrast of the map, if there are any."""
+    line = human_line(csf, curve, x_edges[0], x_edges[-1])
+    if line is None:
+        return
+    name, x, sensitivity = line
+    inside = np.isfinite(sensitivity) & (sensitivity > 0)
+    inside[inside] &= 1 / sensitivity[inside] <= top
+    threshold = 1 / sensitivity[inside]
+    ax.plot(x[inside], threshold, color="black", linestyle="--", linewidth=1.4, label=name)
+
+
+def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
+    """Order wordings by group and then by sensitivity: their indices, and the names of all."""
+    groups = csf["group"].values.astype(str).tolist()
+    names = [str(name) for name in csf["prompt"].values]
+    group_order = list(dict.fromkeys(groups))
+    order = sorted(range(len(names)), key=lambda p: (group_order.index(groups[p]), means[p]))
+    if len(group_order) > 1:
+        pairs = zip(groups, names, strict=True)
+        names = [f"{group}: {name}" if group else name for group, name in pairs]
+    return order, names
+
+
+class _Column(NamedTuple):
+    """Contrasts of one level, and the share of yes at each."""
+
+    contrast: FloatArray
+    share: FloatArray
+
+
+def _pool_wordings(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> _Column:
+    """Pool the answers to all wordings at each contrast of one level."""
+    tested = trials > 0
+    # Wordings see the same images, but those whose replies do not count leave means of delivered
+    # contrast apart.
+    rounded = np.round(np.log10(contrast[tested]), 2)
+    log_contrast, inverse = np.unique(rounded, return_inverse=True)
+    pooled_yes = np.bincount(inverse, weights=yes[tested])
+    pooled_trials = np.bincount(inverse, weights=trials[tested])
+    return _Column(10.0**log_contrast, pooled_yes / pooled_trials)
+
+
+def _edges(centres: npt.ArrayLike) -> FloatArray:
+    """Compute edges halfway between centres, and as far outside the last ones."""
+    c = np.asarray(centres, dtype=np.float64)
+    if len(c) == 1:
+        return np.array([c[0] - 0.15, c[0] + 0.15])
+    middle = (c[1:] + c[:-1]) / 2
+    return np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
