@@ -121,7 +121,7 @@ def test_the_legend_names_data_sets_people_and_moves() -> None:
 
 def test_yellow_violet_is_never_moved_and_noise_says_what_it_is() -> None:
     shown = Conditions("frequency", (0.5, 28.0), "yellow_violet", luminance=100.0, area=np.pi)
-    assert all(one.moved is None for one in figure_points(shown))
+    assert all(one.transport_range is None for one in figure_points(shown))
     rows = matched_thresholds(shown)
     rows = rows[(rows["dataset"] == "colorfest") & (rows["observer"] != "mean")]
     (points,) = (one for one in figure_points(shown) if one.dataset == "colorfest")
