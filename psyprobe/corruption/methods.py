@@ -280,7 +280,7 @@ def color_quantization(image: FloatArray, colours: float, rng: Generator) -> Flo
 
 
 def jpeg2000(image: FloatArray, ratio: float, rng: Generator) -> FloatArray:
-    """Encode as irreversible JPEG 2000 at a ratio; OpenJPEG's versions differ by up to 0.5 dB."""
+    """Encode as irreversible JPEG 2000 at a ratio; versions of OpenJPEG differ by 0.5 dB."""
     from PIL import Image
 
     # A small image has fewer wavelet levels than the codec takes by default.

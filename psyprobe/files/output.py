@@ -189,7 +189,7 @@ def software_versions() -> dict[str, str]:
 
 @cache
 def _versions() -> Mapping[str, str]:
-    # Read once, since each package's metadata are searched for; and loaded here: ``psyprobe --help``
+    # Read once, since each package's metadata are searched for; loaded here: ``psyprobe --help``
     # goes through this.
     import platform
     from importlib.metadata import version
