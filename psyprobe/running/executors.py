@@ -1,4 +1,4 @@
-"""Who puts the questions besides this process: workers of this machine, or those of a cluster."""
+"""Open what puts batches elsewhere: worker processes of this machine, or those of a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _MOST_WORKERS = 4096
 
 @contextmanager
 def open_executor(executor: Any) -> Iterator[Executor | None]:
-    """Who puts the batches: see `psyprobe.run`. What is started here ends with the block.
+    """Open the executor that `psyprobe.run` was given; None is this process.
+
+    What is started here ends with the block.
 
     Raises
     ------
@@ -42,6 +44,5 @@ def open_executor(executor: Any) -> Iterator[Executor | None]:
     else:
         raise InputError(
             f"executor is {executor!r:.80}; give a number of worker processes, the address of a "
-            "Dask scheduler, or a "
-            "dask.distributed.Client"
+            "Dask scheduler, or a dask.distributed.Client"
         )

@@ -19,8 +19,9 @@ import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
 from psyprobe.probes import load_probe, pair_batches
+from psyprobe.running.jobs import JobRunner, pack_job
 from psyprobe.running.store import Store
-from psyprobe.running.workers import Desk, WorkerPool, packed_job
+from psyprobe.running.workers import WorkerPool
 
 #: 20 x 20 levels, and what is scored: some 90 batches of 5.
 LARGER = (("to = 4, n = 3", "to = 4, n = 20"), ("to = 1, n = 3", "to = 1, n = 20"))
@@ -132,13 +133,13 @@ def test_an_observer_that_cannot_be_sent_is_one_sentence(tmp_path: Path, pool: W
 
 def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
     who = pp.load_observer("simulated:watson-malo", guess=0.25)
-    packed = packed_job(print, {who.card.digest: who})
-    assert Desk(packed)
+    packed = pack_job(print, {who.card.digest: who})
+    assert JobRunner(packed)
     other = packed.replace(b"\x8c\x05guess", b"\x8c\x05lapse", 1)
     with pytest.raises(
         InputError, match="a worker's simulated:watson-malo is another one: its options"
     ):
-        Desk(other)
+        JobRunner(other)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
@@ -156,17 +157,17 @@ def test_references_are_shown_once_however_batches_come(
     with Store(None) as store:
         schedule.begin(schedule.record(store))
     batches = schedule.next()
-    desk = Desk(packed_job(pair_batches.answer, schedule.observers))
+    runner = JobRunner(pack_job(pair_batches.answer, schedule.observers))
     alone = {
         each.question.key: each.answer for each in pair_batches.answer(schedule.observers, batches)
     }
     drawn.clear()
     units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]
-    found = {each.question.key: each.answer for unit in units for each in desk.put(unit)}
+    found = {each.question.key: each.answer for unit in units for each in runner.put(unit)}
     assert found == alone
     # What a unit holds is drawn together, and nobody looks further.
     assert sum(drawn) == len(batches) and drawn[:2] == [1, 3] and max(drawn) == 4
-    np.testing.assert_array_equal(desk._observers[who.card.digest].shown, who.shown)
+    np.testing.assert_array_equal(runner._observers[who.card.digest].shown, who.shown)
 
 
 @pytest.mark.parametrize("executor", [0, -1, True, 1.5, object()])
