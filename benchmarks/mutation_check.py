@@ -2,7 +2,7 @@
 
     python benchmarks/mutation_check.py [--only WORD] [--jobs 2]
 
-Each fault is a replacement of text in a copy of the checkout, in which the calibration tests then
+Each fault is a replacement of text in a copy of the checkout, in which the tests below then
 run. A fault that they miss is a hole in them. Exits with the number of faults missed.
 """
 
@@ -31,6 +31,8 @@ TESTS = (
     "tests/test_colour.py",
     "tests/test_display.py",
     "tests/stimulus/test_specification.py",
+    "tests/test_agenda.py",
+    "tests/test_budget.py",
 )
 
 
@@ -368,6 +370,18 @@ FAULTS = (
         "light/cone_observers.toml",
         "0.585168649077728",
         "0.585168649177728",
+    ),
+    Fault(
+        "batches no longer whole",
+        "running/agenda.py",
+        "if batch.atomic and question.key in missing",
+        "if not batch.atomic and question.key in missing",
+    ),
+    Fault(
+        "a budget bounded by the last question",
+        "observers/chat/prices.py",
+        "self.dearest = max(self.dearest, cost)",
+        "self.dearest = cost",
     ),
 )
 
