@@ -1,5 +1,4 @@
-"""What answers tell of a whole contrast sensitivity function, of which every frequency tells
-something of the others.
+"""Compute the posterior of a whole contrast sensitivity function from answers at all frequencies.
 
 References
 ----------
@@ -21,14 +20,14 @@ from psyprobe.analysis.psychometric.posterior import (
     Grid,
     Posterior,
     csf_width_and_rates,
-    seen,
+    detection_probability,
 )
 from psyprobe.errors import unknown_name
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-#: What is held likely of a curve beforehand.
+#: Prior of a curve: next to any curve, or those of ordinary eyes.
 Prior: TypeAlias = Literal["any", "people"]
 
 
@@ -39,8 +38,7 @@ def log_parabola(
     bandwidth: FloatArray,
     truncation: FloatArray,
 ) -> FloatArray:
-    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not
-    floored.
+    """Compute log10 sensitivity of the truncated log-parabola; arguments broadcast.
 
     Watson & Ahumada 2005, Journal of Vision 5(9):6; in the form of Lesmes et al. (2010), Eq. 1.
 
@@ -56,8 +54,8 @@ def log_parabola(
         log10 of beta. The full width at half height is log10(2 beta) in log10 units, that is 1 +
         log2(beta) octaves: beta itself only where it is 1 or 2.
     truncation : ndarray
-        By how many log10 units at most sensitivity falls below its peak at frequencies below that
-        of the peak.
+        Largest fall of sensitivity below its peak at frequencies below that of the peak, in log10
+        units.
 
     Examples
     --------
@@ -75,8 +73,7 @@ def log_parabola(
 
 @dataclass(frozen=True, eq=False)
 class CsfGrid:
-    """Values that the parameters of a truncated log-parabola may take, all equally likely
-    beforehand.
+    """Values that the parameters of a truncated log-parabola may take, equally likely at first.
 
     Parameters
     ----------
@@ -94,17 +91,16 @@ class CsfGrid:
     deviation: float = 0.07
 
     def parameters(self) -> FloatArray:
-        """Every combination of the parameters, shape (P, 4)."""
+        """List every combination of the parameters, shape (P, 4)."""
         mesh = np.meshgrid(self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij")
-        return np.stack([each.ravel() for each in mesh], axis=1)
+        return np.stack([values.ravel() for values in mesh], axis=1)
 
 
 def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
-    """What is likely of people with ordinary eyes at 20 to 200 cd/m²: widths and rates in a grid,
-    and parabolas.
+    """Make the prior of people with ordinary eyes at 20 to 200 cd/m²: a grid, and parabolas.
 
-    It is worth about 30 trials in 100, and says something false of low vision and of screens that
-    are not as assumed: there the prior for any curve is the one to take.
+    It is worth about 30 trials in 100, and is false for low vision and for screens that are not as
+    assumed: there, use the prior for any curve.
 
     Examples
     --------
@@ -112,36 +108,36 @@ def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
     >>> grid.width.tolist(), csf.parameters().shape
     ([0.35, 0.5, 0.7], (5616, 4))
     """
-    widths = np.array([0.35, 0.5, 0.7])
-    lapses = np.array([0.01, 0.04])
-    of_width = np.array([1.0, 2.0, 1.0])
-    of_lapse = np.array([0.7, 0.3])
+    people_grid = replace(
+        grid,
+        width=np.array([0.35, 0.5, 0.7]),
+        lapse=np.array([0.01, 0.04]),
+        width_prior=np.array([1.0, 2.0, 1.0]),
+        lapse_prior=np.array([0.7, 0.3]),
+    )
     csf = CsfGrid(
         gain=np.linspace(1.3, 2.5, 13),
         peak=np.linspace(-0.2, 0.9, 9),
         bandwidth=np.linspace(0.2, 0.9, 8),
         truncation=np.linspace(0.05, 0.9, 6),
     )
-    return replace(
-        grid, width=widths, lapse=lapses, width_prior=of_width, lapse_prior=of_lapse
-    ), csf
+    return people_grid, csf
 
 
 class CsfPosterior(Posterior):
-    """What answers tell of a contrast sensitivity function that may deviate from a truncated
-    log-parabola.
+    """Posterior of a contrast sensitivity function that may deviate from a truncated log-parabola.
 
-    log10 sensitivity at each tested frequency is that of the parabola plus a deviation of its own,
-    normal with mean 0. So what answers at one frequency tell of the others passes through the
-    parabola, while a curve that is none still comes out as it is where it was asked: intervals hold
-    the truth of observers that the model does not fit. Given the parabola, the width and the rates
-    of guess and lapse, which all frequencies share, frequencies are independent; so the joint
-    posterior is kept exactly as one table of threshold a frequency and one over the parabolas.
+    log10 sensitivity at each tested frequency is that of the parabola plus a deviation, normal with
+    mean 0. So answers at one frequency inform others through the parabola, while a curve that is no
+    parabola still comes out right at tested frequencies: intervals hold the truth of observers that
+    the model does not fit. Given the parabola, the width and the rates of guess and lapse, which
+    all frequencies share, frequencies are independent; so the joint posterior is exactly one table
+    of thresholds for each frequency and one over the parabolas.
 
     Parameters
     ----------
     frequencies : sequence of float
-        In cpd.
+        Frequencies in cpd.
     grid : Grid
         Thresholds, widths and rates, with their prior; the width is one for all frequencies.
     csf : CsfGrid
@@ -153,9 +149,9 @@ class CsfPosterior(Posterior):
 
     >>> grid = Grid(np.linspace(-3.5, 0.5, 81), np.array([0.8]), np.array([0.02]), np.array([0.02]))
     >>> posterior = CsfPosterior((2.0, 4.0, 8.0), grid, CsfGrid())
-    >>> for x, said in ((-2.4, 0), (-2.2, 0), (-1.8, 1), (-1.6, 1)):
-    ...     posterior.tell(0, x, said)
-    ...     posterior.tell(2, x + 0.4, said)
+    >>> for x, response in ((-2.4, 0), (-2.2, 0), (-1.8, 1), (-1.6, 1)):
+    ...     posterior.tell(0, x, response)
+    ...     posterior.tell(2, x + 0.4, response)
     >>> -2.2 < posterior.mean(1) < -1.6
     True
     """
@@ -170,8 +166,8 @@ class CsfPosterior(Posterior):
         self._frequencies = np.array(frequencies)
         self._step = float(grid.threshold[1] - grid.threshold[0])
         self._parameters = csf.parameters()
-        place = -log_parabola(np.array(frequencies)[:, None], *self._parameters.T)
-        nearest = np.rint((place - grid.threshold[0]) / self._step).astype(np.int64)
+        threshold = -log_parabola(self._frequencies[:, None], *self._parameters.T)
+        nearest = np.rint((threshold - grid.threshold[0]) / self._step).astype(np.int64)
         self._cell = np.clip(nearest, 0, t - 1)
         count = self._parameters.shape[0]
         self._gather: list[csr_array] = [
@@ -188,51 +184,53 @@ class CsfPosterior(Posterior):
         self._share()
 
     def mean_parameters(self) -> dict[str, float]:
-        """Posterior means of gain, peak, bandwidth and truncation of the parabola (see
-        `log_parabola`).
-        """
+        """Compute the posterior means of the parameters of `log_parabola`."""
         means = self._mass.sum(axis=1) @ self._parameters
         return dict(zip(("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True))
 
     def draw(self, n: int, seed: int = 0) -> FloatArray:
-        """Draws of log10 sensitivity at all frequencies from the joint posterior, shape (n, F)."""
+        """Draw log10 sensitivity at all frequencies from the joint posterior, shape (n, F)."""
         rng = np.random.default_rng(seed)
         flat = rng.choice(self._mass.size, size=n, p=self._mass.reshape(-1))
         row, column = np.unravel_index(flat, self._mass.shape)
         draws = np.empty((n, len(self._cell)))
-        for each in range(len(self._cell)):
-            density = self._spread[:, self._cell[each, row]] * self._likelihood[each][:, column]
+        for place, cells in enumerate(self._cell):
+            density = self._spread[:, cells[row]] * self._likelihood[place][:, column]
             cumulative = np.cumsum(density, axis=0)
             u = rng.random(n) * cumulative[-1]
             cell = (cumulative < u).sum(axis=0)
-            draws[:, each] = -(self.grid.threshold[cell] + self._step * (rng.random(n) - 0.5))
+            offset = self._step * (rng.random(n) - 0.5)
+            draws[:, place] = -(self.grid.threshold[cell] + offset)
         return draws
 
     def areas(self, n: int, seed: int = 0) -> FloatArray:
-        """Draws of the area under the log CSF from the lowest to the highest frequency, shape (n,).
+        """Draw the area under the log CSF from the lowest to the highest frequency, shape (n,).
 
         log10 sensitivity, not below 0, over log10 cpd, by trapezia.
         """
         order = np.argsort(self._frequencies)
         height = np.maximum(self.draw(n, seed)[:, order], 0.0)
+        mean_height = (height[:, 1:] + height[:, :-1]) / 2
         steps = np.diff(np.log10(self._frequencies)[order])
-        return np.asarray(((height[:, 1:] + height[:, :-1]) / 2 * steps).sum(axis=1))
+        return np.asarray((mean_height * steps).sum(axis=1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # What all other answers say of the parabola here, the deviation from it, and the answers
-        # here.
+        # The parabola by the answers at other frequencies, the deviation from it, and the answers at
+        # this frequency.
         parabola = self._gather[place] @ self._mass / self._smooth[place]
         joint = (self._spread @ parabola) * self._likelihood[place]
         joint = (joint / joint.sum()).reshape(self.grid.shape)
         g = self.grid.guess[:, None]
         l = self.grid.lapse
-        mass, guess, rise = (
-            (joint * factor).sum(axis=(2, 3)) for factor in (np.ones((1, 1)), g, 1 - g - l)
-        )
+        mass = joint.sum(axis=(2, 3))
+        guess = (joint * g).sum(axis=(2, 3))
+        rise = (joint * (1 - g - l)).sum(axis=(2, 3))
         return mass, guess, rise
 
-    def _seen(self, place: int, x: float) -> FloatArray:
-        return seen(np.array(x), self.grid.threshold[:, None], self.grid.width, self.grid.function)
+    def _detection(self, place: int, x: float) -> FloatArray:
+        return detection_probability(
+            np.array(x), self.grid.threshold[:, None], self.grid.width, self.grid.function
+        )
 
     def _condition(self, place: int) -> None:
         log = self._log_likelihood(place)
@@ -243,9 +241,8 @@ class CsfPosterior(Posterior):
         self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
 
     def _share(self) -> None:
-        catch = np.broadcast_to(
-            self._catch[0] + self._catch[1] / self.dispersion, self.grid.shape[1:]
-        ).reshape(-1)
+        catch = self._catch[0] + self._catch[1] / self.dispersion
+        catch = np.broadcast_to(catch, self.grid.shape[1:]).reshape(-1)
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
     def _common(self) -> FloatArray:
@@ -253,7 +250,7 @@ class CsfPosterior(Posterior):
 
 
 def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
-    """Probability of each threshold (rows) where the parabola's is each threshold (columns)."""
+    """Compute the probability of each threshold (rows) given each of the parabola (columns)."""
     if deviation == 0:
         return np.eye(threshold.size)
     weights = np.exp(-0.5 * ((threshold[:, None] - threshold) / deviation) ** 2)
@@ -269,22 +266,20 @@ def csf_posterior(
     grid: Grid | None = None,
     csf: CsfGrid | None = None,
 ) -> CsfPosterior:
-    """What is known of a contrast sensitivity function before anything is answered, as qCSF takes
-    it.
+    """Make the posterior of a contrast sensitivity function before any answer, as in qCSF.
 
     Parameters
     ----------
     frequencies : sequence of float
-        In cpd.
+        Frequencies in cpd.
     contrasts : sequence of float
-        Those that may be shown, ascending.
+        Contrasts that may be shown, ascending.
     chance, function
         As for `csf_width_and_rates`.
     prior : {"any", "people"}
-        What is held likely where no grid is given: next to any curve, or those of ordinary eyes
-        (`people_prior`).
+        Prior without a grid: next to any curve, or those of ordinary eyes (`people_prior`).
     grid, csf
-        In place of those of the prior.
+        Replace those of the prior.
 
     Raises
     ------
@@ -299,8 +294,12 @@ def csf_posterior(
     """
     if prior not in ("any", "people"):
         raise unknown_name("prior of quick_csf", str(prior), ("any", "people"))
-    usual = csf_width_and_rates(contrasts, chance, function), CsfGrid()
-    likely = usual if prior == "any" else people_prior(usual[0])
+    prior_grid = csf_width_and_rates(contrasts, chance, function)
+    prior_csf = CsfGrid()
+    if prior == "people":
+        prior_grid, prior_csf = people_prior(prior_grid)
     return CsfPosterior(
-        tuple(frequencies), likely[0] if grid is None else grid, likely[1] if csf is None else csf
+        tuple(frequencies),
+        prior_grid if grid is None else grid,
+        prior_csf if csf is None else csf,
     )

@@ -1,10 +1,9 @@
-"""What answers tell: psychometric functions on log10 contrast, the grid of their parameters, and
-posteriors over it.
+"""Compute posteriors of psychometric functions on log10 contrast, over a grid of parameters.
 
 psi(x) = guess + (1 - guess - lapse) F(x), F at 0.5 at the threshold and from 0.05 to 0.95 over the
 width (psignifit 4: Schütt, Harmeling, Macke & Wichmann 2016, Vision Research 122, Eq. 1).
 
-A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the
+A probability of yes counts as a fractional answer: p log psi + (1 - p) log(1 - psi), the
 quasi-likelihood of the quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models,
 ch. 9). Its maximum is where that of drawn answers is on average; since p scatters less than a drawn
 yes or no does, it is divided by the dispersion that the answers show, (1 + n r^2) / (1 + n -
@@ -31,7 +30,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 Function: TypeAlias = Literal["logistic", "normal", "weibull"]
-#: Of the cells of a grid: a rate stands for its cell, whose prior mass it carries.
+#: Edges of the cells of a grid: a rate stands for its cell, whose prior mass it carries.
 Edges: TypeAlias = tuple[float, ...]
 
 #: F's argument runs over this distance while F runs from 0.05 to 0.95.
@@ -42,10 +41,10 @@ _REACH = {
 }
 
 
-def seen(
+def detection_probability(
     x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic"
 ) -> FloatArray:
-    """Probability F of seeing the pattern, without guesses and lapses.
+    """Compute the probability F of seeing the pattern, without guesses and lapses.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def seen(
 
     Examples
     --------
-    >>> seen(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
+    >>> detection_probability(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
     [0.05, 0.5, 0.95]
     """
     from scipy.special import expit, ndtr
@@ -68,21 +67,21 @@ def seen(
     return np.asarray(expit(z) if function == "logistic" else ndtr(z))
 
 
-def _weights(values: FloatArray, given: FloatArray) -> FloatArray:
-    weights = np.asarray(given, dtype=np.float64) * np.ones(
-        1 if np.size(given) > 1 else values.size
-    )
+def _normalised_weights(values: FloatArray, prior: FloatArray) -> FloatArray:
+    """Scale prior weights to sum to 1; a single weight stands for all values."""
+    weights = np.asarray(prior, dtype=np.float64)
+    if weights.size == 1:
+        weights = weights * np.ones(values.size)
     if weights.shape != values.shape or not (weights >= 0).all() or not weights.sum() > 0:
         raise InputError(
-            f"prior weights are {given}; give one of at least 0 for each of {values.size} values"
+            f"prior weights are {prior}; give one of at least 0 for each of {values.size} values"
         )
     return np.asarray(weights / weights.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Values that the parameters of a psychometric function may take, with the prior probability of
-    each.
+    """Values that the parameters of a psychometric function may take, with their prior.
 
     Parameters
     ----------
@@ -120,33 +119,28 @@ class Grid:
             values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
             object.__setattr__(self, name, values)
             if name != "threshold":
-                object.__setattr__(
-                    self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior"))
-                )
+                weights = _normalised_weights(values, getattr(self, f"{name}_prior"))
+                object.__setattr__(self, f"{name}_prior", weights)
         if self.function not in _REACH:
             raise unknown_name("psychometric function of a design", self.function, _REACH)
         if not (self.width > 0).all() or not self.width_spread >= 0:
             raise InputError(
                 f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 "
-                "contrasts above 0 and a "
-                "spread of at least 0"
+                "contrasts above 0 and a spread of at least 0"
             )
         if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
             raise InputError(
                 f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give "
-                "rates of at least 0 that "
-                "together stay below 1"
+                "rates of at least 0 that together stay below 1"
             )
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """How many thresholds, widths, guess rates and lapse rates."""
+        """Count the thresholds, widths, guess rates and lapse rates."""
         return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
 
     def width_given_centre(self) -> FloatArray:
-        """Probability of each width (columns) where the common centre is each width (rows), shape
-        (W, W).
-        """
+        """Compute the probability of each width (columns) given each common centre (rows)."""
         if np.isinf(self.width_spread):
             return np.tile(self.width_prior, (self.width.size, 1))
         if self.width_spread == 0:
@@ -159,7 +153,7 @@ class Grid:
 def default_grid(
     contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
 ) -> Grid:
-    """The grid that designs use unless given another.
+    """Make the default grid of designs.
 
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the
     highest, so that a threshold which cannot be reached shows as one. The common width has a
@@ -197,8 +191,7 @@ def default_grid(
 def csf_width_and_rates(
     contrasts: Sequence[float], chance: float | None = None, function: Function = "logistic"
 ) -> Grid:
-    """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one
-    table.
+    """Make a grid with fewer widths and rates, for designs with all frequencies in one table.
 
     Examples
     --------
@@ -233,76 +226,77 @@ def _grid(
 
 
 def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:
-    """Rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell."""
+    """Compute rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell."""
     from scipy.special import betainc
 
     ends = np.array(edges)
     return (ends[1:] + ends[:-1]) / 2, np.diff(betainc(0.5, b, ends))
 
 
-#: Variance of a Bernoulli answer is not taken to be below this when residuals are scaled.
+#: Least variance of a Bernoulli answer by which residuals are scaled.
 _LEAST_VARIANCE = 0.01
 #: Half the distance over which slopes are taken, in log10 contrast.
 _STEP = 0.01
 
 
-def log_probability(p: FloatArray, said: float) -> FloatArray:
-    """Log of the probability of an answer, fractional for one between 0 and 1."""
+def log_probability(p: FloatArray, response: float) -> FloatArray:
+    """Compute the log probability of an answer; between 0 and 1 it counts as a fraction of a yes."""
     with np.errstate(divide="ignore"):
-        if 0 < said < 1:
-            return np.asarray(said * np.log(p) + (1 - said) * np.log1p(-p))
-        return np.asarray(np.log(p) if said else np.log1p(-p))
+        if 0 < response < 1:
+            return np.asarray(response * np.log(p) + (1 - response) * np.log1p(-p))
+        return np.asarray(np.log(p) if response else np.log1p(-p))
 
 
 def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> FloatArray:
-    """Quantiles of a distribution on evenly spaced values, each standing for the cell around it."""
+    """Compute quantiles of a distribution on evenly spaced values, each the centre of its cell."""
     step = values[1] - values[0] if values.size > 1 else 0.0
     edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    return np.asarray(
-        np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges)
-    )
+    cumulative = np.concatenate([[0.0], np.cumsum(mass / mass.sum())])
+    return np.asarray(np.interp(probability, cumulative, edges))
 
 
 @dataclass(frozen=True)
-class GivenAnswer:
-    """An answer at a log10 contrast, as it is kept for the dispersion and for finer grids."""
+class Answer:
+    """An answer at a log10 contrast, stored for the dispersion and for finer grids."""
 
     x: float
-    said: float
+    response: float
 
     @property
     def soft(self) -> bool:
         """Whether a probability was read rather than a yes or no."""
-        return 0 < self.said < 1
+        return 0 < self.response < 1
 
 
 def dispersion(
-    answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, FloatArray], FloatArray]
+    answers: Sequence[Sequence[Answer]], psi: Callable[[int, FloatArray], FloatArray]
 ) -> float:
-    """How far probabilities of yes scatter about the function, relative to drawn answers: 1 where
-    they do as these.
+    """Estimate how far probabilities of yes scatter about the function, relative to drawn answers.
 
-    Squared residuals are weighted by what their level tells of the threshold: probabilities near 0
-    and 1 scatter less than those in between, on which the threshold rests.
+    It is 1 where they scatter as drawn answers do. Squared residuals are weighted by their level's
+    information on the threshold: probabilities near 0 and 1 scatter less than those in between, on
+    which the threshold rests.
 
     Parameters
     ----------
-    answers : sequence of sequence of GivenAnswer
-        By value of the level.
+    answers : sequence of sequence of Answer
+        Answers by value of the level.
     psi : callable
-        Expected probability of yes at the place of a value and an array of log10 contrasts.
+        Expected probability of yes from the place of a value and an array of log10 contrasts.
     """
     squares = [np.zeros(0)]
     weights = [np.zeros(0)]
     parameters = 2
-    for each, given in enumerate(answers):
-        soft = [answer for answer in given if answer.soft]
+    for place, place_answers in enumerate(answers):
+        soft = [answer for answer in place_answers if answer.soft]
         if soft:
             x = np.array([answer.x for answer in soft])
-            p = psi(each, x)
+            response = np.array([answer.response for answer in soft])
+            p = psi(place, x)
             variance = np.maximum(p * (1 - p), _LEAST_VARIANCE)
-            squares.append((np.array([answer.said for answer in soft]) - p) ** 2 / variance)
-            weights.append((psi(each, x + _STEP) - psi(each, x - _STEP)) ** 2 / variance + 1e-9)
+            rise = psi(place, x + _STEP) - psi(place, x - _STEP)
+            squares.append((response - p) ** 2 / variance)
+            weights.append(rise**2 / variance + 1e-9)
             parameters += 2
     weight = np.concatenate(weights)
     if weight.size == 0:
@@ -313,17 +307,16 @@ def dispersion(
 
 
 class Posterior(ABC):
-    """What answers tell of the thresholds at several values of a level, which share guess and lapse
-    rates.
+    """Posterior of the thresholds at several values of a level, which share guess and lapse rates.
 
     Parameters
     ----------
     values : int
-        How many; each is known by its place.
+        Number of values; each is identified by its place.
     grid : Grid
         Parameters and their prior.
     shape : tuple of int
-        Of the table of log likelihoods at one value.
+        Shape of the table of log likelihoods at one value.
     """
 
     #: Whether all values have the same width.
@@ -332,30 +325,31 @@ class Posterior(ABC):
     def __init__(self, values: int, grid: Grid, shape: tuple[int, ...]) -> None:
         self.grid = grid
         self.dispersion = 1.0
-        #: Of each value, log10 contrasts.
+        #: Thresholds of the grid of each value, log10 contrasts.
         self.thresholds = [grid.threshold] * values
-        self._answers: list[list[GivenAnswer]] = [[] for _ in range(values)]
+        self._answers: list[list[Answer]] = [[] for _ in range(values)]
         self._hard = [np.zeros(shape) for _ in range(values)]
         self._soft: list[FloatArray | None] = [None] * values
         #: Catch trials with hard and with soft answers.
         self._catch = np.zeros((2, grid.guess.size, 1))
         self._expected: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
 
-    def tell(self, place: int | None, x: float, said: float) -> None:
-        """Take in one answer.
+    def tell(self, place: int | None, x: float, response: float) -> None:
+        """Update the posterior by one answer.
 
         Parameters
         ----------
         place : int or None
-            At which of the values; None for a catch trial.
+            Place of the value; None for a catch trial.
         x : float
-            log10 contrast; of no account in a catch trial.
-        said : float
+            log10 contrast; ignored in a catch trial.
+        response : float
             1 yes, 0 no, or a probability of yes.
         """
-        answer = GivenAnswer(x, said)
+        answer = Answer(x, response)
         if place is None:
-            self._catch[int(answer.soft)] += log_probability(self.grid.guess[:, None], said)
+            guess = self.grid.guess[:, None]
+            self._catch[int(answer.soft)] += log_probability(guess, response)
         else:
             self._answers[place].append(answer)
             self._add(place, answer)
@@ -365,47 +359,48 @@ class Posterior(ABC):
             self._disperse()
 
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Posterior of threshold and width, and means in each cell times it of guess and of 1 -
-        guess - lapse.
+        """Compute the posterior of threshold and width, and the expected guess and rise with it.
 
-        Each has the shape (T, W); contrast x is reported with the sum of guess + rise * F(x) over
-        the grid.
+        Mass, guess and rise have the shape (T, W): the latter are the means of guess and of 1 -
+        guess - lapse in each cell, times its mass. The probability of yes at contrast x is the sum
+        of guess + rise * F(x) over the grid.
         """
         if place not in self._expected:
             self._expected[place] = self._tables(place)
         return self._expected[place]
 
     def threshold_mass(self, place: int) -> FloatArray:
-        """Posterior of the threshold at one value, shape (T,)."""
+        """Compute the posterior of the threshold at one value, shape (T,)."""
         return np.asarray(self.expected(place)[0].sum(axis=1))
 
     def mean(self, place: int) -> float:
-        """Posterior mean of log10 threshold contrast at one value."""
+        """Compute the posterior mean of log10 threshold contrast at one value."""
         return float(self.threshold_mass(place) @ self.thresholds[place])
 
     def interval(self, place: int, level: float = 0.95) -> tuple[float, float]:
-        """Central posterior interval of log10 threshold contrast at one value."""
+        """Compute the central posterior interval of log10 threshold contrast at one value."""
         ends = np.array([(1 - level) / 2, (1 + level) / 2])
         low, high = quantiles(self.thresholds[place], self.threshold_mass(place), ends)
         return float(low), float(high)
 
     def mean_width(self, place: int) -> float:
-        """Posterior mean of the width at one value."""
+        """Compute the posterior mean of the width at one value."""
         return float(self.expected(place)[0].sum(axis=0) @ self.grid.width)
 
     def mean_guess(self) -> float:
-        """Posterior mean of the guess rate."""
+        """Compute the posterior mean of the guess rate."""
         return float(self._common().sum(axis=(0, 2)) @ self.grid.guess)
 
     def mean_lapse(self) -> float:
-        """Posterior mean of the lapse rate."""
+        """Compute the posterior mean of the lapse rate."""
         return float(self._common().sum(axis=(0, 1)) @ self.grid.lapse)
 
-    def _add(self, place: int, answer: GivenAnswer) -> None:
+    def _add(self, place: int, answer: Answer) -> None:
         g = self.grid.guess[:, None]
         l = self.grid.lapse
-        psi = g + (1 - g - l) * self._seen(place, answer.x)[:, :, None, None]
-        term = log_probability(psi, answer.said).reshape(self._hard[place].shape)
+        detection = self._detection(place, answer.x)[:, :, None, None]
+        psi = g + (1 - g - l) * detection
+        term = log_probability(psi, answer.response).reshape(self._hard[place].shape)
         soft = self._soft[place]
         if not answer.soft:
             self._hard[place] += term
@@ -421,17 +416,18 @@ class Posterior(ABC):
         l = self.mean_lapse()
 
         def psi(place: int, x: FloatArray) -> FloatArray:
+            threshold = np.array(self.mean(place))
             width = np.array(self.mean_width(0 if self.one_width else place))
-            return g + (1 - g - l) * seen(x, np.array(self.mean(place)), width, self.grid.function)
+            return g + (1 - g - l) * detection_probability(x, threshold, width, self.grid.function)
 
         self.dispersion = dispersion(self._answers, psi)
-        for each, soft in enumerate(self._soft):
+        for place, soft in enumerate(self._soft):
             if soft is not None:
-                self._condition(each)
+                self._condition(place)
         self._share()
 
     def _normalised(self, log: FloatArray) -> FloatArray:
-        """Probabilities that sum to 1, in place of their logs."""
+        """Turn logs in place into probabilities that sum to 1."""
         self._expected = {}
         highest = log.max()
         if not np.isfinite(highest):
@@ -445,37 +441,34 @@ class Posterior(ABC):
         return log
 
     @abstractmethod
-    def _seen(self, place: int, x: float) -> FloatArray:
-        """Probability of seeing log10 contrast x for each threshold and width, in the order of the
-        tables.
-        """
+    def _detection(self, place: int, x: float) -> FloatArray:
+        """Compute the probability of seeing log10 contrast x, in the order of the tables."""
 
     @abstractmethod
     def _condition(self, place: int) -> None:
-        """Take in the log likelihood at one value, which has changed."""
+        """Update the posterior at one value, whose log likelihood has changed."""
 
     @abstractmethod
     def _share(self) -> None:
-        """Bring what the values share up to date."""
+        """Update the posterior of the parameters that all values share."""
 
     @abstractmethod
     def _common(self) -> FloatArray:
-        """Posterior of the common width and of the rates, shape (W, G, L)."""
+        """Compute the posterior of the common width and of the rates, shape (W, G, L)."""
 
     @abstractmethod
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """As `expected`."""
+        """Compute the tables of `expected`."""
 
 
-#: Thresholds lie at least this many to a 95 % interval; a finer grid takes over where they would
-#: not.
+#: Least number of thresholds in a 95 % interval; a finer grid takes over where there are fewer.
 STEPS_PER_INTERVAL = 8
 #: A finer grid leaves out less than this of the posterior on each side.
 _LEFT_OUT = 1e-5
 
 
 class ThresholdPosterior(Posterior):
-    """What answers tell of the thresholds at several values of a level.
+    """Posterior of the thresholds at several values of a level, each with its width.
 
     Parameters
     ----------
@@ -488,8 +481,8 @@ class ThresholdPosterior(Posterior):
     --------
     >>> grid = Grid(np.linspace(-4, 0, 41), np.array([0.8]), np.array([0.02]), np.array([0.02]))
     >>> posterior = ThresholdPosterior(1, grid)
-    >>> for x, said in ((-3.0, 0), (-2.5, 0), (-1.5, 1), (-1.0, 1)):
-    ...     posterior.tell(0, x, said)
+    >>> for x, response in ((-3.0, 0), (-2.5, 0), (-1.5, 1), (-1.0, 1)):
+    ...     posterior.tell(0, x, response)
     >>> round(posterior.mean(0), 2)
     -2.0
     """
@@ -510,18 +503,18 @@ class ThresholdPosterior(Posterior):
         self._threshold_given: list[FloatArray] = [np.empty(0)] * values
         self._evidence: list[tuple[FloatArray, FloatArray]] = [(np.empty(0), np.empty(0))] * values
         self._linked: list[FloatArray] = [np.empty(0)] * values
-        for each in range(values):
-            self._condition(each)
+        for place in range(values):
+            self._condition(place)
         self._share()
 
-    def tell(self, place: int | None, x: float, said: float) -> None:
-        """As in `Posterior`."""
-        super().tell(place, x, said)
+    def tell(self, place: int | None, x: float, response: float) -> None:
+        """Update the posterior by one answer, and refine the grid of its value."""
+        super().tell(place, x, response)
         if self.refine and place is not None:
             self._refine(place)
 
     def joint(self, place: int) -> FloatArray:
-        """Posterior of threshold, width, guess and lapse at one value, shape (T, W, G, L)."""
+        """Compute the posterior of threshold, width, guess and lapse at one value, (T, W, G, L)."""
         joint = self._threshold_given[place] * self._rest(place)[:, None]
         return np.asarray(np.swapaxes(joint, 0, 1))
 
@@ -535,10 +528,9 @@ class ThresholdPosterior(Posterior):
         mass, guess, rise = tables.transpose(2, 1, 0)
         return mass, guess, rise
 
-    def _seen(self, place: int, x: float) -> FloatArray:
-        return seen(
-            np.array(x), self.thresholds[place], self.grid.width[:, None], self.grid.function
-        )
+    def _detection(self, place: int, x: float) -> FloatArray:
+        width = self.grid.width[:, None]
+        return detection_probability(np.array(x), self.thresholds[place], width, self.grid.function)
 
     def _condition(self, place: int) -> None:
         # The threshold given all else, and the evidence for each width and pair of rates, relative
@@ -563,7 +555,7 @@ class ThresholdPosterior(Posterior):
         return self._shared
 
     def _rest(self, place: int) -> FloatArray:
-        """Posterior of width, guess and lapse at one value, shape (W, G, L)."""
+        """Compute the posterior of width, guess and lapse at one value, shape (W, G, L)."""
         linked = self._linked[place]
         share = self._shared / np.where(linked > 0, linked, 1.0)
         return np.asarray(self._evidence[place][0] * np.tensordot(self._link.T, share, 1))
@@ -584,10 +576,8 @@ class ThresholdPosterior(Posterior):
         low, high = quantiles(values, mass, np.array([0.025, 0.975]))
         if high - low >= STEPS_PER_INTERVAL * step:
             return
-        ends = (
-            quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT])) + np.array([-2, 2]) * step
-        )
-        ends = np.clip(ends, full[0], full[-1])
+        ends = quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT]))
+        ends = np.clip(ends + np.array([-2, 2]) * step, full[0], full[-1])
         if ends[1] - ends[0] < 0.75 * (values[-1] - values[0]):
             self._rebuild(place, np.linspace(ends[0], ends[1], values.size))
 

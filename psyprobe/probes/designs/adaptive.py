@@ -22,7 +22,7 @@ from psyprobe.analysis.psychometric.posterior import (
     Grid,
     ThresholdPosterior,
     default_grid,
-    seen,
+    detection_probability,
 )
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.probes.designs.protocol import DesignEstimate, Estimating, Level, P, checked
@@ -306,7 +306,9 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         thresholds = self.posterior.thresholds[place]
         if place not in self._tables or self._tables[place][0] is not thresholds:
             x = np.log10(self.contrasts)
-            visible = seen(x, thresholds[:, None, None], grid.width[:, None], grid.function)
+            visible = detection_probability(
+                x, thresholds[:, None, None], grid.width[:, None], grid.function
+            )
             noise = noise_table(visible, grid.guess, grid.lapse) if self._about == "all" else None
             self._tables[place] = (thresholds, visible, noise)
         _, visible, noise = self._tables[place]
@@ -385,7 +387,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
             self.values, self.contrasts, chance, function, prior, grid, csf
         )
         grid = self.posterior.grid
-        self._visible = seen(
+        self._visible = detection_probability(
             np.log10(self.contrasts),
             grid.threshold[:, None, None],
             grid.width[:, None],

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import seen
+from psyprobe.analysis.psychometric.posterior import detection_probability
 from psyprobe.errors import InputError, unknown_name
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
@@ -159,7 +159,7 @@ def expected_interval_width(
     for i, t in enumerate(thresholds):
         x, n = _placed(design, each, float(t), (low, high), levels, observer.width, top)
         slopes = np.zeros((size, x.size))
-        f = seen(x, t, np.array(observer.width))
+        f = detection_probability(x, t, np.array(observer.width))
         rise = (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
         slopes[2 * i] = -rise
         slopes[2 * i + 1] = -rise * (x - t) / observer.width

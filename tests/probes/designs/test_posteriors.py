@@ -11,11 +11,11 @@ from scipy import stats
 from psyprobe.analysis.psychometric import psychometric_function
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, log_parabola
 from psyprobe.analysis.psychometric.posterior import (
-    GivenAnswer,
+    Answer,
     ThresholdPosterior,
     default_grid,
+    detection_probability,
     dispersion,
-    seen,
 )
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
@@ -63,7 +63,9 @@ def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
             f = (
                 0.0
                 if frequency is None
-                else float(seen(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]]))
+                else float(
+                    detection_probability(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]])
+                )
             )
             mass *= likelihood(said, g[k] + (1 - g[k] - l[n]) * f)
         first[i, a, k, n] += mass
@@ -104,7 +106,7 @@ def test_the_csf_is_that_of_the_whole_product() -> None:
                 if frequency is None:
                     shared *= likelihood(said, g)
                 else:
-                    psi = g + (1 - g - 0.02) * seen(np.array(x), t, np.array(w))
+                    psi = g + (1 - g - 0.02) * detection_probability(np.array(x), t, np.array(w))
                     tables[frequency] *= psi if said == 1 else 1 - psi
             wanted += shared * np.outer(*tables)
     wanted /= wanted.sum()
@@ -147,7 +149,7 @@ def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
     )
     refined, reference = ThresholdPosterior(1, coarse), ThresholdPosterior(1, fine, refine=False)
     for x in rng.choice(np.linspace(-2.6, -1.4, 25), 90):
-        said = float(rng.random() < seen(x, np.array(-2.0), np.array(0.5)))
+        said = float(rng.random() < detection_probability(x, np.array(-2.0), np.array(0.5)))
         refined.tell(0, x, said)
         reference.tell(0, x, said)
     low, high = reference.interval(0)
@@ -171,21 +173,19 @@ def test_a_finer_grid_opens_again_when_later_answers_contradict_it() -> None:
 def test_dispersion_is_one_for_drawn_like_scatter_and_falls_with_less() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2.4, -1.6, 400)
-    p = np.asarray(seen(x, np.array(-2.0), np.array(0.8)))
+    p = np.asarray(detection_probability(x, np.array(-2.0), np.array(0.8)))
 
     def psi(_: int, at: np.ndarray) -> np.ndarray:
-        return np.asarray(seen(at, np.array(-2.0), np.array(0.8)))
+        return np.asarray(detection_probability(at, np.array(-2.0), np.array(0.8)))
 
     near = [
-        GivenAnswer(a, float(np.clip(b + 0.05 * rng.standard_normal(), 1e-3, 0.999)))
+        Answer(a, float(np.clip(b + 0.05 * rng.standard_normal(), 1e-3, 0.999)))
         for a, b in zip(x, p, strict=True)
     ]
     assert dispersion([near], psi) < 0.1
-    noisy = [
-        GivenAnswer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)
-    ]
+    noisy = [Answer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)]
     assert dispersion([noisy], psi) == pytest.approx(1.0, abs=0.25)
-    assert dispersion([[GivenAnswer(-2.0, 0.5)]], psi) == 1.0
+    assert dispersion([[Answer(-2.0, 0.5)]], psi) == 1.0
 
 
 def test_an_answer_that_the_grid_rules_out_is_named() -> None:
@@ -213,8 +213,10 @@ def test_a_design_sees_by_scipy_s_functions_at_half_and_over_the_width() -> None
     slope = np.log10(np.log(0.05) / np.log(0.95)) / ends[1]
     by_scipy = stats.weibull_min.cdf(10**x, slope, scale=10 ** ends[0] / np.log(2) ** (1 / slope))
     np.testing.assert_allclose(
-        seen(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15
+        detection_probability(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15
     )
     for function in ("logistic", "normal", "weibull"):
         own = psychometric_function(x, -1.7, 0.6, function=function)
-        np.testing.assert_allclose(seen(x, threshold, width, function), own, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(
+            detection_probability(x, threshold, width, function), own, rtol=1e-9, atol=1e-15
+        )
