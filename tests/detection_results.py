@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from psyprobe.running.task import CONTRAST_AXIS, Task
+from psyprobe.running.task import StimulusAxis, Task
 
 AXES = {
     "frequency": ("cpd", "Spatial frequency"),
@@ -83,6 +83,7 @@ def dataset(
             np.stack([measures(np.array(noise_floor)) for _ in grid]),
         ),
     }
+    axis = StimulusAxis("contrast", "1", LABELS[contrast_kind])
     about = {"units": unit, "long_name": label}
     return xr.Dataset(
         {name: (dims, values.astype(np.float64)) for name, (dims, values) in variables.items()},
@@ -97,12 +98,10 @@ def dataset(
         },
         attrs={
             "probe": "detection",
-            "task": json.dumps(Task(axis=CONTRAST_AXIS).to_dict()),
+            "task": json.dumps(Task(axis=axis).to_dict()),
             "experiment": experiment,
             "observer": observer,
             "levels": json.dumps([level]),
-            "difference": "contrast",
-            "difference_label": LABELS[contrast_kind],
             "contrast_kind": contrast_kind,
             "multiplier_of": multiplier_of,
             "human_model": "castle_csf",

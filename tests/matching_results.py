@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from psyprobe.human import matching_data
-from psyprobe.running.task import CONTRAST_AXIS, Task
+from psyprobe.running.task import StimulusAxis, Task
 
 HUMAN = matching_data()
 FREQUENCY = np.unique(np.round(np.concatenate([HUMAN.frequency, np.geomspace(0.25, 25, 20)]), 3))
@@ -68,13 +68,13 @@ def simulated_matching(
         },
         attrs={
             "probe": "matching",
-            "task": json.dumps(Task(axis=CONTRAST_AXIS).to_dict()),
+            "task": json.dumps(
+                Task(axis=StimulusAxis("contrast", "1", "Michelson contrast")).to_dict()
+            ),
             "experiment": "contrast_matching",
             "observer": observer,
             "reference_frequency": HUMAN.reference_frequency,
             "levels": '["frequency"]',
-            "difference": "contrast",
-            "difference_label": "Michelson contrast",
             "random_weights": 0,
             **attributes,
         },

@@ -108,7 +108,7 @@ def test_a_mask_of_another_orientation(pages: Path) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_pages_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     result = pp.run(name, "pixels", progress=False)
-    by = result.attrs["difference"]
+    by = stimulus_axis_of(result).name
     assert (response(result).isel({by: slice(0, 5)}).diff(by) > 0).all()
     assert main(["list", "experiments"]) == 0
     assert name in capsys.readouterr().out

@@ -30,6 +30,8 @@ from psyprobe.analysis import score_table
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row, frame
 from psyprobe.cli import main
 from psyprobe.errors import InputError
+from psyprobe.experiment import read_experiment
+from psyprobe.probes import detection
 from psyprobe.probes.results import score_layers, scoreboard
 from psyprobe.running.task import StimulusAxis, Task, with_task
 
@@ -168,3 +170,14 @@ def test_one_that_does_not_say_how_is_told_apart(
     with pytest.raises(InputError, match="no human reference"):
         pp.score(result)
     assert "no human reference" in score_table(score_layers(result))
+
+
+def test_one_that_does_not_say_what_it_asks_is_refused_before_it_asks(
+    result: xr.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["another_package_probe"]
+    for name in ("ABILITIES", "SECTIONS", "plan"):
+        monkeypatch.setattr(module, name, getattr(detection, name), raising=False)
+    page = read_experiment("gabor_achromatic").with_settings({"probe": "vernier"})
+    with pytest.raises(InputError, match="probe 'vernier' does not say what it asks; give it a"):
+        pp.run(page, "pixels", progress=False)

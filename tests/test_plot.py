@@ -21,6 +21,7 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.plotting import contour, contours, save_figure, scored_responses, stimulus_strip
 from psyprobe.plotting.axes import COLOUR_MAP, level_axis, title_of
 from psyprobe.probes.results import plot
+from psyprobe.running.task import stimulus_axis_of
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +65,7 @@ def test_published_results_draw_on_their_own_axes(
         (1 / float(result.contrast.max()), 1 / float(result.contrast.min()))
     )
     assert ax.get_xlabel() == f"{result[level].attrs['long_name']} ({result[level].attrs['units']})"
-    assert ax.get_ylabel() == f"Sensitivity (1 / {result.attrs['difference_label']})"
+    assert ax.get_ylabel() == f"Sensitivity (1 / {stimulus_axis_of(result).label})"
     assert ax.get_title() == "ViT-B-32_openai"
     assert "S_{ac}" in colour_bar_of(ax.figure).get_ylabel()
     ax.figure.canvas.draw()

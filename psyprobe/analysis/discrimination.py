@@ -32,6 +32,7 @@ from psyprobe.analysis.responses import (
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
 from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -279,7 +280,7 @@ def _score_layer(
     result: xr.Dataset, measure: str, layer: str, interval: dict[str, Any]
 ) -> DiscriminationScore:
     levels = levels_of(result)
-    difference = str(result.attrs["difference"])
+    difference = stimulus_axis_of(result).name
     at = np.meshgrid(*[result[name].values.astype(np.float64) for name in levels], indexing="ij")
     rows = {name: values.ravel() for name, values in zip(levels, at, strict=True)}
     people = _column(result, "human_jnd", levels)
@@ -373,7 +374,8 @@ def _read(
     if name not in result:
         return None
     levels = levels_of(result)
-    other = str(result.attrs["against" if name.endswith("against_response") else "difference"])
+    against = name.endswith("against_response")
+    other = str(result.attrs["against"]) if against else stimulus_axis_of(result).name
     anchor = f"{'pixels_' if name.startswith('pixels_') else ''}anchor_response"
     level = _defined(result, anchor, measure, layer, levels).ravel()
     grid = _defined(result, name, measure, layer, [*levels, other]).reshape(len(level), -1)

@@ -39,6 +39,7 @@ from psyprobe.analysis.responses import (
 )
 from psyprobe.analysis.score import CONTRAST, NO_PEOPLE, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -635,7 +636,7 @@ def _matched(
     curves, target = _responses(result, measure, layer, whose)
     (level,) = levels_of(result)
     frequency, contrast = (
-        result[name].values.astype(np.float64) for name in (level, result.attrs["difference"])
+        result[name].values.astype(np.float64) for name in (level, stimulus_axis_of(result).name)
     )
     # A match stands on the response to its reference, and on the like response to a test; weaker
     # ones may be undefined.
@@ -679,7 +680,7 @@ def _responses(
     """Curves (F, C) and responses to the references (K,), of a layer or of the pixels
     ("pixels_").
     """
-    order = [*levels_of(result), str(result.attrs["difference"]), "reference_contrast"]
+    order = [*levels_of(result), stimulus_axis_of(result).name, "reference_contrast"]
     return (
         values_of(result, f"{whose}response", measure, layer, order),
         values_of(result, f"{whose}reference_response", measure, layer, order),

@@ -26,6 +26,7 @@ from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, 
 from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.units import inverse_symbol, unit_attributes
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -141,7 +142,7 @@ def layers_of(result: xr.Dataset) -> list[str]:
         needed += [
             "pixels_scored_response",
             "human_sensitivity",
-            f"scored_{result.attrs.get('difference')}",
+            f"scored_{stimulus_axis_of(result).name}",
         ]
     elif "response" not in held:
         needed = ["scored_response", *needed]
@@ -271,7 +272,7 @@ def select(
     wanted, held = chosen(result, layers_of(result), measure, layer)
     observer_of(result)
     names = levels_of(result)
-    difference = str(result.attrs["difference"])
+    difference = stimulus_axis_of(result).name
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
     grid, status, pixels, pixels_status = (
@@ -589,8 +590,6 @@ def detection_result(
         coordinates[name] = ((name,), curve["values"], one["unit"], one["label"])
     named = {
         "levels": json.dumps([level["name"] for level in levels]),
-        "difference": difference["name"],
-        "difference_label": difference["label"],
         **({"contrast_kind": difference["kind"]} if difference.get("kind") else {}),
         **({"multiplier_of": layout["multiplier_of"]} if human else {}),
         "score_measure": layout["score_measure"],

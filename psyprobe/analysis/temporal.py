@@ -13,6 +13,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import chosen, layers_of, observer_of
 from psyprobe.errors import InputError
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,7 +96,7 @@ def motion_ratio(
     InputError
         The results are not of the same observer and contrasts.
     """
-    names = [str(each.attrs.get("difference")) for each in (drift, counterphase)]
+    names = [stimulus_axis_of(each).name for each in (drift, counterphase)]
     same = observer_of(drift) == observer_of(counterphase) and names[0] == names[1]
     if not same or not np.array_equal(drift[names[0]].values, counterphase[names[1]].values):
         raise InputError(

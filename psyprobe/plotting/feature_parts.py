@@ -26,6 +26,7 @@ from psyprobe.plotting.figure_data import (
     plain_label,
 )
 from psyprobe.plotting.people import people_lines
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,7 +55,7 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         panels.append(Panel(name_of(result), views))
     level_values = first[level].values
     span = (float(level_values.min()), float(level_values.max()))
-    inverse = "" if upwards(first) else str(first.attrs["difference_label"])
+    inverse = "" if upwards(first) else stimulus_axis_of(first).label
     human = [] if slices else _human_lines(first, select(first, layer=layers_of(first)[0]))
     figure = Figure(
         "Responses",
@@ -132,7 +133,7 @@ def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
             views[measure] = lines if len(layers) > 1 else {"": lines[layers[0]]}
         panels.append(Panel(name_of(result), views))
     first = results[0]
-    contrast = first[str(first.attrs["difference"])].values
+    contrast = first[stimulus_axis_of(first).name].values
     reference = float(first.attrs["reference_frequency"])
     figure = Figure(
         "Contrast matches",

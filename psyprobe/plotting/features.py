@@ -35,6 +35,7 @@ from psyprobe.plotting.people import (
     people_title,
     read_choice,
 )
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -473,15 +474,15 @@ def _blank_handles(responses: Sequence[Responses], scale: _Scale) -> list[Any]:
 
 def upwards(result: xr.Dataset) -> bool:
     """Test whether thresholds, and not sensitivity, are upwards: with masks or without contrast."""
-    return "mask_contrast" in levels_of(result) or str(result.attrs["difference"]) != "contrast"
+    return "mask_contrast" in levels_of(result) or stimulus_axis_of(result).name != "contrast"
 
 
 def upward_label(result: xr.Dataset) -> str:
     """Label the upward axis."""
-    difference = str(result.attrs["difference"])
+    difference = stimulus_axis_of(result).name
     if difference != "contrast":
         return axes.level_label(result, difference)
-    label = result.attrs["difference_label"]
+    label = stimulus_axis_of(result).label
     return f"Target contrast ({label})" if upwards(result) else f"Sensitivity (1 / {label})"
 
 
@@ -741,7 +742,7 @@ def matched_contrast(
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
     for colour, reference in zip(colours, order, strict=True):
         _draw_match(ax, match, reference, colour)
-    contrast = result[str(result.attrs["difference"])].values
+    contrast = result[stimulus_axis_of(result).name].values
     axes.log_axis(ax.xaxis, float(match.frequency.min()) / 1.1, float(match.frequency.max()) * 1.1)
     axes.log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.

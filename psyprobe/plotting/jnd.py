@@ -16,6 +16,7 @@ from psyprobe.files.units import unit_symbol
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.figure_data import Axis, Figure, Line, Panel, level_axis, name_of
+from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -117,7 +118,7 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
             views[name if len(layers) > 1 else ""] = lines
         panels.append(Panel(name_of(result), {"": views}))
     first = anchored[0]
-    difference = str(first.attrs["difference"])
+    difference = stimulus_axis_of(first).name
     caption = (
         "Differences at which the response reaches that to the anchor; what is not "
         "reached is left out."
@@ -158,7 +159,7 @@ def _level_label(result: xr.Dataset) -> str:
     last = levels_of(result)[-1]
     label = axes.level_label(result, last)
     # A difference in contrast is one from a pedestal.
-    if result.attrs["difference"] == f"{last}_difference":
+    if stimulus_axis_of(result).name == f"{last}_difference":
         return f"Pedestal {label.lower()}"
     return label
 

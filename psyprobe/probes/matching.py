@@ -208,8 +208,6 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     }
     named = {
         "levels": json.dumps([level["name"]]),
-        "difference": difference["name"],
-        "difference_label": difference["label"],
         "contrast_kind": difference["kind"],
         "reference_frequency": level["scored"][0],
         "human_model": layout["human"],

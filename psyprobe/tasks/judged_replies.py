@@ -13,6 +13,7 @@ from psyprobe.analysis.words.trial_table import arrange_trials, trials
 from psyprobe.errors import InputError
 from psyprobe.probes import load_probe
 from psyprobe.running.store import Store
+from psyprobe.running.task import task_of
 from psyprobe.tasks.items import Case, Judge, judge_cases
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def judge_replies(
         Nobody could judge replies of such a run.
     """
     probe = result.attrs.get("probe", "")
-    if probe != "yes_no":
+    if task_of(result).scored != "yes":
         of_its_own = getattr(load_probe(probe), "judge_replies", None)
         if of_its_own is None:
             raise InputError(

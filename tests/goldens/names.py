@@ -31,6 +31,7 @@ from psyprobe.files.units import unit_symbol
 from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard
+from psyprobe.running.task import stimulus_axis_of
 from psyprobe.stimulus.catalogue import catalogue_names
 from psyprobe.tasks.items import Case, Judge, judge_cases, read_verdicts
 from psyprobe.tasks.mvp_bench import (
@@ -163,7 +164,7 @@ ATTRIBUTES: Mapping[str, str] = {
         "design",
         "design_estimates",
     )
-} | {"contrast_label": "difference_label"}
+}
 
 
 # -- experiments
@@ -194,6 +195,8 @@ def variables(result: xr.Dataset) -> Golden:
         for golden, (today, dims) in VARIABLES.items()
     }
     told |= _attributes(result, without=new)
+    if "contrast_label" not in new:
+        told["contrast_label"] = stimulus_axis_of(result).label
     return _arrays(result, named) | {f"attributes/{name}": value for name, value in told.items()}
 
 

@@ -193,7 +193,7 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
         raise InputError(
             "no question of this run has an answer that says yes or "
             f"no{_commonest(result, shown)}; do the prompts and "
-            f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
+            f"their words for yes and no suit the probe {result.attrs.get('probe', '')!r}?"
         )
     asked = result[level].values.astype(np.float64)
     held = np.unique(np.concatenate([asked[~catch], np.asarray(values, dtype=np.float64)]))

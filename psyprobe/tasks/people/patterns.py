@@ -149,7 +149,7 @@ class PatternVisit(PersonVisit):
         uniforms = screen.uniforms()
         patterns = []
         # Where the answer is yes or no, one in three of the plain ones is no pattern at all.
-        easy = (*_EASY[:4], 0.0, 0.0) if self._probe.name == "yes_no" else _EASY
+        easy = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
         for number, contrast in enumerate((*sides.sample(easy, len(easy)), *_FAINTER)):
             turned = (
                 {"orientation": sides.choice(self._probe.orientations)}
@@ -180,7 +180,7 @@ class PatternVisit(PersonVisit):
         levels = self.experiment.levels
         values = len(levels["frequency"])
         contrasts = len(levels["contrast"])
-        catch = asking.catch if self._probe.name == "yes_no" else 0.0
+        catch = asking.catch if self._probe.scored == "yes" else 0.0
         match asking.design:
             case "quick_csf":
                 return int(asking.options.get("n_max", 60))

@@ -32,6 +32,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, toml_text, write_text, write_whole
 from psyprobe.files.terminal import lay_out
+from psyprobe.running.task import task_of
 from psyprobe.tasks.r_bench.items import read_set
 from psyprobe.tasks.r_bench.probe import read_run
 
@@ -167,7 +168,7 @@ def link_results(
     for result in results:
         name = str(result.attrs["observer"])
         probe = result.attrs["probe"]
-        if probe == "yes_no" and "frequency" in result:
+        if task_of(result).scored == "yes" and "frequency" in result:
             _once(name in curves, name, "contrast sensitivity")
             csf = chat_csf(result)
             curves[name] = (csf["frequency"].values, csf["mean_sensitivity"].values)
