@@ -18,6 +18,7 @@ from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
+from psyprobe.running.task import stimulus_axis_of
 from psyprobe.stimulus import registry
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
-from psyprobe.analysis import chat_csf
+from psyprobe.analysis import chat_csf, trials
 from psyprobe.analysis.psychometric.posterior import default_grid
 from psyprobe.analysis.words.readers import readings_of
 from psyprobe.experiment import Experiment, read_experiment
@@ -141,14 +141,12 @@ def test_a_choice_among_m_gives_the_threshold_back(
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, chooser(probe, simulated), progress=False)
     assert task_of(result) == Task(probe.words, "correct", CONTRAST_AXIS)
+    table = trials(result)
     # Each alternative is the right answer equally often, and every reply is read.
-    assert (
-        np.unique(result["order"], return_counts=True)[1].tolist()
-        == [result.sizes["trial"] // alternatives] * alternatives
-    )
-    assert np.isfinite(result["said"]).all()
-    right = np.array(probe.words)[result["order"].values.astype(int)]
-    np.testing.assert_array_equal(result["said"], result["text"].values == right)
+    orders, counts = np.unique(table["order"], return_counts=True)
+    assert orders.size == alternatives and (counts == table.sizes["trial"] / alternatives).all()
+    right = np.array(probe.words)[table["order"].values.astype(int)]
+    np.testing.assert_array_equal(table["response"], table["text"].values == right)
     found = chat_csf(result, resamples=20).isel(frequency=0)
     assert float(found["guess"][0]) == 1 / alternatives
     low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
