@@ -1,5 +1,4 @@
-"""The command ``psyprobe``: one line an error, results on standard output, all else on standard
-error.
+"""Run the command ``psyprobe``: results on standard output, all else on standard error.
 
 Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong
 or something is missing; 3 nothing is wrong, and it is not finished; 130 stopped by Ctrl-C.
@@ -31,10 +30,9 @@ from psyprobe.errors import (
 from psyprobe.files.terminal import printable, tell
 
 _TYPES = {"int": int, "float": float}
-#: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of
-#: any length.
-_QUOTED = 240
-_MOST = 390
+#: Longest quotation of what others wrote, and longest line, in characters.
+_QUOTATION = 240
+_LINE = 390
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, and give its exit code.
+    """Run the command line, and return its exit code.
 
     Parameters
     ----------
@@ -58,46 +56,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
       detection ... its background...
     0
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that knows no "²" gets a question mark and not a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     # What libraries log, as tifffile does of a damaged file, is no line of ours.
     logging.basicConfig(handlers=[logging.NullHandler()])
-    parsed = _parser(given).parse_args(given)
+    parsed = _parser(words).parse_args(words)
     try:
         with warnings.catch_warnings():
-            # Whatever a command is warned of is a line of ours, each time, and not Python's with
-            # its source.
+            # A warning is one line each time it comes, without the source that Python would show.
             warnings.simplefilter("always", ConditionWarning)
             warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
             code = _run(parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever read our output has enough of it (| head); Python must not complain about it on
-        # exit either.
+        # The reader of our output has enough of it (| head); Python must not complain on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except UnfinishedError as stop:
-        tell(_cut(f"psyprobe {parsed.command}: not finished: {stop}", _MOST))
+        tell(_cut(f"psyprobe {parsed.command}: not finished: {stop}", _LINE))
         return 3
     except (Exception, SystemExit) as error:
         if parsed.debug:
             print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-        return _refuse(parsed.command, _told(error))
+        return _refuse(parsed.command, _sentence(error))
     except KeyboardInterrupt:
-        again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
         resumes = all_commands().commands[parsed.command].get("resumes", False)
-        tell(f"psyprobe {parsed.command}: stopped{again if resumes else ''}")
+        remedy = f"; what was answered is kept, go on with: psyprobe {shlex.join(words)}"
+        tell(f"psyprobe {parsed.command}: stopped{remedy if resumes else ''}")
         return 130
 
 
 def _run(parsed: argparse.Namespace) -> int:
-    """Run the command that was given, or what a package does in its place."""
-    for before in extensions_of(parsed.command, "before"):
-        code: int | None = before(parsed)
+    """Run a command, or what an installed package does in its place."""
+    for run_instead in extensions_of(parsed.command, "before"):
+        code: int | None = run_instead(parsed)
         if code is not None:
             return code
     function = load_function(all_commands().commands[parsed.command]["function"])
@@ -106,10 +102,8 @@ def _run(parsed: argparse.Namespace) -> int:
     return code
 
 
-def _told(error: BaseException) -> str:
-    """An error as a sentence: what psyprobe foresaw and what a file system says as it is, of all
-    else whose it is.
-    """
+def _sentence(error: BaseException) -> str:
+    """Describe an error in a sentence, and say whose code failed if psyprobe did not foresee it."""
     if isinstance(error, PsyprobeError):
         return str(error)
     if locate_failure(error):
@@ -118,31 +112,30 @@ def _told(error: BaseException) -> str:
             "the trace"
         )
     if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        return _cut(f"{error.filename}: {what}" if error.filename else what)
+        reason = error.strerror or str(error)
+        return _cut(f"{error.filename}: {reason}" if error.filename else reason)
     return (
         f"psyprobe did not foresee this: {_cut(describe_failure(error))}; --debug shows the trace, "
-        "and psyprobe "
-        "doctor what a report of it should hold"
+        "and psyprobe doctor what a report of it should hold"
     )
 
 
-def _refuse(command: str, why: str) -> int:
-    tell(_cut(f"psyprobe {command}: error: {why}", _MOST))
+def _refuse(command: str, reason: str) -> int:
+    tell(_cut(f"psyprobe {command}: error: {reason}", _LINE))
     return 2
 
 
-def _cut(text: str, most: int = _QUOTED) -> str:
-    """A text as one line that leaves out its middle where it is longer: what to do stands at the
-    end.
-    """
-    return clipped(printable(" ".join(text.split())), most)
+def _cut(text: str, longest: int = _QUOTATION) -> str:
+    """Put a text on one line and cut its middle out if it is too long; its end says what to do."""
+    return clipped(printable(" ".join(text.split())), longest)
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser, with the options of the command that is given and of no other."""
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser, with the options of the command among the words and of no other."""
     page = all_commands()
-    broken = [f"\ncommands of {name} cannot be used: {why}" for name, why in page.broken.items()]
+    broken = [
+        f"\ncommands of {name} cannot be used: {reason}" for name, reason in page.broken.items()
+    ]
     parser = _Parser(
         prog="psyprobe",
         description=page.description,
@@ -158,23 +151,23 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    asked = next((word for word in given if not word.startswith("-")), None)
+    current = next((word for word in words if not word.startswith("-")), None)
     for name, command in page.commands.items():
         summary = command["summary"]
-        added = commands.add_parser(
+        subparser = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=f"example:\n  psyprobe {command['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        added.add_argument("--json", action="store_true", help="print JSON")
-        added.add_argument(
+        subparser.add_argument("--json", action="store_true", help="print JSON")
+        subparser.add_argument(
             "--debug", action="store_true", help="show the trace of an error, besides its line"
         )
-        if name == asked:
+        if name == current:
             for table in (command, *page.extensions.get(name, ())):
-                _add_options(added, table, page)
+                _add_options(subparser, table, page)
     return parser
 
 

@@ -1,6 +1,4 @@
-"""``psyprobe check``: requested against delivered, of a stimulus as drawn, a rendered file, or
-anyone's image.
-"""
+"""``psyprobe check``: certify a stimulus as drawn, a rendered file, or anyone's image."""
 
 from __future__ import annotations
 
@@ -34,19 +32,19 @@ _READ = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".npy", ".npz", ".mat")
 
 
 @dataclass(frozen=True)
-class Held:
-    """What an image file holds."""
+class FilePixels:
+    """The numbers of an image file, and what they are."""
 
-    #: Codes, or floats; (..., H, W) where all channels are one.
+    #: Codes, or floats, shape (..., H, W), or (..., H, W, 3) where channels differ.
     pixels: npt.NDArray[Any]
-    #: As `psyprobe.testing` names what numbers are.
+    #: What the numbers are, as `psyprobe.testing` names it.
     space: str
     #: Column of the tolerance table; None for that of the dtype.
     precision: str | None = None
 
 
 def check_command(arguments: argparse.Namespace) -> int:
-    """Print requested against delivered, and why they differ.
+    """Print what was requested against what is delivered, and why they differ.
 
     The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not
     the one that was rendered is an `InputError`.
@@ -54,7 +52,7 @@ def check_command(arguments: argparse.Namespace) -> int:
     path = Path(arguments.target)
     unchanged = True
     if arguments.kind:
-        found, causes = _check_foreign(arguments, path)
+        certificate, causes = _check_foreign(arguments, path)
     elif arguments.space or arguments.bits or arguments.pack or arguments.key:
         raise InputError(
             "--space, --bits, --pack and --key tell how to read a file made elsewhere; give "
@@ -65,38 +63,42 @@ def check_command(arguments: argparse.Namespace) -> int:
             raise InputError(
                 f"{path} has its parameters in {beside(path)}; leave out --set and --display"
             )
-        found, causes, unchanged = _check_file(path)
+        certificate, causes, unchanged = _check_file(path)
     else:
         display = display_from(arguments.display)
-        found = specification_from(arguments.target, arguments.set).measure(display)
+        certificate = specification_from(arguments.target, arguments.set).measure(display)
         causes = ()
-    changed = (
-        f"{path} is not the file that was rendered: its checksum differs from that in "
-        f"{beside(path)}"
-    )
-    if found.passed and not unchanged:
-        raise InputError(f"{changed}; render it again")
-    lines = [repr(found), *_explained(found, causes), *([] if unchanged else [changed])]
-    told_of = [
-        {"name": cause.name, "explanation": cause.explanation, "remedy": cause.remedy}
-        for cause in causes
-    ]
-    show(
-        {**found.to_dict(), "unchanged": unchanged, "causes": told_of},
-        "\n".join(lines),
-        as_json=arguments.json,
-    )
-    return 0 if found.passed else 1
+    lines = [repr(certificate), *_explain(certificate, causes)]
+    if not unchanged:
+        problem = (
+            f"{path} is not the file that was rendered: its checksum differs from that in "
+            f"{beside(path)}"
+        )
+        if certificate.passed:
+            raise InputError(f"{problem}; render it again")
+        lines.append(problem)
+    record = {
+        **certificate.to_dict(),
+        "unchanged": unchanged,
+        "causes": [
+            {"name": cause.name, "explanation": cause.explanation, "remedy": cause.remedy}
+            for cause in causes
+        ],
+    }
+    show(record, "\n".join(lines), as_json=arguments.json)
+    return 0 if certificate.passed else 1
 
 
-def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
+def _explain(certificate: Certificate, causes: Sequence[Cause]) -> list[str]:
+    """Name the likely causes of failed measurements, and what follows from them."""
     if not causes:
         return []
-    _, rest = roots_first(found.failures, causes)
+    _, consequences = roots_first(certificate.failures, causes)
     lines = [f"Likely cause: {cause}" for cause in causes]
-    return lines + (
-        [f"What follows from it: {'; '.join(map(describe_measurement, rest))}."] if rest else []
-    )
+    if consequences:
+        descriptions = "; ".join(map(describe_measurement, consequences))
+        lines.append(f"What follows from it: {descriptions}.")
+    return lines
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
@@ -110,61 +112,49 @@ def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
 
 
 def beside(path: Path) -> Path:
-    """Where the record of a rendered file lies."""
+    """Name the file that holds the record of a rendered file."""
     return path.with_name(f"{path.name}.json")
 
 
 def _check_foreign(
     arguments: argparse.Namespace, path: Path
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """A file made elsewhere, as the stimulus that the command line says it should be."""
-    held = held_in(
+    """Measure a file made elsewhere as the stimulus that the command line says it should be."""
+    content = read_pixels(
         path, packing=arguments.pack, key=arguments.key, space=arguments.space, bits=arguments.bits
     )
+    pixels = content.pixels
     values = settings(arguments.set, "--set")
-    # What has three values along its last axis are channels: nobody draws stimuli three pixels
-    # wide.
-    flat = (
-        held.pixels.shape[:-1]
-        if held.pixels.ndim > 2 and held.pixels.shape[-1] == 3
-        else held.pixels.shape
-    )
-    if len(flat) != 2:
-        raise InputError(
-            f"{path} has shape {held.pixels.shape}; give one image, (H, W) or (H, W, 3)"
-        )
-    values.setdefault("size", list(flat))
+    # Three values along the last axis are channels: nobody draws stimuli three pixels wide.
+    shape = pixels.shape[:-1] if pixels.ndim > 2 and pixels.shape[-1] == 3 else pixels.shape
+    if len(shape) != 2:
+        raise InputError(f"{path} has shape {pixels.shape}; give one image, (H, W) or (H, W, 3)")
+    values.setdefault("size", list(shape))
     if arguments.kind in KINDS:
         spec = specification_from_dict({"kind": arguments.kind, **values})
     else:
         spec = load_stimulus(arguments.kind).spec(**values)
     display = display_from(arguments.display)
-    if (
-        held.space == "encoded"
-        and held.pixels.dtype.kind == "f"
-        and held.pixels.max() > 1
-        and not display.extended
-    ):
+    is_drive = content.space == "encoded" and pixels.dtype.kind == "f"
+    if is_drive and pixels.max() > 1 and not display.extended:
         raise InputError(
-            f"{path} holds values from {held.pixels.min():g} to {held.pixels.max():g}, and "
-            "drive is 0 to 1; tell what "
-            "they are: --space luminance (cd/m²), rgb, xyz, lms or linear"
+            f"{path} holds values from {pixels.min():g} to {pixels.max():g}, and drive is 0 to 1; "
+            "tell what they are: --space luminance (cd/m²), rgb, xyz, lms or linear"
         )
-    return _judged(held, spec, display)
+    return _judge(content, spec, display)
 
 
 def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
     if not beside(path).exists():
         raise InputError(
             f"{path} has no certificate {beside(path).name} beside it, so nobody knows what was "
-            "requested; say it with "
-            "--as KIND --set NAME=VALUE"
+            "requested; say it with --as KIND --set NAME=VALUE"
         )
     record = parse_json(read_text(beside(path)), str(beside(path)))
     try:
         spec = specification_from_dict(record["stimulus"])
         display = Display.from_dict(record["display"])
-        rendered = record["sha256"]
+        checksum = record["sha256"]
         packing = record.get("packing")
     except InputError as error:
         raise InputError(f"{beside(path)}: {error}") from None
@@ -172,51 +162,54 @@ def _check_file(path: Path) -> tuple[Certificate, tuple[Cause, ...], bool]:
         raise InputError(
             f"{beside(path)} is no certificate that psyprobe render wrote: {error!r}"
         ) from None
-    return *measure_file(path, spec, display, packing), file_digest(path) == rendered
+    return *measure_file(path, spec, display, packing), file_digest(path) == checksum
 
 
 def measure_file(
     path: Path, spec: Specification, display: Display, packing: str | None = None
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    """Measure the light that a display makes of the drive values in a file, or the light that the
-    file holds.
-    """
-    return _judged(held_in(path, packing=packing), spec, display)
+    """Measure the light in a file, or the light that a display makes of its drive values."""
+    return _judge(read_pixels(path, packing=packing), spec, display)
 
 
-def _judged(
-    held: Held, spec: Specification, display: Display
+def _judge(
+    content: FilePixels, spec: Specification, display: Display
 ) -> tuple[Certificate, tuple[Cause, ...]]:
-    pixels = held.pixels
+    pixels = content.pixels
     in_colour = getattr(spec, "in_colour", False) or getattr(spec, "chromatic", False)
     equal = pixels.ndim > len(spec.batch) + 2 and bool((pixels == pixels[..., :1]).all())
-    if held.space in ("encoded", "linear") and equal and not in_colour and not display.guns_differ:
+    if (
+        content.space in ("encoded", "linear")
+        and equal
+        and not in_colour
+        and not display.guns_differ
+    ):
         pixels = pixels[..., 0]
-    return judge(pixels, spec, space=held.space, display=display, precision=held.precision)
+    return judge(pixels, spec, space=content.space, display=display, precision=content.precision)
 
 
-def held_in(
+def read_pixels(
     path: Path,
     *,
     packing: str | None = None,
     key: str | None = None,
     space: str | None = None,
     bits: int | None = None,
-) -> Held:
-    """The numbers of an image file, and what they are: drive values, unless something else is told.
+) -> FilePixels:
+    """Read the numbers of an image file: drive values, unless the caller says what they are.
 
     Parameters
     ----------
     path : Path
         PNG, JPEG, TIFF, ``.npy``, ``.npz`` or ``.mat``.
     packing : str, optional
-        As of `psyprobe.light.codes.pack`.
+        How codes are packed, as `psyprobe.light.codes.pack` names it.
     key : str, optional
-        Of the array in a ``.mat`` or ``.npz`` that holds several.
+        Name of the array in a ``.mat`` or ``.npz`` that holds several.
     space : str, optional
         What the numbers are, as `psyprobe.testing` names it.
     bits : int, optional
-        Of codes in a wider type, such as 10 in uint16.
+        Bits of codes in a wider type, such as 10 in uint16.
     """
     kind = path.suffix.lower()
     if kind == ".npz":
@@ -227,15 +220,16 @@ def held_in(
                     f"{path} says in which space it is, as files of psyprobe do, and holds no "
                     "pixels"
                 )
-            told = str(arrays["space"])
-            if told not in ("luminance", "lms", "rgb"):
+            file_space = str(arrays["space"])
+            if file_space not in ("luminance", "lms", "rgb"):
                 raise InputError(
-                    f"{path} is no image that psyprobe wrote: its pixels are {told[:40]!r}"
+                    f"{path} is no image that psyprobe wrote: its pixels are {file_space[:40]!r}"
                 )
-            return Held(_finite(path, arrays["pixels"]).astype(np.float64), told, "float64")
-        pixels = _chosen(path, arrays, key)
+            light = _check_finite(path, arrays["pixels"]).astype(np.float64)
+            return FilePixels(light, file_space, "float64")
+        pixels = _select(path, arrays, key)
     elif kind == ".mat":
-        pixels = _chosen(path, read_mat(path), key)
+        pixels = _select(path, read_mat(path), key)
     elif kind == ".png":
         try:
             pixels = decode_png(read_bytes(path))
@@ -252,17 +246,20 @@ def held_in(
     else:
         raise InputError(f"{path.name} is no image that is read; give {', '.join(_READ)}")
     if packing:
-        return Held(unpack(pixels, packing), "encoded", "float16")
-    pixels = _finite(path, pixels)
+        return FilePixels(unpack(pixels, packing), "encoded", "float16")
+    pixels = _check_finite(path, pixels)
     if pixels.dtype.kind in "ui" and bits:
-        return Held(pixels / (2.0**bits - 1), "encoded", "uint8" if bits <= 10 else "float16")
+        return FilePixels(pixels / (2.0**bits - 1), "encoded", "uint8" if bits <= 10 else "float16")
     if pixels.dtype.kind == "f" and kind in (".tiff", ".npy") and pixels.dtype == np.float32:
-        return Held(pixels.astype(np.float64), space or "encoded", "float32")
-    return Held(pixels, space or "encoded")
+        return FilePixels(pixels.astype(np.float64), space or "encoded", "float32")
+    return FilePixels(pixels, space or "encoded")
 
 
-def _chosen(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) -> npt.NDArray[Any]:
-    images = {name: each for name, each in arrays.items() if each.ndim >= 2 and min(each.shape) > 1}
+def _select(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) -> npt.NDArray[Any]:
+    """Select the image of a name among arrays, or the only one."""
+    images = {
+        name: array for name, array in arrays.items() if array.ndim >= 2 and min(array.shape) > 1
+    }
     names = ", ".join(images)[:120] or "none"
     if key is None and len(images) != 1:
         raise InputError(f"{path} holds {len(images)} images ({names}); name one with --key")
@@ -271,7 +268,7 @@ def _chosen(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) ->
     return images[key if key is not None else next(iter(images))]
 
 
-def _finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _check_finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype.kind not in "uif" or not values.size or not np.isfinite(values).all():
         raise InputError(
             f"{path} holds {values.dtype} that are not all finite numbers; render it again"

@@ -9,8 +9,8 @@ from psyprobe.reporting.citing import cite
 
 
 def cite_command(arguments: argparse.Namespace) -> int:
-    """Print an entry a paper, each under a line that says what it is cited for."""
-    cited = {one.key: one for name in arguments.experiment for one in cite(name)}.values()
-    text = "\n\n".join(f"% {one.reason}\n{one.bibtex}" for one in cited)
-    show([vars(one) for one in cited], text, as_json=arguments.json)
+    """Print the BibTeX entry of each paper under a line that says what it is cited for."""
+    entries = {entry.key: entry for name in arguments.experiment for entry in cite(name)}.values()
+    text = "\n\n".join(f"% {entry.reason}\n{entry.bibtex}" for entry in entries)
+    show([vars(entry) for entry in entries], text, as_json=arguments.json)
     return 0

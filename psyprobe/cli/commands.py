@@ -1,4 +1,4 @@
-"""The commands by name: those of psyprobe, and those that installed packages add.
+"""Find the commands of psyprobe, and those that installed packages add.
 
 Each page of commands is a ``commands.toml`` in a package. A package of the entry point
 ``psyprobe.commands`` is looked into and not imported, so that ``psyprobe --help`` waits for none.
@@ -18,7 +18,7 @@ from typing import Any
 
 from psyprobe.errors import InputError
 
-#: What a page of commands may hold, and what the table of a command or of an extension.
+#: Tables that a page of commands may have, and keys that the table of a command may have.
 _TABLES = ("shared", "commands", "extensions")
 _KEYS = {
     "commands": {"summary", "example", "function", "adds", "shares", "options", "resumes"},
@@ -52,13 +52,13 @@ def all_commands() -> Commands:
     'psyprobe.cli.listing:list_command'
     """
     page = _read(Path(__file__).with_name("commands.toml"))
-    found = Commands(page["description"], page["examples"], page["shared"], page["commands"])
+    commands = Commands(page["description"], page["examples"], page["shared"], page["commands"])
     for point in sorted(entry_points(group="psyprobe.commands"), key=lambda point: point.name):
         try:
-            _add(found, _page_of(point))
+            _add(commands, _page_of(point))
         except Exception as error:  # one broken package must not take the others along
-            found.broken[point.name] = f"{point.value}: {error}"
-    return found
+            commands.broken[point.name] = f"{point.value}: {error}"
+    return commands
 
 
 def load_function(place: str) -> Any:
@@ -93,7 +93,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _page_of(point: EntryPoint) -> dict[str, Any]:
-    """The page of commands that lies in the package of an entry point."""
+    """Read the page of commands in the package of an entry point, without importing it."""
     package = find_spec(point.module)
     folders = () if package is None else package.submodule_search_locations or ()
     paths = [path for folder in folders if (path := Path(folder) / "commands.toml").is_file()]
@@ -102,8 +102,8 @@ def _page_of(point: EntryPoint) -> dict[str, Any]:
     return _read(paths[0])
 
 
-def _add(found: Commands, page: Mapping[str, Any]) -> None:
-    """Add the page of a package, or nothing of it where something in it cannot be used."""
+def _add(commands: Commands, page: Mapping[str, Any]) -> None:
+    """Add the page of a package, or nothing of it if a part of it cannot be used."""
     for table in page:
         if table not in _TABLES:
             raise InputError(f"commands.toml has a table {table!r}, not of {', '.join(_TABLES)}")
@@ -112,12 +112,12 @@ def _add(found: Commands, page: Mapping[str, Any]) -> None:
             if unknown := sorted(command.keys() - keys):
                 raise InputError(f"{table}.{name} has a key {unknown[0]!r} that nothing reads")
     for name in page.get("commands", {}):
-        if name in found.commands:
+        if name in commands.commands:
             raise InputError(f"there is a command {name!r} already; give it another name")
     for name in page.get("extensions", {}):
-        if name not in found.commands:
+        if name not in commands.commands:
             raise InputError(f"it extends {name!r}, and there is no such command")
-    found.shared |= {name: table for name, table in page.get("shared", {}).items()}
-    found.commands |= page.get("commands", {})
+    commands.shared |= page.get("shared", {})
+    commands.commands |= page.get("commands", {})
     for name, extension in page.get("extensions", {}).items():
-        found.extensions.setdefault(name, []).append(extension)
+        commands.extensions.setdefault(name, []).append(extension)

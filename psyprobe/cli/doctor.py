@@ -1,5 +1,6 @@
-"""``psyprobe doctor``: what a report of a fault should hold; no path but of stores, no key and no
-answer is in it.
+"""``psyprobe doctor``: print what a report of a fault should hold.
+
+It holds no key, no answer, and no path but those of stores.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from psyprobe.observers import list_observers
 from psyprobe.running.maintenance import summary
 from psyprobe.running.store import Store
 
-#: What numbers depend on where they are computed by a network or a server, besides what every
-#: result needs.
-_ALSO = (
+#: Packages that numbers of networks and servers depend on, besides those of every result.
+_NETWORK_PACKAGES = (
     "torch",
     "torchvision",
     "timm",
@@ -35,13 +35,13 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def doctor_command(arguments: argparse.Namespace) -> int:
-    """Print it all; the exit code is 1 where a store cannot be used."""
+    """Print system, versions, observers and stores; the exit code is 1 if a store is unusable."""
     stores = {name: _store(name) for name in arguments.store}
     rows = list_observers()
-    found = {
+    facts = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "versions": software_versions()
-        | {name: known for name in _ALSO if (known := _version(name))},
+        | {name: installed for name in _NETWORK_PACKAGES if (installed := _version(name))},
         "extras": _extras(),
         "observers": {row.name: row.obstacle for row in rows if row.obstacle},
         "can_run": [row.name for row in rows if not row.obstacle],
@@ -49,31 +49,31 @@ def doctor_command(arguments: argparse.Namespace) -> int:
         "threads": _threads(),
         "stores": stores,
     }
-    show(found, _text(found), as_json=arguments.json)
+    show(facts, _text(facts), as_json=arguments.json)
     return int(any("problem" in store for store in stores.values()))
 
 
-def _text(found: Mapping[str, Any]) -> str:
-    lines = [f"system: {found['system']}", f"versions: {_listed(found['versions'])}"]
-    lines += [
-        f"extra {name}: {f'lacks {_few(lacks)}' if lacks else 'there'}"
-        for name, lacks in found["extras"].items()
-    ]
-    lines += [f"device: {found['device']}", f"threads: {_listed(found['threads'])}"]
-    lines += [f"can run here: {_few(found['can_run'])}"]
-    alike: dict[str, list[str]] = {}
-    for name, why in found["observers"].items():
-        alike.setdefault(why.partition(";")[0], []).append(name)
-    lines += [f"cannot run here: {_few(names)}: {why}" for why, names in alike.items()]
-    lines += [f"store {name}: {_listed(store)}" for name, store in found["stores"].items()]
+def _text(facts: Mapping[str, Any]) -> str:
+    lines = [f"system: {facts['system']}", f"versions: {_join_pairs(facts['versions'])}"]
+    for name, missing in facts["extras"].items():
+        lines.append(f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}")
+    lines.append(f"device: {facts['device']}")
+    lines.append(f"threads: {_join_pairs(facts['threads'])}")
+    lines.append(f"can run here: {_join(facts['can_run'])}")
+    names_by_obstacle: dict[str, list[str]] = {}
+    for name, obstacle in facts["observers"].items():
+        names_by_obstacle.setdefault(obstacle.partition(";")[0], []).append(name)
+    for obstacle, names in names_by_obstacle.items():
+        lines.append(f"cannot run here: {_join(names)}: {obstacle}")
+    lines += [f"store {name}: {_join_pairs(store)}" for name, store in facts["stores"].items()]
     return "\n".join(lines)
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _join_pairs(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
 
 
-def _few(names: Iterable[str]) -> str:
+def _join(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
@@ -85,16 +85,17 @@ def _version(package: str) -> str | None:
 
 
 def _extras() -> dict[str, list[str]]:
-    """The extras of psyprobe by name, each with the packages that it lacks here."""
-    needed: dict[str, list[str]] = {}
+    """List the packages that each extra of psyprobe lacks here."""
+    packages: dict[str, list[str]] = {}
     for line in requires("psyprobe") or ():
         requirement, _, marker = line.partition(";")
         name = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
         extra = re.search(r"extra *== *['\"]([^'\"]+)", marker)
         if extra and name != "psyprobe":
-            needed.setdefault(extra[1], []).append(name)
+            packages.setdefault(extra[1], []).append(name)
     return {
-        extra: [name for name in names if _version(name) is None] for extra, names in needed.items()
+        extra: [name for name in names if _version(name) is None]
+        for extra, names in packages.items()
     }
 
 
@@ -107,7 +108,7 @@ def _device() -> str:
         if not torch.cuda.is_available():
             return "cpu; torch sees no CUDA device"
         names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-        return f"CUDA {torch.version.cuda}: {_few(names)}"
+        return f"CUDA {torch.version.cuda}: {_join(names)}"
     except Exception as problem:  # whatever a broken installation raises is what a report needs
         return f"torch cannot be used: {describe_failure(problem)}"
 
@@ -118,16 +119,16 @@ def _threads() -> dict[str, Any]:
 
 
 def _store(name: str) -> dict[str, Any]:
-    """How large a store is and what it holds, or the problem with it."""
+    """Count the bytes, answers and runs of a store, or describe the problem with it."""
     try:
         with Store(name, create=False) as store:
-            found = summary(store)
-            finished = sum(run["finished"] is not None for run in found["runs"])
+            contents = summary(store)
+            runs = contents["runs"]
             return {
-                "bytes": found["bytes"],
-                "answers": found["answers"],
-                "runs": len(found["runs"]),
-                "finished": finished,
+                "bytes": contents["bytes"],
+                "answers": contents["answers"],
+                "runs": len(runs),
+                "finished": sum(run["finished"] is not None for run in runs),
             }
     except PsyprobeError as error:
         return {"problem": str(error)}

@@ -30,8 +30,8 @@ def export_runs(arguments: argparse.Namespace) -> int:
                 f"{path} has no finished run; run the experiment again to go on with it"
             )
         folder = make_folder(arguments.output)
-        files = list[str]()
-        lines = list[str]()
+        files = []
+        lines = []
         for record in records:
             _check_words(record)
             exported = harness.write(record, store, folder, Path(path).parent)
@@ -45,7 +45,7 @@ def export_runs(arguments: argparse.Namespace) -> int:
 
 
 def import_answers(arguments: argparse.Namespace) -> int:
-    """Put what another harness was answered into a store, where it is a run like any other."""
+    """Store the answers that another harness got, as a run like any other."""
     harness = load_harness(arguments.harness)
     page = None if arguments.experiment is None else read_experiment(arguments.experiment)
     rows: list[dict[str, Any]] = []
@@ -63,16 +63,15 @@ def import_answers(arguments: argparse.Namespace) -> int:
                     "left": run.left,
                 }
             )
-            rest = ""
+            line = (
+                f"{arguments.output}: {run.taken:,} answers of {run.observer} in {run.experiment}"
+            )
             if run.left:
-                rest = (
+                line += (
                     f"; {run.left:,} questions have no answer yet, and psyprobe run goes on with "
                     "them"
                 )
-            lines.append(
-                f"{arguments.output}: {run.taken:,} answers of {run.observer} in "
-                f"{run.experiment}{rest}"
-            )
+            lines.append(line)
     show(rows, "\n".join(lines), as_json=arguments.json)
     return 0
 

@@ -1,10 +1,8 @@
-"""Images: ``psyprobe render`` with certificates, ``psyprobe corrupt`` in the 33 ways of R-Bench."""
+"""``psyprobe render`` writes images with certificates, ``psyprobe corrupt`` corrupts images."""
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import itertools
 import json
 import math
@@ -18,20 +16,21 @@ import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
-from psyprobe.cli.checking import beside, held_in, measure_file, specification_from
+from psyprobe.analysis.score import csv_text
+from psyprobe.cli.checking import beside, measure_file, read_pixels, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png, file_digest, images_in
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.files.terminal import harmless, say, say_json, settings, show, tell
+from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.codes import Codes, pack, spread, to_codes
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_from
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.stimulus import Specification, Stimulus
 
-#: What a file of each ending holds.
-_HOLDS = {
+#: What a file of each ending holds, in words.
+_CONTENTS = {
     ".png": "drive values as {bits}-bit codes (drive = code / {most})",
     ".tiff": "drive values, float32, shape (..., H, W, 3)",
     ".npy": "drive values, float32, shape (..., H, W, 3)",
@@ -39,14 +38,15 @@ _HOLDS = {
     "rgb), float64; ppd",
 }
 
-#: Images of a grid, and pixels of a side in a contact sheet.
+#: Most images of a grid.
 _MOST_FILES = 10_000
+#: Side of an image in a contact sheet, px.
 _THUMBNAIL = 128
 
 
 @dataclass(frozen=True)
-class _How:
-    """How drive is written: of a PNG its bits, dither and packing."""
+class _Encoding:
+    """How drive values are written; bits, dither and packing are of a PNG."""
 
     bits: int = 8
     dither: str = "none"
@@ -54,31 +54,31 @@ class _How:
     packing: str | None = None
     clip: bool = False
 
-    def holds(self, kind: str) -> str:
+    def describe(self, ending: str) -> str:
+        """Say what a file of this ending holds."""
         if self.packing:
             return f"drive values of 14 bits, packed as {self.packing} into 8-bit RGB"
-        told = _HOLDS[kind].format(bits=self.bits, most=255 if self.bits == 8 else 65535)
-        return (
-            f"{told}, {self.dither} dither of seed {self.seed}" if self.dither != "none" else told
-        )
+        text = _CONTENTS[ending].format(bits=self.bits, most=255 if self.bits == 8 else 65535)
+        if self.dither == "none":
+            return text
+        return f"{text}, {self.dither} dither of seed {self.seed}"
 
 
 def render_command(arguments: argparse.Namespace) -> int:
-    """Draw a stimulus, or each of a grid, write it, read it back and write the certificate of what
-    the file holds.
+    """Write a stimulus, or each of a grid, and the certificate of what its file holds.
 
     The exit code is 0 whatever the certificate says; see `check_command`.
     """
     path = Path(arguments.output)
-    if path.suffix.lower() not in _HOLDS:
-        raise unknown_name("image format", path.suffix or path.name, _HOLDS)
-    how = _how(arguments, path)
+    if path.suffix.lower() not in _CONTENTS:
+        raise unknown_name("image format", path.suffix or path.name, _CONTENTS)
+    encoding = _encoding(arguments, path)
     display = display_from(arguments.display)
     if arguments.grid:
-        return _render_grid(arguments, path, display, how)
+        return _render_grid(arguments, path, display, encoding)
     if arguments.sheet:
         raise InputError("a contact sheet shows a grid; give --grid NAME=V,V as well")
-    record = _render(path, specification_from(arguments.stimulus, arguments.set), display, how)
+    record = _render(path, specification_from(arguments.stimulus, arguments.set), display, encoding)
     if arguments.json:
         say_json(record)
     else:
@@ -87,10 +87,7 @@ def render_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _how(arguments: argparse.Namespace, path: Path) -> _How:
-    how = _How(
-        arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip
-    )
+def _encoding(arguments: argparse.Namespace, path: Path) -> _Encoding:
     rounded = arguments.bits or arguments.pack or arguments.dither != "none"
     if rounded and path.suffix.lower() != ".png":
         raise InputError(
@@ -99,32 +96,36 @@ def _how(arguments: argparse.Namespace, path: Path) -> _How:
         )
     if arguments.bits and arguments.pack:
         raise InputError("packed drive has 14 bits; leave out --bits")
-    return how
+    return _Encoding(
+        arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip
+    )
 
 
-def _render(path: Path, spec: Specification, display: Display, how: _How) -> dict[str, Any]:
-    """Write one file with its record beside it, and give the record."""
+def _render(
+    path: Path, spec: Specification, display: Display, encoding: _Encoding
+) -> dict[str, Any]:
+    """Write one file with its record beside it, and return the record."""
     stimulus = spec.draw()
-    outside = display.gamut(stimulus).outside if how.clip else 0
-    drive = np.asarray(display.encode(stimulus, clip=how.clip))
-    write = _writer(path, drive, stimulus, how)
+    clipped_values = display.gamut(stimulus).outside if encoding.clip else 0
+    drive = np.asarray(display.encode(stimulus, clip=encoding.clip))
+    write = _writer(path, drive, stimulus, encoding)
     record: dict[str, Any] = {}
 
     def write_and_measure(partial: Path) -> None:
         write(partial)
-        found, _ = measure_file(partial, spec, display, how.packing)
+        certificate, _ = measure_file(partial, spec, display, encoding.packing)
         record.update(
             psyprobe=__version__,
             file=path.name,
             sha256=file_digest(partial),
-            holds=how.holds(path.suffix.lower()),
+            holds=encoding.describe(path.suffix.lower()),
             stimulus=spec.to_dict(),
             display=display.to_dict(),
-            clipped_values=outside,
-            certificate=found.to_dict(),
+            clipped_values=clipped_values,
+            certificate=certificate.to_dict(),
         )
-        if how.packing:
-            record["packing"] = how.packing
+        if encoding.packing:
+            record["packing"] = encoding.packing
 
     write_whole(path, write_and_measure)
     write_text(beside(path), json_text(record))
@@ -141,77 +142,73 @@ def _remark(record: dict[str, Any]) -> None:
             tell(
                 f"note: {row['quantity']} is {row['delivered']:.6g} {row['unit']}, requested "
                 f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more "
-                "bits or a float "
-                "format hold it better"
+                "bits or a float format hold it better"
             )
 
 
-def _render_grid(arguments: argparse.Namespace, path: Path, display: Display, how: _How) -> int:
-    """A numbered file for each combination of values, and one table of them all."""
+def _render_grid(
+    arguments: argparse.Namespace, path: Path, display: Display, encoding: _Encoding
+) -> int:
+    """Write a numbered file for each combination of values, and one table of them all."""
     axes = {name: _values(name, text) for name, text in _split(arguments.grid)}
     count = math.prod(map(len, axes.values()))
     if count > _MOST_FILES:
         raise InputError(f"the grid has {count:,} combinations; give up to {_MOST_FILES:,}")
     digits = max(3, len(str(count)))
     rows = []
-    records = []
+    files = []
     for number, values in enumerate(itertools.product(*axes.values()), 1):
-        one = dict(zip(axes, values, strict=True))
-        words = [*arguments.set, *(f"{name}={json.dumps(value)}" for name, value in one.items())]
+        parameters = dict(zip(axes, values, strict=True))
+        words = [f"{name}={json.dumps(value)}" for name, value in parameters.items()]
         file = path.with_name(f"{path.stem}-{number:0{digits}}{path.suffix}")
         # Each image has dither of its own.
         record = _render(
             file,
-            specification_from(arguments.stimulus, words),
+            specification_from(arguments.stimulus, [*arguments.set, *words]),
             display,
-            replace(how, seed=how.seed + number),
+            replace(encoding, seed=encoding.seed + number),
         )
-        measured = {row["quantity"]: row["delivered"] for row in record["certificate"]["rows"]}
-        told = {f"delivered {name}": measured[name] for name in _TOLD if name in measured}
+        certificate = record["certificate"]
+        delivered = {row["quantity"]: row["delivered"] for row in certificate["rows"]}
         rows.append(
             {
                 "file": file.name,
-                **one,
-                **told,
-                "passed": record["certificate"]["passed"],
+                **parameters,
+                **{f"delivered {name}": delivered[name] for name in _TABLED if name in delivered},
+                "passed": certificate["passed"],
                 "sha256": record["sha256"],
             }
         )
-        records.append(file)
+        files.append(file)
     table = path.with_suffix(".csv")
-    text = io.StringIO()
-    writer = csv.DictWriter(
-        text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n"
+    write_text(table, csv_text(rows) + "\n")
+    summary = {"files": count, "table": str(table), "passed": sum(row["passed"] for row in rows)}
+    line = (
+        f"{count} files beside {path}, {summary['passed']} within all tolerances; {table} lists "
+        "them"
     )
-    writer.writeheader()
-    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
-    write_text(table, text.getvalue())
-    done = {"files": count, "table": str(table), "passed": sum(row["passed"] for row in rows)}
     if arguments.sheet:
         sheet = path.with_name(f"{path.stem}-sheet.png")
-        data = encode_png(_contact_sheet(records, display, how))
+        data = encode_png(_contact_sheet(files, display, encoding))
         write_whole(sheet, lambda partial: partial.write_bytes(data))
-        done["sheet"] = str(sheet)
-    told_text = (
-        f"{count} files beside {path}, {done['passed']} within all tolerances; {table} lists them"
-    )
-    show(
-        done,
-        told_text + (f", {done['sheet']} shows them" if arguments.sheet else ""),
-        as_json=arguments.json,
-    )
+        summary["sheet"] = str(sheet)
+        line += f", {sheet} shows them"
+    show(summary, line, as_json=arguments.json)
     return 0
 
 
-#: What the table of a grid tells of each file.
-_TOLD = ("contrast", "rms contrast", "mean luminance", "frequency", "orientation", "radius")
+#: Delivered quantities that the table of a grid lists for each file.
+_TABLED = ("contrast", "rms contrast", "mean luminance", "frequency", "orientation", "radius")
 
 
 def _split(words: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = []
     for word in words:
-        if "=" not in word:
+        name, sign, values = word.partition("=")
+        if not sign:
             raise InputError(f"--grid {word!r} has no values; write --grid NAME=V,V")
-    return [(word.partition("=")[0], word.partition("=")[2]) for word in words]
+        pairs.append((name, values))
+    return pairs
 
 
 def _values(name: str, text: str) -> list[Any]:
@@ -221,36 +218,37 @@ def _values(name: str, text: str) -> list[Any]:
     return values
 
 
-def _contact_sheet(files: Sequence[Path], display: Display, how: _How) -> npt.NDArray[np.uint8]:
-    """The images in rows, each with the number of its file under it."""
+def _contact_sheet(
+    files: Sequence[Path], display: Display, encoding: _Encoding
+) -> npt.NDArray[np.uint8]:
+    """Draw the images in rows, each with the number of its file under it."""
     from PIL import Image, ImageDraw
 
     columns = min(len(files), 8)
-    side = _THUMBNAIL
-    room = _THUMBNAIL + 20
-    sheet = Image.new("RGB", (columns * room, math.ceil(len(files) / columns) * room), "white")
+    cell = _THUMBNAIL + 20
+    sheet = Image.new("RGB", (columns * cell, math.ceil(len(files) / columns) * cell), "white")
     pen = ImageDraw.Draw(sheet)
-    for place, file in enumerate(files):
-        held = held_in(file, packing=how.packing)
-        drive = np.asarray(
-            held.pixels
-            if held.space == "encoded"
-            else display.encode(held.pixels, space=held.space)
-        )
-        most = {"uint8": 255, "uint16": 65535}.get(str(drive.dtype), 1)
-        codes = np.rint(255 * np.clip(drive / most, 0, 1)).astype(np.uint8)
+    for index, file in enumerate(files):
+        content = read_pixels(file, packing=encoding.packing)
+        drive = np.asarray(content.pixels)
+        if content.space != "encoded":
+            drive = np.asarray(display.encode(drive, space=content.space))
+        white = {"uint8": 255, "uint16": 65535}.get(str(drive.dtype), 1)
+        codes = np.rint(255 * np.clip(drive / white, 0, 1)).astype(np.uint8)
         picture = Image.fromarray(codes).convert("RGB")
-        picture.thumbnail((side, side))
-        left = place % columns * room + 10
-        top = place // columns * room
+        picture.thumbnail((_THUMBNAIL, _THUMBNAIL))
+        row, column = divmod(index, columns)
+        left = column * cell + 10
+        top = row * cell
         sheet.paste(picture, (left, top + 2))
-        pen.text((left, top + side + 4), file.stem.rpartition("-")[2], fill="black")
+        pen.text((left, top + _THUMBNAIL + 4), file.stem.rpartition("-")[2], fill="black")
     return np.asarray(sheet)
 
 
 def _writer(
-    path: Path, drive: FloatArray, stimulus: Stimulus, how: _How
+    path: Path, drive: FloatArray, stimulus: Stimulus, encoding: _Encoding
 ) -> Callable[[Path], object]:
+    """Make the function that writes an image into a file of the path's format."""
     kind = path.suffix.lower()
     if kind == ".png":
         if drive.ndim != 3:
@@ -263,12 +261,13 @@ def _writer(
                 "a PNG holds drive values up to 1, and this extended-range image goes beyond; "
                 "write .tiff"
             )
-        if how.packing:
-            image: Codes = pack(drive, how.packing, how.dither, how.seed)
+        if encoding.packing:
+            image: Codes = pack(drive, encoding.packing, encoding.dither, encoding.seed)
         else:
             plane = drive[..., 0] if ImagePlanes.of(drive).is_grey else drive
-            image = spread(to_codes(plane, how.bits, how.dither, how.seed), how.bits)
-        data = encode_png(image, noise=how.dither != "none")
+            codes = to_codes(plane, encoding.bits, encoding.dither, encoding.seed)
+            image = spread(codes, encoding.bits)
+        data = encode_png(image, noise=encoding.dither != "none")
         return lambda partial: partial.write_bytes(data)
     if kind == ".tiff":
         import tifffile
@@ -293,7 +292,7 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
         for name in arguments.images
         for path in (images_in(name) if Path(name).is_dir() else [Path(name)])
     ]
-    done = corrupt_files(
+    corrupted = corrupt_files(
         paths,
         arguments.output,
         names=arguments.name,
@@ -303,27 +302,32 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
         skip=arguments.skip_bad,
     )
     if not arguments.json:
-        for problem in done.skipped:
+        for problem in corrupted.skipped:
             tell(f"left out: {problem}")
-    originals = len(paths) - len(done.skipped)
-    show(
-        {"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)},
-        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; "
-        f"{done.manifest.name} lists them.",
-        as_json=arguments.json,
+    originals = len(paths) - len(corrupted.skipped)
+    manifest = corrupted.manifest
+    record = {
+        "files": len(corrupted.files),
+        "manifest": str(manifest),
+        "skipped": list(corrupted.skipped),
+    }
+    line = (
+        f"{len(corrupted.files)} images of {originals} originals in {manifest.parent}; "
+        f"{manifest.name} lists them."
     )
+    show(record, line, as_json=arguments.json)
     return 0
 
 
 def _list_corruptions(as_json: bool) -> int:
-    known = dimensions().values()
     lines = []
-    for each in known:
-        levels = ", ".join(f"{level:g}" for level in each.levels)
-        simulated = "; simulated, R-Bench photographed it" if each.captured else ""
+    for dimension in dimensions().values():
+        levels = ", ".join(f"{level:g}" for level in dimension.levels)
+        simulated = "; simulated, R-Bench photographed it" if dimension.captured else ""
         lines.append(
-            f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} "
-            f"({each.parameter}){simulated}"
+            f"{dimension.id:2}  {dimension.name:24} {dimension.step}  {dimension.group:12} "
+            f"{levels} ({dimension.parameter}){simulated}"
         )
-    show([vars(each) for each in known], "\n".join(lines), as_json=as_json)
+    records = [vars(dimension) for dimension in dimensions().values()]
+    show(records, "\n".join(lines), as_json=as_json)
     return 0

@@ -1,4 +1,4 @@
-"""``psyprobe list``: what there is, without loading any of it."""
+"""``psyprobe list``: print what can be named, without loading any of it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 
 def _measured(path: str) -> dict[str, Any]:
-    """A measured screen as an entry."""
+    """Read a measured screen as an entry of the listing."""
     screen = read_screen(path)
-    told = {name: value for name, value in vars(screen).items() if name != "display"}
-    return {"name": path, "title": str(screen), **told, "display": screen.display.to_dict()}
+    values = vars(screen) | {"display": screen.display.to_dict()}
+    return {"name": path, "title": str(screen), **values}
 
 
 def _items(kind: str) -> list[dict[str, Any]]:
@@ -58,12 +58,12 @@ def _items(kind: str) -> list[dict[str, Any]]:
         default = {DEFAULT_OBSERVER: " (the default)"}
         return [
             {
-                "name": r.name,
-                "title": r.summary + default.get(r.name, ""),
-                "ability": r.ability,
-                "obstacle": r.obstacle,
+                "name": row.name,
+                "title": row.summary + default.get(row.name, ""),
+                "ability": row.ability,
+                "obstacle": row.obstacle,
             }
-            for r in list_observers()
+            for row in list_observers()
         ]
     if kind == "probes":
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
@@ -75,13 +75,13 @@ def _items(kind: str) -> list[dict[str, Any]]:
     if kind == "human":
         return [
             {
-                "name": r.name,
-                "title": r.summary,
-                "source": r.source,
-                "licence": r.licence,
-                "obstacle": r.obstacle,
+                "name": row.name,
+                "title": row.summary,
+                "source": row.source,
+                "licence": row.licence,
+                "obstacle": row.obstacle,
             }
-            for r in list_human()
+            for row in list_human()
         ]
     rows = list_stimuli() if kind == "stimuli" else list_experiments()
     # An empty field says nothing.

@@ -1,7 +1,4 @@
-"""``psyprobe ask``: one question about one image, or a server calibrated.
-
-``psyprobe serve-simulated``: an observer of known truth to ask.
-"""
+"""``psyprobe ask`` puts one question or calibrates a server; ``serve-simulated`` serves an observer."""
 
 from __future__ import annotations
 
@@ -35,9 +32,7 @@ from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questio
 
 
 def ask_command(arguments: argparse.Namespace) -> int:
-    """Ask, and print the answer, with first-token probabilities where the observer gives them; or
-    calibrate.
-    """
+    """Put one question to an observer and print its answer, or calibrate a server."""
     if arguments.calibrate:
         return _calibrate(arguments)
     if arguments.trials is not None or arguments.plan:
@@ -50,39 +45,38 @@ def ask_command(arguments: argparse.Namespace) -> int:
     if observer.card.ability != "answer":
         raise InputError(
             f"{observer.card.name} does not answer in words; name an observer that does, such "
-            "as simulated:watson-malo "
-            "or openai:MODEL"
+            "as simulated:watson-malo or openai:MODEL"
         )
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     images = _images(arguments, observer)
     answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
-    read = read_answer(answer, Prompt("asked", "?"))
-    p_yes, mass = (None if math.isnan(value) else value for value in (read.p_yes, read.mass))
-    told = {"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict()}
-    show(
-        {**told, "read": read.text, "p_yes": p_yes, "answer_mass": mass},
-        answer.text,
-        as_json=arguments.json,
-    )
+    reading = read_answer(answer, Prompt("asked", "?"))
+    p_yes = None if math.isnan(reading.p_yes) else reading.p_yes
+    mass = None if math.isnan(reading.mass) else reading.mass
+    record = {
+        "observer": observer.card.name,
+        "prompt": arguments.prompt,
+        **answer.to_dict(),
+        "read": reading.text,
+        "p_yes": p_yes,
+        "answer_mass": mass,
+    }
+    show(record, answer.text, as_json=arguments.json)
     if not arguments.json:
-        parts = [f"read as {read.text}"]
+        parts = [f"read as {reading.text}"]
         if p_yes is not None:
             parts.append(
                 f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})"
             )
-        tell("; ".join([*parts, *_spent(answer)]))
+        tell("; ".join([*parts, *_cost(answer)]))
     return 0
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    if (
-        arguments.prompt is not None
-        or arguments.image
-        or arguments.stimulus is not None
-        or arguments.system
-    ):
+    one_question = arguments.prompt is not None or arguments.stimulus is not None
+    if one_question or arguments.image or arguments.system:
         raise InputError(
             "--calibrate asks questions of its own about images of its own; leave out all others"
         )
@@ -92,27 +86,24 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     )
     check_calibrated(observer, trials)
     if arguments.plan:
-        most = most_questions(trials)
-        told = (
-            f"{trials} questions, if not even the coarsest stripes are told, to {most} about "
-            "as many images"
+        maximum = most_questions(trials)
+        text = (
+            f"{trials} questions, if not even the coarsest stripes are named rightly, to {maximum} "
+            "about as many images"
         )
-        show(
-            {"observer": observer.card.name, "fewest": trials, "most": most},
-            told,
-            as_json=arguments.json,
-        )
+        plan = {"observer": observer.card.name, "fewest": trials, "most": maximum}
+        show(plan, text, as_json=arguments.json)
         return 0
     if isinstance(observer, PaidObserver):
         charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(
         temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False
     )
-    found = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
-    show(found.to_dict(), str(found), as_json=arguments.json)
+    calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
+    show(calibration.to_dict(), str(calibration), as_json=arguments.json)
     if not arguments.json:
-        took = spending_told(found.spent)
-        tell(f"{found.spent['answers']} questions{': ' if took else ''}{took}")
+        cost = spending_told(calibration.spent)
+        tell(f"{calibration.spent['answers']} questions{': ' if cost else ''}{cost}")
     return 0
 
 
@@ -123,26 +114,25 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
         if arguments.set or arguments.display:
             raise InputError("--set and --display are about a stimulus; add --stimulus NAME")
         return tuple(read_image(name) / np.float64(255) for name in arguments.image or ())
-    spec = specification_from(arguments.stimulus, arguments.set)
-    drawn = at_native_size(load_stimulus(arguments.stimulus).name, spec, observer.card)
-    shown = np.asarray(display_from(arguments.display).encode(drawn.draw()))
-    return (
-        deliver(shown, Delivery(bits=8 if observer.bits is not None else None), arguments.seed),
-    )
+    requested = specification_from(arguments.stimulus, arguments.set)
+    name = load_stimulus(arguments.stimulus).name
+    specification = at_native_size(name, requested, observer.card)
+    drive = np.asarray(display_from(arguments.display).encode(specification.draw()))
+    delivery = Delivery(bits=8 if observer.bits is not None else None)
+    return (deliver(drive, delivery, arguments.seed),)
 
 
-def _spent(answer: Answer) -> list[str]:
-    tokens = (
-        []
-        if answer.tokens_in is None
-        else [f"{answer.tokens_in} tokens in, {answer.tokens_out} out"]
-    )
-    cost = [] if answer.cost is None else [money(answer.cost, answer.currency)]
-    return [*tokens, *cost, f"{answer.latency:.2f} s"]
+def _cost(answer: Answer) -> list[str]:
+    cost = []
+    if answer.tokens_in is not None:
+        cost.append(f"{answer.tokens_in} tokens in, {answer.tokens_out} out")
+    if answer.cost is not None:
+        cost.append(money(answer.cost, answer.currency))
+    return [*cost, f"{answer.latency:.2f} s"]
 
 
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
+    """Serve a simulated observer until Ctrl-C or SIGTERM, and print where when it is ready."""
     if len(parsed.latency) > 2:
         raise InputError(
             f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}"
@@ -157,22 +147,18 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     observer = load_observer(
         f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set")
     )
-    refused = settings(parsed.refuse, "--refuse")
-    known = [
-        field.name
-        for field in fields(Behaviour)
-        if field.name not in ("logprobs", "images_at_once", "key")
-    ]
-    for name in refused:
-        if name not in known:
-            raise unknown_name("refusal of a simulated server", name, known)
+    refusals = settings(parsed.refuse, "--refuse")
+    allowed = {field.name for field in fields(Behaviour)} - {"logprobs", "images_at_once", "key"}
+    for name in refusals:
+        if name not in allowed:
+            raise unknown_name("refusal of a simulated server", name, sorted(allowed))
     behaviour = Behaviour(
-        logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refused
+        logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refusals
     )
     latency = (parsed.latency[0], parsed.latency[-1])
     faults = Faults.parse(parsed.faults)
     with (
-        stop_event() as told,
+        stop_event() as stopped,
         serve(
             observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour
         ) as server,
@@ -188,7 +174,7 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
         else:
             say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
         sys.stdout.flush()
-        told.wait()
-    became = ", ".join(f"{count} {what}" for what, count in sorted(server.counts.items()))
-    tell(f"psyprobe serve-simulated: ended; requests: {became or 'none'}")
+        stopped.wait()
+    requests = ", ".join(f"{count} {outcome}" for outcome, count in sorted(server.counts.items()))
+    tell(f"psyprobe serve-simulated: ended; requests: {requests or 'none'}")
     return 0

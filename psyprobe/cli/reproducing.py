@@ -9,10 +9,10 @@ from psyprobe.probes.reproduce import reproduce
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """Run a result again, and say what differs; 1 where a number or a text does."""
+    """Run a result again and print what differs; the exit code is 1 if a number or text does."""
     options = settings(arguments.observer_option, "--observer-option")
-    found = reproduce(
+    reproduction = reproduce(
         arguments.result, experiment=arguments.experiment, observer=arguments.observer, **options
     )
-    show(found.to_dict(), str(found), as_json=arguments.json)
-    return 0 if found.same else 1
+    show(reproduction.to_dict(), str(reproduction), as_json=arguments.json)
+    return 0 if reproduction.same else 1

@@ -1,6 +1,4 @@
-"""``psyprobe score``, ``plot``, ``store`` and ``replay``: from stored responses, without the
-observer.
-"""
+"""``psyprobe score``, ``plot``, ``store`` and ``replay``: work on stored answers, without observer."""
 
 from __future__ import annotations
 
@@ -31,18 +29,13 @@ from psyprobe.running.store import Store
 
 
 def score_command(arguments: argparse.Namespace) -> int:
-    """Print the scores of all finished runs, a line each or as one table of observers and
-    experiments.
-    """
+    """Print the scores of all finished runs, as one table an experiment or as a scoreboard."""
     if arguments.scoreboard:
-        say(
-            _scoreboard(arguments, _load(arguments.results)).table(
-                "json" if arguments.json else arguments.format
-            )
-        )
+        board = _scoreboard(arguments, _load(arguments.results))
+        say(board.table("json" if arguments.json else arguments.format))
         return 0
     _check_options(arguments, "--scoreboard")
-    results = _load(arguments.results) if arguments.judge is None else _judged(arguments)
+    results = _load(arguments.results) if arguments.judge is None else _judge(arguments)
     scores = all_scores(results, measure=arguments.measure)
     show(
         [score.to_dict() for score in scores],
@@ -52,10 +45,8 @@ def score_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _judged(arguments: argparse.Namespace) -> list[xarray.Dataset]:
-    """Results with what a judge makes of their replies; its verdicts are kept in the store of the
-    replies.
-    """
+def _judge(arguments: argparse.Namespace) -> list[xarray.Dataset]:
+    """Let a judge read the replies of results again; its verdicts go to the store of the replies."""
     from psyprobe.observers import load_observer
     from psyprobe.tasks.items import Judge
     from psyprobe.tasks.judged_replies import judge_replies
@@ -78,14 +69,11 @@ def plot_command(arguments: argparse.Namespace) -> int:
 
     mpl.use("agg")
     results = _load(arguments.results)
-    drawn: Any
+    figure: Any
     if arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
-        given = {
-            name: getattr(arguments, name)
-            for name in ("measure", "layer", "levels", "human", "cmap", "width")
-        }
-        drawn = plot(results, **given)
+        names = ("measure", "layer", "levels", "human", "cmap", "width")
+        figure = plot(results, **{name: getattr(arguments, name) for name in names})
     elif arguments.layer is not None:
         raise InputError(
             "--layer is for contours and matches; the scoreboard shows every layer as a model "
@@ -94,24 +82,25 @@ def plot_command(arguments: argparse.Namespace) -> int:
     else:
         board = _scoreboard(arguments, results)
         with typeset(arguments.width):
-            drawn = (
+            figure = (
                 heat_map(board, cmap=arguments.cmap)
                 if arguments.scoreboard == "heat-map"
                 else bar_panels(board)
             )
-        fit_width(drawn, arguments.width)
+        fit_width(figure, arguments.width)
     path = Path(arguments.output)
-    write_whole(path, partial(save_figure, drawn))
+    write_whole(path, partial(save_figure, figure))
     panels = [[result.attrs["experiment"], result.attrs["observer"]] for result in results]
-    told = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
-    show({"file": str(path), "panels": panels}, told, as_json=arguments.json)
+    line = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
+    show({"file": str(path), "panels": panels}, line, as_json=arguments.json)
     return 0
 
 
 def report_command(arguments: argparse.Namespace) -> int:
     """Write one page over all finished runs."""
-    given = {name: getattr(arguments, name) for name in ("title", "measure", "published", "sort")}
-    path = report(arguments.results, arguments.output, **given)
+    names = ("title", "measure", "published", "sort")
+    options = {name: getattr(arguments, name) for name in names}
+    path = report(arguments.results, arguments.output, **options)
     size = path.stat().st_size
     show({"file": str(path), "bytes": size}, f"{path}: {size / 1e3:.0f} kB", as_json=arguments.json)
     return 0
@@ -123,20 +112,17 @@ def replay_command(arguments: argparse.Namespace) -> int:
     folder = make_folder(arguments.output)
     files = []
     for result in results:
+        name = f"{result.attrs['experiment']}-{result.attrs['observer']}"
         # Names of models come out of files; they must not lead out of the folder.
-        name = re.sub(
-            r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}"
-        ).strip("-.")
-        files.append(folder / f"{name[:200]}.nc")
+        safe_name = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-.")
+        files.append(folder / f"{safe_name[:200]}.nc")
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
     return 0
 
 
 def store_command(arguments: argparse.Namespace) -> int:
-    """Say what is in each store, verify it, take out what is empty, put all into one, or write a
-    table.
-    """
+    """Describe, verify or vacuum each store, merge them, or export and import their answers."""
     writes = arguments.what in ("merge", "export", "import")
     if writes != (arguments.output is not None):
         raise InputError(f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE")
@@ -147,29 +133,31 @@ def store_command(arguments: argparse.Namespace) -> int:
         return import_answers(arguments) if arguments.what == "import" else export_runs(arguments)
     if arguments.what == "merge":
         merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
-        one = {"store": arguments.output, **asdict(merged)}
         line = f"{arguments.output}: {merged.answers:,} answers, runs: {merged.runs}"
-        kept = f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} is kept"
-        show(one, line + kept * (merged.conflicts > 0), as_json=arguments.json)
+        if merged.conflicts:
+            line += (
+                f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} is kept"
+            )
+        show({"store": arguments.output, **asdict(merged)}, line, as_json=arguments.json)
         return 0
     if writes and len(arguments.stores) > 1:
         raise InputError(
             f"store export takes one store, not {len(arguments.stores)}; merge them first"
         )
-    told = []
+    records = []
     lines = []
     for path in arguments.stores:
         with Store(path, create=False) as store:
-            one, about = _OF_STORES[arguments.what](store, path, arguments.output)
-        told.append(one)
-        lines += about
-    show(told, "\n".join(lines), as_json=arguments.json)
+            record, text = _STORE_COMMANDS[arguments.what](store, path, arguments.output)
+        records.append(record)
+        lines += text
+    show(records, "\n".join(lines), as_json=arguments.json)
     return 0
 
 
 def _check_harness(arguments: argparse.Namespace) -> None:
     """Refuse options of an exchange with other harnesses where there is none."""
-    given = {
+    options = {
         f"--{name.replace('_', '-')}": vars(arguments)[name]
         for name in ("experiment", "observer", "input_size")
     }
@@ -178,25 +166,25 @@ def _check_harness(arguments: argparse.Namespace) -> None:
             f"store import needs --as {' or '.join(harness_names()) or 'HARNESS'}: whose file it is"
         )
     if arguments.what not in ("export", "import"):
-        given["--as"] = arguments.harness
-    for name, value in given.items():
+        options["--as"] = arguments.harness
+    for name, value in options.items():
         if value is not None and arguments.what != "import":
             raise InputError(f"store {arguments.what} takes no {name}")
 
 
-def _verified(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+def _verify(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
     rows = verify(store)
     counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
     return {"store": path, "rows": rows}, [f"{path}: sound; rows: {counts}"]
 
 
-def _vacuumed(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+def _vacuum(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
     before, after = vacuum(store)
-    told = {"store": path, "bytes_before": before, "bytes": after}
-    return told, [f"{path}: {before:,} bytes before, {after:,} now"]
+    sizes = {"store": path, "bytes_before": before, "bytes": after}
+    return sizes, [f"{path}: {before:,} bytes before, {after:,} now"]
 
 
-def _exported(store: Store, path: str, output: str | None) -> tuple[dict[str, Any], list[str]]:
+def _export(store: Store, path: str, output: str | None) -> tuple[dict[str, Any], list[str]]:
     assert output is not None
     count = export(store, output)
     return {"store": path, "file": output, "answers": count}, [
@@ -204,18 +192,17 @@ def _exported(store: Store, path: str, output: str | None) -> tuple[dict[str, An
     ]
 
 
-def _told(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[str]]:
-    found = summary(store)
-    return found, _about(found)
+def _info(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[str]]:
+    contents = summary(store)
+    return contents, _summary_lines(contents)
 
 
-_OF_STORES = {"info": _told, "verify": _verified, "vacuum": _vacuumed, "export": _exported}
+#: Each gives what JSON prints of a store, and the lines of text.
+_STORE_COMMANDS = {"info": _info, "verify": _verify, "vacuum": _vacuum, "export": _export}
 
 
-def _about(summary: dict[str, Any]) -> list[str]:
-    """A store in words: a line for itself, for each run, and for each observer with who gave its
-    answers.
-    """
+def _summary_lines(summary: dict[str, Any]) -> list[str]:
+    """Describe a store in lines: itself, each run, and each observer with the origins of answers."""
     runs = summary["runs"]
     observers = summary["observers"]
     lines = [
@@ -234,10 +221,9 @@ def _about(summary: dict[str, Any]) -> list[str]:
             f"  observer {observer['observer']} ({observer['card'][:8]}): {observer['answers']:,} answers"
         )
         for origin in observer["origins"]:
-            told = {**origin["software"], "device": origin["device"], **origin["served"]}
-            lines.append(
-                f"    by {', '.join(f'{name} {value}' for name, value in told.items() if value)}"
-            )
+            facts = {**origin["software"], "device": origin["device"], **origin["served"]}
+            pairs = [f"{name} {value}" for name, value in facts.items() if value]
+            lines.append(f"    by {', '.join(pairs)}")
     return lines
 
 

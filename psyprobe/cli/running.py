@@ -1,4 +1,4 @@
-"""``psyprobe run``: experiments with observers, and what comes out of them in a folder."""
+"""``psyprobe run``: run experiments with observers and write results, scores and figures."""
 
 from __future__ import annotations
 
@@ -44,22 +44,7 @@ _WORKERS_START = 3.0
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run each experiment with each observer; write result, score and figure; print the scores."""
-    changed = settings(arguments.set, "--set")
-    asked = [
-        checked(experiment)
-        for name in dict.fromkeys(arguments.experiment)
-        for experiment in read_suite(name)
-    ]
-    asked = (
-        [checked(experiment.with_settings(changed)) for experiment in asked] if changed else asked
-    )
-    if arguments.variants:
-        asked = vary(asked, dict(map(_variant, arguments.variants)))
-    # A suite and one of its experiments may both be named; files of one name in two folders are two
-    # experiments.
-    experiments = list(
-        {(experiment.name, experiment.digest): experiment for experiment in asked}.values()
-    )
+    experiments = _experiments(arguments)
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
     options = {
@@ -67,20 +52,18 @@ def run_command(arguments: argparse.Namespace) -> int:
         "batch_size": arguments.batch_size,
         "score_only": arguments.score_only,
     }
-    known = arguments.prices is not None or arguments.budget is not None
-    options["prices"] = prices = read_prices(arguments.prices) if known else None
-    budget = (
-        None
-        if arguments.budget is None or prices is None
-        else Budget(arguments.budget, prices.currency)
-    )
+    budget = None
+    options["prices"] = None
+    if arguments.prices is not None or arguments.budget is not None:
+        options["prices"] = prices = read_prices(arguments.prices)
+        if arguments.budget is not None:
+            budget = Budget(arguments.budget, prices.currency)
     wrappers = _wrappers(arguments)
     if arguments.probe and not (arguments.plan or wrappers):
         raise InputError("--probe puts one question before many; add --plan")
     if arguments.plan:
         return _plan(arguments, experiments, options)
-    # Made for the results even where the store is elsewhere: a folder that cannot be made must not
-    # cost a run.
+    # A folder for results that cannot be made must not cost a run.
     make_folder(folder)
     if arguments.workers is not None and arguments.scheduler is not None:
         raise InputError(
@@ -97,6 +80,22 @@ def run_command(arguments: argparse.Namespace) -> int:
                 )
             return _run_shard(arguments, experiments, options)
         return _run(arguments, experiments, folder, options | {"budget": budget})
+
+
+def _experiments(arguments: argparse.Namespace) -> list[Experiment]:
+    """Read the experiments that the command line names, with its settings and variants."""
+    changes = settings(arguments.set, "--set")
+    experiments = []
+    for name in dict.fromkeys(arguments.experiment):
+        for experiment in read_suite(name):
+            page = checked(experiment)
+            experiments.append(checked(page.with_settings(changes)) if changes else page)
+    if arguments.variants:
+        experiments = vary(experiments, dict(map(_variant, arguments.variants)))
+    # A suite and one of its experiments may both be named, while files of one name in two folders
+    # are two experiments.
+    distinct = {(experiment.name, experiment.digest): experiment for experiment in experiments}
+    return list(distinct.values())
 
 
 def _variant(text: str) -> tuple[str, list[float]]:
@@ -118,10 +117,9 @@ def _plan(
 ) -> int:
     plans = []
     timed = True
-    spread = 0.0
-    for experiment, observer in _asked(arguments, experiments):
-        # A network that is not loaded yet would take longer to load than all else that a plan
-        # tells.
+    shared_seconds = 0.0
+    for experiment, observer in _pairs(arguments, experiments):
+        # Loading a network would take longer than all else in a plan.
         loaded = not isinstance(observer, DeferredObserver) or observer.loaded
         served = isinstance(observer, ServedObserver)
         plans.append(
@@ -129,46 +127,46 @@ def _plan(
         )
         timed &= loaded
         # A server is asked many questions at once by one process.
-        spread += 0.0 if served else plans[-1].seconds or 0.0
+        shared_seconds += 0.0 if served else plans[-1].seconds or 0.0
     seconds = sum(planned.seconds or 0 for planned in plans)
-    shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
-    known = (
-        f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out "
-        f"drawing{shared}"
-    )
-    unknown = (
-        "how long that takes is not known before the network is loaded; "
-        "psyprobe.plan(timed=True) finds out"
-    )
-    takes = f"In all {_distinct(plans)}; {known if timed else unknown}."
+    if timed:
+        workers = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, shared_seconds)
+        duration_text = (
+            f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out "
+            f"drawing{workers}"
+        )
+    else:
+        duration_text = (
+            "how long that takes is not known before the network is loaded; "
+            "psyprobe.plan(timed=True) finds out"
+        )
+    total = f"In all {_count_images(plans)}; {duration_text}."
     # What is shown to encoders has no price.
-    expenses = [left for planned in plans if (left := getattr(planned, "left", None))]
-    text = "\n".join([*map(str, plans), takes, *priced_plan(expenses, arguments.budget)])
+    costs = [cost for planned in plans if (cost := getattr(planned, "left", None))]
+    text = "\n".join([*map(str, plans), total, *priced_plan(costs, arguments.budget)])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
 
 
-def _distinct(plans: list[Any]) -> str:
-    """How many images and clips."""
+def _count_images(plans: list[Any]) -> str:
+    """Count the distinct images and clips of plans, in words."""
     counts = Counter[str]()
     for planned in plans:
         counts["images" if getattr(planned, "frames", 1) == 1 else "clips"] += planned.images
-    return " and ".join(f"{count} distinct {what}" for what, count in counts.items())
+    return " and ".join(f"{count} distinct {kind}" for kind, count in counts.items())
 
 
-def _with_workers(count: int, seconds: float, spread: float) -> str:
-    """What so many worker processes would take, of seconds in all and of those that can be spread
-    over them.
-    """
-    if count == 1 or not spread:
+def _with_workers(count: int, seconds: float, shared_seconds: float) -> str:
+    """Say how long a run would take with worker processes, which share a part of its seconds."""
+    if count == 1 or not shared_seconds:
         return ""
-    told = seconds - spread + spread / count + _WORKERS_START
-    if told >= seconds:
+    estimate = seconds - shared_seconds + shared_seconds / count + _WORKERS_START
+    if estimate >= seconds:
         return (
             f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s "
             "to start"
         )
-    return f", and with --workers {count} about {told:.0f} s"
+    return f", and with --workers {count} about {estimate:.0f} s"
 
 
 def _run(
@@ -180,8 +178,8 @@ def _run(
     scores: list[Score] = []
     reports = []
     unfinished = 0
-    for experiment, observer in _asked(arguments, experiments):
-        began = monotonic()
+    for experiment, observer in _pairs(arguments, experiments):
+        start = monotonic()
         try:
             result = run_experiment(experiment, observer, **options)
         except UnfinishedError as stop:
@@ -191,30 +189,27 @@ def _run(
                 f"psyprobe run: not finished: {stop} ({experiment.name} with {observer.card.label})"
             )
             continue
-        took = monotonic() - began
-        found = score_layers(result)
-        files = write_result(
-            result, found, _own(folder / _stem(arguments, experiment, observer.card), result)
-        )
-        scores += found
-        reports.append(
-            {
-                "experiment": experiment.name,
-                "observer": observer.card.name,
-                "store": str(options["store"]),
-                "seconds": took,
-                **({"spent": json.loads(result.attrs["spent"])} if "spent" in result.attrs else {}),
-                "files": {kind: str(path) for kind, path in files.items()},
-                "scores": [one.to_dict() for one in found],
-            }
-        )
+        seconds = monotonic() - start
+        layer_scores = score_layers(result)
+        stem = _free_stem(folder / _stem(arguments, experiment, observer.card), result)
+        files = write_result(result, layer_scores, stem)
+        scores += layer_scores
+        report = {
+            "experiment": experiment.name,
+            "observer": observer.card.name,
+            "store": str(options["store"]),
+            "seconds": seconds,
+            "files": {kind: str(path) for kind, path in files.items()},
+            "scores": [score.to_dict() for score in layer_scores],
+        }
+        if "spent" in result.attrs:
+            report["spent"] = json.loads(result.attrs["spent"])
+        reports.append(report)
         if not arguments.json:
-            tell(
-                f"{experiment.name} with {observer.card.label}: "
-                f"{', '.join(map(str, files.values()))}"
-            )
+            paths = ", ".join(map(str, files.values()))
+            tell(f"{experiment.name} with {observer.card.label}: {paths}")
             if "spent" in result.attrs:
-                tell(f"{spent_on(result.attrs)}; this run of the command took {duration(took)}")
+                tell(f"{spent_on(result.attrs)}; this run of the command took {duration(seconds)}")
     if unfinished and not reports:
         return 3
     if arguments.json:
@@ -227,26 +222,28 @@ def _run(
 def _run_shard(
     arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]
 ) -> int:
-    for experiment, observer in _asked(arguments, experiments):
+    for experiment, observer in _pairs(arguments, experiments):
         run_shard(experiment, observer, shard=arguments.shard, **options)
-    what = {"shard": arguments.shard, "store": str(options["store"])}
-    merge = "merge the stores of all shares with psyprobe store merge, and run on what it makes"
-    show(what, f"share {arguments.shard} is in {options['store']}; {merge}", as_json=arguments.json)
+    record = {"shard": arguments.shard, "store": str(options["store"])}
+    line = (
+        f"share {arguments.shard} is in {options['store']}; merge the stores of all shares with "
+        "psyprobe store merge, and run on what it makes"
+    )
+    show(record, line, as_json=arguments.json)
     return 0
 
 
 def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:
-    """Write a result as NetCDF, its scores as JSON and, unless there is nothing to draw, its figure
-    as PNG.
+    """Write a result as NetCDF, its scores as JSON and, if there is one, its figure as PNG.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a run.
+        The result of a run.
     scores : sequence of Score
-        Of the result.
+        Its scores, one a layer.
     stem : Path
-        Folder and name without ending.
+        Folder and name of the files, without ending.
 
     Returns
     -------
@@ -271,55 +268,49 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     import matplotlib.pyplot as plt
 
     try:
-        drawn = plot(result)
+        figure = plot(result)
     except InputError as error:
-        # What was asked and scored is not lost because it cannot be drawn, as a small set or a
-        # blind observer cannot.
+        # Answers and scores are not lost because there is nothing to draw, as of a small set or a
+        # blind observer.
         tell(f"Note: no figure: {error}")
         return {kind: files[kind] for kind in ("result", "score")}
-    write_whole(files["plot"], lambda path: save_figure(drawn, path))
+    write_whole(files["plot"], lambda path: save_figure(figure, path))
     # pyplot keeps figures: those of a long suite would fill the memory.
-    plt.close(getattr(drawn, "figure", drawn))
+    plt.close(getattr(figure, "figure", figure))
     return files
 
 
-def _asked(
+def _pairs(
     arguments: argparse.Namespace, experiments: list[Experiment]
 ) -> Iterator[tuple[Experiment, Any]]:
-    """Every experiment with every observer; an observer that is fed alike is loaded once."""
-    layers = (
-        None
-        if arguments.layers is None
-        else "all"
-        if arguments.layers == ["all"]
-        else tuple(arguments.layers)
-    )
-    given = {"layers": layers} | {
-        name: getattr(arguments, name) for name in ("input", "device", "random_weights")
-    }
+    """Pair every experiment with every observer; observers of equal input are loaded once."""
     options = settings(arguments.observer_option, "--observer-option")
-    options |= {name: value for name, value in given.items() if value}
-    names: list[str | None] = [*_named(arguments)]
+    for option in ("input", "device", "random_weights"):
+        if value := getattr(arguments, option):
+            options[option] = value
+    if arguments.layers:
+        options["layers"] = "all" if arguments.layers == ["all"] else tuple(arguments.layers)
+    names: list[str | None] = [*_observer_names(arguments)]
     for name in names or [None]:
-        loaded: dict[Any, Any] = {}
+        observers: dict[Any, Any] = {}
         for experiment in experiments:
-            fed = experiment.observer
-            if fed not in loaded:
+            feeding = experiment.observer
+            if feeding not in observers:
                 observer = observer_for(experiment, name, **options)
                 for wrap in _wrappers(arguments):
                     observer = wrap(observer)
-                loaded[fed] = observer
-            yield experiment, loaded[fed]
+                observers[feeding] = observer
+            yield experiment, observers[feeding]
 
 
 def _wrappers(arguments: argparse.Namespace) -> list[Callable[[Any], Any]]:
-    """What installed packages put around each observer, as the options ask for it."""
-    found = [hook(arguments) for hook in extensions_of("run", "wraps")]
-    return [wrap for wrap in found if wrap is not None]
+    """List the functions by which installed packages wrap observers, as the options ask for it."""
+    wrappers = [hook(arguments) for hook in extensions_of("run", "wraps")]
+    return [wrap for wrap in wrappers if wrap is not None]
 
 
-def _named(arguments: argparse.Namespace) -> list[str]:
-    """Observers by name, those of pages of them among them, each once."""
+def _observer_names(arguments: argparse.Namespace) -> list[str]:
+    """List the observers by name, those of pages of observers included, each once."""
     pages = (
         read_observers(name) if name.endswith(".toml") else [name] for name in arguments.observer
     )
@@ -327,33 +318,36 @@ def _named(arguments: argparse.Namespace) -> list[str]:
 
 
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
-    """Name of the files: safe on every system, and its own for every way of asking."""
-    special = (
-        arguments.random_weights or arguments.layers or arguments.input or arguments.observer_option
-    )
-    special = special or any("?" in name for name in _named(arguments))
-    parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
-    parts += ["score"] if arguments.score_only else []
+    """Name the files: safe on every system, and different for different options."""
+    parts = [experiment.name, card.name]
+    options = (arguments.random_weights, arguments.layers, arguments.input)
+    if (
+        any(options)
+        or arguments.observer_option
+        or any("?" in name for name in _observer_names(arguments))
+    ):
+        parts.append(card.digest[:8])
+    if arguments.score_only:
+        parts.append("score")
     parts += [*arguments.variants, *arguments.set]
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
 
 
-def _own(stem: Path, result: xarray.Dataset) -> Path:
-    """The name, or one with a digest behind it where the result of another observer of the same
-    name lies there.
-    """
+def _free_stem(stem: Path, result: xarray.Dataset) -> Path:
+    """Add a digest to the name if another observer of the same name has its result there."""
     try:
-        (there,) = load_results(stem.with_name(f"{stem.name}.nc"))
+        (existing_result,) = load_results(stem.with_name(f"{stem.name}.nc"))
     except InputError:
         return stem
-    mine = _answerer(result)
-    return stem if _answerer(there) == mine else stem.with_name(f"{stem.name}-{mine[:8]}")
+    observer_digest = _observer_digest(result)
+    if _observer_digest(existing_result) == observer_digest:
+        return stem
+    return stem.with_name(f"{stem.name}-{observer_digest[:8]}")
 
 
-def _answerer(result: xarray.Dataset) -> str:
-    """Digest of who answered: the card, weights included, and what a server said that it serves."""
-    card, served = (
-        json.loads(result.attrs.get(name, "[]")) for name in ("observer_card", "served")
-    )
-    names = {each.get("listed") or each.get("model", "") for each in served}
-    return digest([Card.from_dict(card).digest if card else "", sorted(names)])
+def _observer_digest(result: xarray.Dataset) -> str:
+    """Digest the observer of a result: its card, weights included, and what its server serves."""
+    card = json.loads(result.attrs.get("observer_card", "[]"))
+    origins = json.loads(result.attrs.get("served", "[]"))
+    models = {origin.get("listed") or origin.get("model", "") for origin in origins}
+    return digest([Card.from_dict(card).digest if card else "", sorted(models)])
