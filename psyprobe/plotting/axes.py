@@ -33,8 +33,8 @@ COLOUR_MAP = "YlGnBu"
 #: Colour where there is nothing to draw: a grey that is not in the map.
 BLANK = "#d4d4d4"
 
-#: Colours for all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight); black is
-#: for people.
+#: Colours for all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight);
+#: black is for people.
 COLOURS = (
     "#0072B2",
     "#E69F00",
@@ -370,8 +370,8 @@ def zero_beside(values: npt.ArrayLike) -> float | None:
 
     Examples
     --------
-    >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0.01, 0.1, 1]), zero_beside([0, 15, 30, 60, 90])
-    (0.004, None, None)
+    >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0, 15, 30, 60, 90])
+    (0.004, None)
     """
     levels = np.unique(np.asarray(values, dtype=np.float64))
     if levels[0] != 0 or len(levels) < 4:
@@ -419,8 +419,8 @@ def short_name(observer: str) -> str:
 
     Examples
     --------
-    >>> short_name("timm:vit_small_patch14_dinov2.lvd142m"), short_name("packaged:mobilenetv2"), short_name("mine")
-    ('vit_small_patch14_dinov2', 'mobilenetv2', 'mine')
+    >>> short_name("timm:vit_small_patch14_dinov2.lvd142m"), short_name("mine")
+    ('vit_small_patch14_dinov2', 'mine')
     """
     loader, colon, name = observer.partition(":")
     if not colon or not re.fullmatch(r"[a-z_]+", loader) or not name:

@@ -50,8 +50,8 @@ Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 
 #: Width of a band between linear levels of angles, as in the paper.
 _ANGLE_STEP = 0.02
-#: Fewest bands; responses that would fill fewer get finer bands, since a figure of two colours shows
-#: nothing.
+#: Fewest bands; responses that would fill fewer get finer bands, since a figure of two colours
+#: shows nothing.
 _MIN_BANDS = 8
 
 #: Label of responses that rounding alone could make.

@@ -1,4 +1,4 @@
-"""Draw the participants of an experiment beside models: each of them, and their mean with a band."""
+"""Draw participants of an experiment beside models: each, and their mean with a band."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
     points : sequence of MeasuredPoints
         Thresholds to draw.
     lines : bool, optional
-        Whether two lines show the spread, so that a map can be seen between them, and not a surface.
+        Whether two lines show the spread, through which a map can be seen, and not a surface.
     """
     spread = spread_of(points)
     if spread is not None:

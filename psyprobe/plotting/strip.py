@@ -54,7 +54,8 @@ def stimulus_strip(
     >>> from matplotlib.figure import Figure
     >>> x = np.linspace(-1, 1, 64)
     >>> stripes = 0.5 + 0.5 * np.cos(2 * np.pi * 2 * x) * np.ones((64, 1))
-    >>> strip = stimulus_strip([stripes, stripes.T], ppd=32, labels=["vertical", "horizontal"], figure=Figure())
+    >>> labels = ["vertical", "horizontal"]
+    >>> strip = stimulus_strip([stripes, stripes.T], ppd=32, labels=labels, figure=Figure())
     >>> [ax.get_title() for ax in strip.axes]
     ['vertical', 'horizontal']
     """

@@ -218,7 +218,7 @@ def plot_bridge(
 
 
 def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> None:
-    """Draw the mean sensitivities of an observer with their intervals, and bounds without a mean."""
+    """Draw mean sensitivities with their intervals, and bounds at levels without a mean."""
     values = csf[levels_of(csf)[0]].values
     mean = csf["mean_sensitivity"].values
     # An interval without an end runs off the axis.
@@ -272,7 +272,7 @@ class Bound(NamedTuple):
 
 
 def sensitivity_bounds(csf: xr.Dataset) -> list[Bound]:
-    """List bounds of sensitivity at levels without a mean, on the side that most wordings support."""
+    """List bounds of sensitivity at levels without a mean, on the side of most wordings."""
     bounds = []
     for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
         status = csf["status"].values[:, i].astype(str)

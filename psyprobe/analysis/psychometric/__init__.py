@@ -1,4 +1,4 @@
-"""Fit psychometric functions: thresholds with intervals, or a status that says why there is none."""
+"""Fit psychometric functions: thresholds with intervals, or a status that says why not."""
 
 from __future__ import annotations
 

@@ -215,8 +215,8 @@ class CsfPosterior(Posterior):
         return np.asarray((mean_height * steps).sum(axis=1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # The parabola by the answers at other frequencies, the deviation from it, and the answers at
-        # this frequency.
+        # The parabola by the answers at other frequencies, the deviation from it, and the answers
+        # at this frequency.
         parabola = self._gather[place] @ self._mass / self._smooth[place]
         joint = (self._spread @ parabola) * self._likelihood[place]
         joint = (joint / joint.sum()).reshape(self.grid.shape)

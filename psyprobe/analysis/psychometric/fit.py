@@ -129,8 +129,9 @@ def fit_psychometric(
     --------
     >>> contrast = 10 ** np.linspace(-3, -1, 9)
     >>> fit = fit_psychometric(contrast, [0, 0, 2, 7, 20, 33, 38, 40, 40], 40)
-    >>> print(fit.status, f"{fit.threshold:.4f} [{fit.threshold_low:.4f}, {fit.threshold_high:.4f}]")
-    ok 0.0100 [0.0087, 0.0115]
+    >>> interval = f"{fit.threshold_low:.4f} to {fit.threshold_high:.4f}"
+    >>> print(fit.status, f"{fit.threshold:.4f}", interval)
+    ok 0.0100 0.0087 to 0.0115
     >>> print(fit_psychometric(contrast, 0, 10).status)
     censored_above
     """

@@ -31,8 +31,8 @@ class PsychometricFit:
     #: are nan.
     status: StatusArray
     #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would
-    #: end further beyond the tested levels than the function is wide (or they are apart). A censored
-    #: curve has an interval, no threshold.
+    #: end further beyond the tested levels than the function is wide (or they are apart). Censored
+    #: curves have an interval and no threshold.
     log10_threshold: FloatArray
     log10_threshold_low: FloatArray
     log10_threshold_high: FloatArray
@@ -135,7 +135,7 @@ class PsychometricFit:
 
     @property
     def log10_raw_threshold(self) -> FloatArray:
-        """log10 contrast at which half of all answers are yes, guesses too; nan where they never are."""
+        """log10 contrast at which half of all answers, guesses too, are yes; nan without one."""
         return threshold_at(
             0.5,
             self.log10_threshold,

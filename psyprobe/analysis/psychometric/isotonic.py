@@ -1,4 +1,4 @@
-"""Describe answers without a psychometric function: rising proportions, and tests whether they rise.
+"""Describe answers without a psychometric function: rising proportions, and tests for a rise.
 
 References
 ----------

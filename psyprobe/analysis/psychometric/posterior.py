@@ -55,7 +55,8 @@ def detection_probability(
 
     Examples
     --------
-    >>> detection_probability(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
+    >>> x = np.array([-2.4, -2.0, -1.6])
+    >>> detection_probability(x, np.array(-2.0), np.array(0.8)).round(3).tolist()
     [0.05, 0.5, 0.95]
     """
     from scipy.special import expit, ndtr
@@ -100,7 +101,8 @@ class Grid:
 
     Examples
     --------
-    >>> Grid(np.array([-3.0, -2.0, -1.0]), np.array([0.8]), np.array([0.02]), np.array([0.02])).shape
+    >>> thresholds = np.array([-3.0, -2.0, -1.0])
+    >>> Grid(thresholds, np.array([0.8]), np.array([0.02]), np.array([0.02])).shape
     (3, 1, 1, 1)
     """
 
@@ -240,7 +242,7 @@ _STEP = 0.01
 
 
 def log_probability(p: FloatArray, response: float) -> FloatArray:
-    """Compute the log probability of an answer; between 0 and 1 it counts as a fraction of a yes."""
+    """Compute the log probability of an answer; one between 0 and 1 counts as a fraction."""
     with np.errstate(divide="ignore"):
         if 0 < response < 1:
             return np.asarray(response * np.log(p) + (1 - response) * np.log1p(-p))

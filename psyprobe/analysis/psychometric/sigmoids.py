@@ -189,7 +189,7 @@ def psychometric_function(
 def weibull_parameters(
     threshold: npt.ArrayLike, width: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Convert to scale and exponent of the Weibull function of contrast, 1 - exp(-(C / alpha)^beta).
+    """Convert to scale and exponent of the Weibull function 1 - exp(-(contrast / alpha)^beta).
 
     Parameters
     ----------

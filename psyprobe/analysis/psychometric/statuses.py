@@ -358,9 +358,9 @@ def _limit_losses(problem: FitProblem, best: Point, value: FloatArray) -> _Limit
 
 
 def _unanchored(problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray) -> BoolArray:
-    """Find curves whose threshold lies among the contrasts only by a rate that data do not establish.
+    """Find curves whose threshold lies among the contrasts only by an uncertain rate.
 
-    Their answers never cross one half.
+    Their answers never cross one half, and the fit without that rate is not significantly worse.
     """
     curves = problem.curves
     half = np.full(no_guess.shape, 0.5)
@@ -371,7 +371,7 @@ def _unanchored(problem: FitProblem, no_guess: FloatArray, no_lapse: FloatArray)
 
 
 def _biased(problem: FitProblem, best: Point, no_guess: FloatArray) -> BoolArray:
-    """Find groups whose guess rate is above one half, and not just because nothing says otherwise."""
+    """Find curves whose guess rate is above one half, as far as data establish it."""
     if not problem.guess.free:
         return np.full(no_guess.shape, problem.guess.low > 0.5)
     search_problem = problem.search_problem
