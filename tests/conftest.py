@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
+import rooms
 import webdriver
 from hypothesis import HealthCheck, settings
 
@@ -41,15 +42,22 @@ LONGEST = (
 # Where doctests are looked for, each conftest would be imported once more, under a name that all of
 # them have.
 collect_ignore_glob = ["*conftest.py"]
+collect_ignore = rooms.tests_without_room()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(room): skipped where that optional room is not there")
     # pytest-xdist starts with the files that have most tests, whatever these take.
     config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    for item in items:
+        for mark in item.iter_markers("needs"):
+            absent = [room for room in mark.args if not rooms.is_there(room)]
+            if absent:
+                item.add_marker(pytest.mark.skip(reason=f"there is no {', '.join(absent)} here"))
 
 
 @pytest.fixture(scope="session")

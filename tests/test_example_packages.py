@@ -19,8 +19,16 @@ FILES = re.findall(
     (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-PACKAGES = ("coarse_observers", "polarity_probe", "checks_stimulus", "dim_people", "checks_pages")
+PACKAGES = (
+    "coarse_observers",
+    "polarity_probe",
+    "checks_stimulus",
+    "dim_people",
+    "checks_pages",
+    "run_counts",
+)
 ROOMS = ("observers", "probes", "stimuli", "human", "experiments")
+GROUPS = (*ROOMS, "commands", "harnesses")
 PAGE = """
 title    = "Polarity"
 stimulus = { kind = "gabor", parameters = { frequency = 4, contrast = 0.5, size = 64 } }
@@ -64,7 +72,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken = site / "broken-0.1.dist-info"
     broken.mkdir()
     (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
-    points = "".join(f"[psyprobe.{room}]\nbroken_{room} = no_such_module:THING\n" for room in ROOMS)
+    points = "".join(
+        f"[psyprobe.{room}]\nbroken_{room} = no_such_module:THING\n" for room in GROUPS
+    )
     (broken / "entry_points.txt").write_text(points)
     return site
 
@@ -142,6 +152,23 @@ def test_an_experiment_runs_with_a_kind_of_another_package(installed: Path, tmp_
         installed, tmp_path, "run", "checks_over_sise", "--observer", "pixels", fails=True
     )
     assert "did you mean 'checks_over_size'" in refused
+
+
+def test_a_command_runs_and_a_broken_one_is_told_beside_the_others(
+    installed: Path, tmp_path: Path
+) -> None:
+    told = psyprobe(installed, tmp_path, "--help")
+    assert "count-runs" in told and "count the runs in a store" in told
+    assert "commands of broken_commands cannot be used: no_such_module:THING" in told
+    psyprobe(installed, tmp_path, "run", "area", "--score-only", "--observer", "pixels")
+    store = tmp_path / "psyprobe-results" / "runs.sqlite"
+    assert int(psyprobe(installed, tmp_path, "count-runs", str(store))) == 1
+
+
+def test_a_broken_harness_is_one_line(installed: Path, tmp_path: Path) -> None:
+    given = ("store", "import", "x", "--as", "broken_harnesses", "-o", "runs.sqlite")
+    refused = psyprobe(installed, tmp_path, *given, fails=True)
+    assert refused.strip().count("\n") == 0 and "No module named 'no_such_module'" in refused
 
 
 USE = """

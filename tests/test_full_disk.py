@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,28 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 from children import child
+from full_disk import full_beyond
 from PIL import Image
 from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import StoreError
 from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.store import Store
-from psyprobe.tasks.review.worklist import Choice, Journal, Task
 
 Output = pytest.CaptureFixture[str]
-
-
-@contextmanager
-def full_beyond(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes, as where a disk is full."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager
@@ -120,27 +107,6 @@ def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(
         assert left.items() <= whole.items() and len(left) < len(whole)
     assert main([*command, str(tmp_path / "broken")]) == 0
     assert contents(tmp_path / "broken") == whole
-
-
-def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay(
-    tmp_path: Path,
-) -> None:
-    tasks = [
-        Task(f"{i}", "Short answer", (), f"What is {i}?", (Choice("1", "yes", "Yes"),))
-        for i in range(3)
-    ]
-    journal = Journal(tmp_path, "answer", "ann")
-    journal.decide(tasks[0], "yes")
-    with (
-        full_beyond(journal.path.stat().st_size + 20),
-        pytest.raises(StoreError, match="cannot be written: File too"),
-    ):
-        journal.decide(tasks[1], "yes")
-    for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [True, False, False]
-    journal.decide(tasks[2], "yes")
-    for again in (journal, Journal(tmp_path, "answer", "ann")):
-        assert [again.decision(task) is not None for task in tasks] == [True, False, True]
 
 
 def test_a_folder_in_which_nothing_can_be_written_is_one_line(

@@ -95,6 +95,7 @@ def finished(command: list[str], base_url: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.needs("tasks/r_bench")
 def test_items(pair_set: Path, tmp_path: Path) -> None:
     page, store = write_page(tmp_path / "page.toml", "r_bench", pair_set), tmp_path / "runs.sqlite"
     stuck = Stuck("stuck", most=20)
@@ -108,6 +109,7 @@ def test_items(pair_set: Path, tmp_path: Path) -> None:
     assert len(again.prompts) == 4  # of two images of twelve items
 
 
+@pytest.mark.needs("tasks/r_bench")
 def test_judge(pair_set: Path, tmp_path: Path) -> None:
     store, stuck = tmp_path / "runs.sqlite", Stuck("judge", most=7)
     with serve(stuck) as judging, serve(Stuck("seer")) as server:
@@ -118,6 +120,7 @@ def test_judge(pair_set: Path, tmp_path: Path) -> None:
         stuck.go.set()
 
 
+@pytest.mark.needs("tasks/mvp_construction")
 def test_construction(tmp_path: Path) -> None:
     photographs, output = tmp_path / "photographs", tmp_path / "set"
     photographs.mkdir()

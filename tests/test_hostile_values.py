@@ -27,7 +27,6 @@ from psyprobe.files.parsing import parse_json
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.tasks.review.worklist import Journal
 from psyprobe.tasks.tables import csv_table, read_answer_table
 
 Output = pytest.CaptureFixture[str]
@@ -336,26 +335,6 @@ def test_no_cell_of_ours_is_a_formula(text: str) -> None:
 def test_no_cell_of_ours_steers_a_terminal() -> None:
     written = csv_table(pd.DataFrame({"reply": ["red \x1b[31m", "two\nlines"], "x": [0.1, None]}))
     assert "\x1b" not in written and "two\nlines" in written and "0.1" in written
-
-
-# -- journals
-# ------------------------------------------------------------------------------------------
-
-
-def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "people").mkdir()
-    good = json.dumps({"content": "c", "value": "yes", "text": ""})
-    odd = [
-        DEEP,
-        TOO_MANY,
-        "[]",
-        '{"content": [], "value": "a", "text": ""}',
-        '{"content": "c", "value": [], "text": 5}',
-    ]
-    (tmp_path / "people/review-ann.jsonl").write_text("\n".join([good, *odd, ""]))
-    assert {
-        key: each.value for key, each in Journal(tmp_path, "review", "ann")._decisions.items()
-    } == {"c": "yes"}
 
 
 # -- what a kill leaves

@@ -259,6 +259,7 @@ def test_a_set_of_mvp_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("looks")
+@pytest.mark.needs("tasks/r_bench")
 def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = pages / "set"
     rows = ["name,question,choice,answer,type,score,distortion,strength"]

@@ -273,6 +273,7 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
     assert "str is no part of a report" in written(result, tmp_path)
 
 
+@pytest.mark.needs("tasks/r_bench")
 def test_benchmarks_show_their_parts_and_answers(tmp_path: Path, r_bench_set: Path) -> None:
     def answering(images: list[Any], prompt: str) -> str:
         return f"B {HOSTILE}"

@@ -109,6 +109,7 @@ def test_one_response(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")
+@pytest.mark.needs("tasks/r_bench")
 def test_one_item(tmp_path: Path) -> None:
     for kind, light in (("ref", 200), ("dis", 100)):
         (tmp_path / "set" / kind).mkdir(parents=True)

@@ -40,7 +40,7 @@ def render(template: str, **values: Any) -> str:
     ----------
     template : str
         Path inside psyprobe of a template that extends ``reporting/page.html``:
-        "tasks/r_bench/report.html".
+        "reporting/report.html".
     **values
         What the template names, all of it. Tags and quotes in text do nothing, and control
         characters are seen.

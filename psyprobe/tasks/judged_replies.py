@@ -34,7 +34,7 @@ def judge_replies(
     ----------
     result : xarray.Dataset
         Of a questioning run whose answers are yes and no, in whatever language, or of a probe that
-        has a function ``judge_replies`` of its own, as "mvp_bench" and "r_bench" have.
+        has a function ``judge_replies``, as benchmarks have.
     judge : Judge
         Who judges, and how; each reply to a question is put to it once, however often it was given.
     store, progress
@@ -53,15 +53,15 @@ def judge_replies(
         Nobody could judge replies of such a run.
     """
     probe = result.attrs.get("probe", "")
-    if task_of(result).scored != "yes":
-        of_its_own = getattr(load_probe(probe), "judge_replies", None)
-        if of_its_own is None:
-            raise InputError(
-                f"no judge reads replies of a run of {probe!r}, as of yes_no or r_bench; leave "
-                "it out"
-            )
-        judged: xr.Dataset = of_its_own(result, judge, store=store, progress=progress)
+    judge_of_probe = getattr(load_probe(probe), "judge_replies", None)
+    if judge_of_probe is not None:
+        judged: xr.Dataset = judge_of_probe(result, judge, store=store, progress=progress)
         return judged
+    if task_of(result).scored != "yes":
+        raise InputError(
+            f"no judge reads replies of a run of {probe!r}, as of yes_no or a benchmark; leave it "
+            "out"
+        )
     table = trials(result)
     asked = table["reply_requested"].values.astype(bool)
     pairs = list(

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import rooms
 from hostile_cases import Case
 from hostile_files import FILE_CASES
 from hostile_network import NETWORK_CASES
@@ -28,8 +29,12 @@ from hostile_pages import PAGE_CASES
 from hostile_stores import STORE_CASES
 
 from psyprobe.cli import main
+from psyprobe.cli.commands import all_commands
 
-CASES = [*PAGE_CASES, *OPTION_CASES, *FILE_CASES, *STORE_CASES, *NETWORK_CASES]
+ALL_CASES = [*PAGE_CASES, *OPTION_CASES, *FILE_CASES, *STORE_CASES, *NETWORK_CASES]
+#: Commands of optional rooms that are not there.
+ABSENT = {*rooms.COMMANDS} - all_commands().commands.keys()
+CASES = [case for case in ALL_CASES if not ABSENT & {*case.arguments[:1]}]
 #: Of computing; a machine with much else to do is given longer to get there.
 MOST_SECONDS, MOST_WAITED = 10.0, 60.0
 MOST_BYTES = 10**9
@@ -40,7 +45,7 @@ class HungError(BaseException):
 
 
 def test_there_are_enough_cases_and_no_two_of_one_name() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) >= 300
+    assert len({case.name for case in ALL_CASES}) == len(ALL_CASES) >= 300
 
 
 @pytest.fixture(scope="module", autouse=True)

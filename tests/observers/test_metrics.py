@@ -185,7 +185,6 @@ def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) ->
     published = read_experiment(path)
     assert observer_for(published, "cvvdp").card.options["ppd"] == 75.4
     assert observer_for(published, "cvvdp", ppd=60).card.options["ppd"] == 60
-    assert observer_for(published, "zoo:cvvdp_hdr").card.options["ppd"] == 75.4
     assert "ppd" not in observer_for(published, "castlecsf").card.options
     result = pp.run(published, "cvvdp", score_only=True, progress=False)
     assert json.loads(result.attrs["observer_card"])["options"]["ppd"] == 75.4

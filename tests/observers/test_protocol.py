@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.observers import Card, as_observer, load_observer
-from psyprobe.observers.batch_files.observer import BatchObserver
 from psyprobe.observers.chat.protocol import Answer, Inquiry, ManyAnswersObserver, ask_all
 from psyprobe.observers.protocol import (
     DeferredObserver,
@@ -56,7 +56,10 @@ def test_an_observer_of_a_card_and_one_method_is_asked_as_all_others(tmp_path: P
     assert expense(Yes(), replace(PACE, cost=None), 10, []).cost == 0
 
 
+@pytest.mark.needs("observers/batch_files")
 def test_what_is_asked_in_files_or_of_a_server_says_so(tmp_path: Path) -> None:
+    from psyprobe.observers.batch_files.observer import BatchObserver
+
     served = load_observer("openai:a-model", base_url="http://127.0.0.1:9", concurrency=4)
     submitting = BatchObserver(served, tmp_path)
     for observer in (served, submitting):

@@ -171,6 +171,7 @@ def test_a_prompt_speaks_of_frames_only_where_a_clip_is_shown() -> None:
         )
 
 
+@pytest.mark.needs("observers/people")
 def test_a_person_is_not_shown_clips() -> None:
     from psyprobe.observers.people.observer import PersonObserver
 

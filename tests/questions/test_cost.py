@@ -285,7 +285,7 @@ def test_the_command_line_plans_stops_and_goes_on(
         assert report["spent"]["cost"]["EUR"] > 0.4 and report["seconds"] > 0
         assert main(run) == 0
         assert "EUR; this run of the command took" in capsys.readouterr().err
-        assert main([*run, "--probe"]) == 2 and "add --plan or --batch" in capsys.readouterr().err
+        assert main([*run, "--probe"]) == 2 and "add --plan" in capsys.readouterr().err
         ask = [
             "ask",
             "Do you see a pattern?",

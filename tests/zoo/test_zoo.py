@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_experiment import write_experiment
 
 from psyprobe.errors import UnknownNameError, WeightsError
 from psyprobe.experiment import read_experiment
@@ -203,3 +204,16 @@ def test_published_experiments_run_models_of_the_zoo_as_published(tmp_path: Path
     for name, seed in (("gabor_achromatic_published", 8), ("gabor_achromatic", None)):
         observer = observer_for(read_experiment(name), "zoo:stable-diffusion-v1-5", **options)
         assert observer.card.options.get("sample_seed") == seed
+
+
+def test_published_experiments_tell_a_metric_of_the_zoo_their_resolution(tmp_path: Path) -> None:
+    pytest.importorskip(
+        "pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError
+    )
+    path = write_experiment(
+        tmp_path,
+        ("[display]", "[observer]\nmetric_ppd = 75.4\n[display]"),
+        stimulus=(("ppd = 16", "ppd = 64"), ("size = 16", "size = 64")),
+    )
+    observer = observer_for(read_experiment(path), "zoo:cvvdp_hdr")
+    assert observer.card.options["ppd"] == 75.4
