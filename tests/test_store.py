@@ -141,7 +141,7 @@ def test_missing_names_what_is_not_answered() -> None:
         assert set(store.answers([known, unknown])) == {known}
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
             store.require_answers([known, unknown])
-        with pytest.raises(StoreError, match="nothing is kept"):
+        with pytest.raises(StoreError, match="nothing is stored"):
             store.content(digest(0))
 
 

@@ -111,11 +111,11 @@ class Agenda:
     def _lease(self, batches: Sequence[Batch]) -> list[Batch]:
         """Take some batches on lease if others have not all of them; return the rest."""
         pieces = self._writer.write_with(partial(self._writer.lease.take, map(_piece, batches)))
-        taken = [batch for batch in batches if _piece(batch) in pieces]
+        leased = [batch for batch in batches if _piece(batch) in pieces]
         # Another process may have answered some just before it gave them back; from now on none
         # will.
-        missing = self._missing(taken)
-        for batch in taken:
+        missing = self._missing(leased)
+        for batch in leased:
             queue = self._leased.setdefault(batch.group, deque())
             queue.append((batch, missing.intersection(_keys(batch))))
         return [batch for batch in batches if _piece(batch) not in pieces]

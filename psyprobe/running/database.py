@@ -367,8 +367,8 @@ class Database:
     def _read(self, table: str, condition: str, values: Sequence[Any]) -> list[tuple[Any, Row]]:
         """Read rows with the cells by which they are in order: the one place that checks them."""
         columns = ", ".join((_ORDER[table], *COLUMNS[table], "checksum"))
-        found = self._fetch(f"SELECT {columns} FROM {table} {condition}", values)
-        rows = [(key, tuple(row), stored) for key, *row, stored in found]
+        cells = self._fetch(f"SELECT {columns} FROM {table} {condition}", values)
+        rows = [(key, tuple(row), stored) for key, *row, stored in cells]
         for _, row, stored in rows:
             if stored != checksum(row):
                 raise self.damaged(table, row)

@@ -72,19 +72,19 @@ class Lease:
         set of str
             The names of those that are taken; none if others have all.
         """
-        now = monotonic()
-        pace = self._count / max(now - self._taken_at, 1e-9)
+        time = monotonic()
+        pace = self._count / max(time - self._taken_at, 1e-9)
         count = max(1, int(min(_SECONDS_AT_ONCE * pace, _GROWTH * self._count)))
         in_memory = self._database.path is None
-        taken = set(islice(pieces, count)) if in_memory else self._take_free(pieces, count)
-        if taken:
-            self._count = len(taken)
-            self._taken_at = now
+        lease = set(islice(pieces, count)) if in_memory else self._take_free(pieces, count)
+        if lease:
+            self._count = len(lease)
+            self._taken_at = time
             self._waiting_since = None
-        return taken
+        return lease
 
     def give_back(self) -> None:
-        """Let others have what is taken."""
+        """Let other processes have what is taken."""
         if self._has_work:
             with self._database.transaction():
                 self._database.remove_process(self._process.id)
@@ -116,22 +116,22 @@ class Lease:
 
     def _take_free(self, pieces: Iterable[str], count: int) -> set[str]:
         with self._database.transaction():
-            others = self._count_others()
+            process_count = self._count_others()
             holders = self._database.leases()
             free: Iterable[str] = (
                 piece
                 for piece in pieces
                 if holders.get(piece, self._process.id) == self._process.id
             )
-            if others:
+            if process_count:
                 free = list(free)
-                count = min(count, math.ceil(len(free) / (2 * (others + 1))))
-            taken = set(islice(free, count))
-            if taken:
+                count = min(count, math.ceil(len(free) / (2 * (process_count + 1))))
+            lease = set(islice(free, count))
+            if lease:
                 self._database.beat(self._process)
-                self._database.add_leases(self._process.id, sorted(taken))
+                self._database.add_leases(self._process.id, sorted(lease))
                 self._has_work = True
-        return taken
+        return lease
 
     def _count_others(self) -> int:
         """Remove the other processes that are dead, and count the rest."""

@@ -2,7 +2,7 @@
 comes, tell.
 
 A round is planned from nothing but the answers to the rounds before, and answers are read back from
-the store. So neither who puts the questions, nor how many are under way, nor the order in which
+the store. So neither what puts the questions, nor how many are under way, nor the order in which
 answers arrive, nor an interruption changes a result.
 
 Two processes on one store share the work: each takes batches on lease, and waits in the end for
@@ -84,7 +84,7 @@ def ask(
     RunRecord
         The run, finished unless only a part was asked.
     """
-    put: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
+    put_batches: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
     origins = Origins(store, schedule.observers)
     planned = schedule.record(store)
     contents = list(schedule.contents())
@@ -97,9 +97,9 @@ def ask(
     with writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         put_with_bar = (
-            put
+            put_batches
             if bar.disable
-            else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
+            else lambda observers, agenda: shown_on(bar, observers, put_batches(observers, agenda))
         )
         while batches := schedule.next():
             round_keys = ask_round(
@@ -115,7 +115,7 @@ def ask(
 
 def ask_round(
     store: Store,
-    put: Put,
+    put_batches: Put,
     observers: Mapping[str, Any],
     origins: Origins,
     batches: Sequence[Batch],
@@ -135,7 +135,7 @@ def ask_round(
     if missing_count:
         origins.report_changes()
         while agenda.wait():
-            for answered in put(observers, agenda):
+            for answered in put_batches(observers, agenda):
                 origin = origins.resolve(answered.question.observer, answered.origin)
                 writer.add(replace(answered, origin=origin, experiment=writer.experiment))
                 if missing_count:

@@ -104,10 +104,10 @@ class _Conflicts:
 
     def message(self) -> str:
         questions = "one question has" if self.count == 1 else f"{self.count:,} questions have"
-        named = ", ".join(self.descriptions)
+        descriptions = ", ".join(self.descriptions)
         if self.count > _NAMED_CONFLICTS:
-            named += " ..."
-        reason = f"{questions} another answer in a later store: {printable_line(named)}"
+            descriptions += " ..."
+        reason = f"{questions} another answer in a later store: {printable_line(descriptions)}"
         return f"{clipped(reason, 250)}; merge with --keep first or --keep last"
 
 

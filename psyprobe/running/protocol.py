@@ -1,4 +1,4 @@
-"""What is asked and what comes back; what a run needs of a probe, and a probe of a run."""
+"""Questions, answers and records of runs, and what a run needs of a probe and its schedule."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run was: enough to rebuild its result without the observer or the catalogue."""
+    """One run: enough to rebuild its result without the observer or the catalogue."""
 
     #: Name, digest and text of the experiment's page.
     experiment: str
     experiment_digest: str
     experiment_toml: str
-    #: Name of who was asked, and the card, with the device and the software that the run began on.
+    #: The observer's name, and its card with the device and the software that the run began on.
     observer: str
     observer_digest: str
     observer_card: Mapping[str, Any]
@@ -145,11 +145,12 @@ class RunRecord:
     layout: Mapping[str, Any]
     #: Versions of the software with which the run began.
     software: Mapping[str, str]
-    #: How questions were grouped; binding for whoever goes on with the run, and no part of its key.
+    #: The batches into which questions were grouped; whatever goes on with the run keeps to them.
+    #: They are no part of its key.
     grouping: Mapping[str, Any] = field(default_factory=dict)
-    #: What the session found by itself; empty until the run is finished.
+    #: What the schedule found by itself; empty until the run is finished.
     outcome: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    #: All that answered in it, those among it whose answers the store had; empty until the run is
+    #: The origins of all its answers, of those too that the store had before; empty until the run is
     #: finished.
     origins: Sequence[Origin] = field(default=(), compare=False)
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
@@ -173,7 +174,7 @@ def _to_ten_digits(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.10g}")
     if isinstance(value, Mapping):
-        return {name: _to_ten_digits(each) for name, each in value.items()}
+        return {name: _to_ten_digits(entry) for name, entry in value.items()}
     if not isinstance(value, list | tuple) or {*map(type, value)} <= {str, int}:
         return value
     return [*map(_to_ten_digits, value)]
@@ -182,19 +183,19 @@ def _to_ten_digits(value: Any) -> Any:
 class Plan(Protocol):
     """What a run means before anything is asked; it prints as a paragraph."""
 
-    #: Questions in all, and how many of them the store has answered.
+    #: Number of questions, and how many of them are answered in the store.
     questions: int
     answered: int
     #: Distinct images that are drawn.
     images: int
-    #: What is left takes about so long; None where that was not asked for.
+    #: How long the rest takes; None if it was not estimated.
     seconds: float | None
 
-    def with_all(self, others: Sequence[Any]) -> Plan:
-        """The plan of several variants of one experiment."""
+    def with_all(self, plans: Sequence[Any]) -> Plan:
+        """Return the plan of this and other variants of one experiment."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as numbers, text and lists."""
+        """Return the plan as numbers, text and lists."""
 
 
 class Schedule(Protocol):
@@ -202,42 +203,43 @@ class Schedule(Protocol):
     live here.
     """
 
-    #: Everyone who is asked, by the digest of the card; questions name them so.
+    #: All observers that are asked, by the digests of their cards, as in questions.
     observers: Mapping[str, Observer]
     #: What a reader should know before anything is asked, such as a stimulus that differs from what
     #: people saw.
     remarks: Sequence[str]
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now; the store tells what needs no asking."""
+        """Return the run as it would begin now; the store tells what needs no asking."""
 
     def contents(self) -> Iterable[tuple[str, str, Any]]:
-        """What the digests of questions stand for, as far as it is known before: (digest, kind,
-        what JSON can hold).
+        """Yield what the digests of questions stand for, as far as it is known before asking:
+        (digest, kind, what JSON can hold).
         """
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Ask only a part from now on: that whose digests the function holds, and all that it
+        """Ask only a part from now on: what the function holds by its digest, and all that this
         depends on.
         """
 
     def begin(self, record: RunRecord) -> None:
-        """Take the record that counts: its own, or that of an earlier process that began the same
+        """Take the record that binds: its own, or that of an earlier process that began the same
         run.
         """
 
     def next(self) -> Sequence[Batch]:
-        """The batches of one round; none when everything is asked."""
+        """Return the batches of one round; none when everything is asked."""
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Take the answers to a round by the keys of its questions."""
 
     def outcome(self) -> dict[str, Any]:
-        """What `result` needs besides answers and layout once all is asked, as JSON can hold it."""
+        """Return what `result` needs besides answers and layout, once all is asked."""
 
     def cost(self, store: Store, *, timed: bool) -> Plan:
-        """What is left to ask and what it takes; nothing is asked, but where time is wanted a
-        network may be timed.
+        """Return what is left to ask and what it takes; nothing is asked.
+
+        A network may be timed to tell how long it takes.
         """
 
 
@@ -261,20 +263,19 @@ class Probe(Protocol):
     def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
         """Put batches to observers and yield each answer as it comes, in any order.
 
-        `operator.length_hint` tells how many batches are known; whoever takes one more may be told
-        that there is none.
+        `operator.length_hint` tells how many batches are known; there may be none beyond these.
         """
 
     def task(self, record: RunRecord) -> Task:
         """What the observer of a run is asked to do; every result carries it."""
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
-        """Put the answers of a finished run where they belong."""
+        """Arrange the answers of a finished run as a dataset."""
 
     def score(self, result: xarray.Dataset, **options: Any) -> Sequence[Any]:
-        """Scores of a result: objects that are a `psyprobe.analysis.score.Score`."""
+        """Return the scores of a result, each a `psyprobe.analysis.score.Score`."""
 
     def plot(
         self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any
     ) -> Axes | Figure:
-        """The figure that fits results."""
+        """Draw the figure that fits some results."""

@@ -135,8 +135,8 @@ class Store:
         StoreError
             An answer holds NaN or infinity, or the file cannot be written.
         """
-        now = round(time() * 1000)
-        self.add_timed((answer, now) for answer in answered)
+        milliseconds = round(time() * 1000)
+        self.add_timed((answer, milliseconds) for answer in answered)
 
     def add_timed(self, answered: Iterable[tuple[Answered, int]]) -> None:
         """Write answers as `add` does, each with its time: milliseconds since 1970, UTC."""
@@ -226,7 +226,9 @@ class Store:
         """
         rows = self.database.select("content", "digest", [_shorten(digest)])
         if not rows:
-            raise StoreError(f"{self.name}: nothing is kept under the digest {ascii(digest)[:80]}")
+            raise StoreError(
+                f"{self.name}: nothing is stored under the digest {ascii(digest)[:80]}"
+            )
         return self._decode("content", rows[0], "value")
 
     def observer_name(self, card_digest: str) -> str | None:
