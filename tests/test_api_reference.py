@@ -60,6 +60,7 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.observers.simulated.stripes",
         "psyprobe.probes.detection",
         "psyprobe.probes.pairs",
+        "psyprobe.probes.words.schedule",
         "psyprobe.tasks.r_bench.probe",
         "psyprobe.tasks.r_bench.corruption_profile",
         "psyprobe.stimulus.parameters",

@@ -84,6 +84,11 @@ def evaluate_csf(
         Called with all conditions of a row: background, direction, area or disc_radius, and the
         rest.
 
+    Raises
+    ------
+    InputError
+        The table lacks a column, or holds a sensitivity that is not above 0.
+
     Notes
     -----
     The castleCSF paper reports 3.59 dB over 18 studies, with gains fitted jointly and some points

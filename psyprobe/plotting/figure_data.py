@@ -156,7 +156,7 @@ def level_axis(label: str, values: npt.ArrayLike) -> Axis:
 
 
 def name_of(result: xr.Dataset) -> str:
-    """Read the observer's name, with a warning if its weights are random."""
+    """Read the name of a result's observer, with a warning if its weights are random."""
     name = str(result.attrs.get("observer", ""))
     if result.attrs.get("random_weights", 0):
         return f"{name} (RANDOM WEIGHTS)"

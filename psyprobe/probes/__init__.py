@@ -141,6 +141,11 @@ def probe_bibtex(name: str) -> str:
     ----------
     name : str
         One of `probe_names`.
+
+    Examples
+    --------
+    >>> probe_bibtex("mvp_bench")[:21]
+    '@inproceedings{li2024'
     """
     probe = _find(name)
     return probe.bibtex if isinstance(probe, ProbeKind) else ""
@@ -152,10 +157,10 @@ def load_probe(name: str, *, own_files: bool = False) -> Probe:
     Parameters
     ----------
     name : str
-        Which.
+        Which probe.
     own_files : bool
         Whether a file that `name` names may be run: for a page of the user's, not for a name that
-        a store or a file from elsewhere holds. A probe whose file was run is known from then on.
+        a store or a file from elsewhere holds. A probe whose file was run is found from then on.
 
     Raises
     ------
@@ -224,14 +229,25 @@ def _probe_in_file(name: str, own_files: bool) -> Probe:
 
 
 def build_result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """The result of a finished run as its probe builds it, with the task of the probe.
+    """Build the result of a finished run, with the task of its probe.
 
     Parameters
     ----------
     record : RunRecord
-        Of the run.
+        The run, as its store lists it.
     store : Store
-        Holds its answers.
+        The store that holds its answers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import psyprobe as pp
+    >>> from psyprobe.running.store import open_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = pp.run("area", "pixels", store=f"{folder}/runs.sqlite", score_only=True)
+    ...     with open_store(f"{folder}/runs.sqlite") as store:
+    ...         build_result(store.runs()[0], store).equals(result)
+    True
     """
     probe = load_probe(record.probe)
     return with_task(probe.result(record, store), probe.task(record))
