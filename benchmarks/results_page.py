@@ -26,6 +26,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of
 from psyprobe.analysis.score import csv_text, number
 from psyprobe.analysis.temporal import band_pass, motion_ratio
@@ -158,17 +159,26 @@ def in_time(results: Found) -> Figure:
         gridded = {
             name: results[test, name]
             for name in names
-            if "response" in results.get((test, name), ())
+            if (test, name) in results and "response" in join_measures(results[test, name])
         }
         for who, one in gridded.items():
-            near = one["response"].isel(layer=0, measure=0).sel(contrast=0.1, method="nearest")
+            near = (
+                join_measures(one)["response"]
+                .isel(layer=0, measure=0)
+                .sel(contrast=0.1, method="nearest")
+            )
             x = near["temporal_frequency"].values
             y = near.values
             panel.plot(
                 x, y / y[0], marker="o", markersize=4, color=f"C{names.index(who)}", label=who
             )
         one = next(iter(gridded.values()))
-        flat = one["pixels_response"].isel(measure=0).sel(contrast=0.1, method="nearest").values
+        flat = (
+            join_measures(one)["pixels_response"]
+            .isel(measure=0)
+            .sel(contrast=0.1, method="nearest")
+            .values
+        )
         panel.plot(x, flat / flat[0], color="0.6", label="pixels (no encoder)")
         human = one["human_sensitivity"].values
         label = f"people ({human_label(str(one.attrs['human_model']))})"

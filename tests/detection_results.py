@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from psyprobe.analysis.measures import split_measures
 from psyprobe.running.task import StimulusAxis, Task
 
 AXES = {
@@ -85,7 +86,7 @@ def dataset(
     }
     axis = StimulusAxis("contrast", "1", LABELS[contrast_kind])
     about = {"units": unit, "long_name": label}
-    return xr.Dataset(
+    result = xr.Dataset(
         {name: (dims, values.astype(np.float64)) for name, (dims, values) in variables.items()},
         coords={
             "layer": list(layers),
@@ -108,6 +109,7 @@ def dataset(
             "random_weights": 0,
         },
     )
+    return split_measures(result)
 
 
 def simulated_result(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
+from psyprobe.analysis.measures import split_measures
 from psyprobe.human import matching_data
 from psyprobe.running.task import StimulusAxis, Task
 
@@ -52,7 +53,7 @@ def simulated_matching(
             np.tile(measures(np.array(noise_floor)), (len(every), 1)),
         ),
     }
-    return xr.Dataset(
+    result = xr.Dataset(
         variables,
         coords={
             "layer": [f"layer{i}" for i in range(len(every))],
@@ -79,6 +80,7 @@ def simulated_matching(
             **attributes,
         },
     )
+    return split_measures(result)
 
 
 def image_responses(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:

@@ -45,7 +45,6 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
     result = run(write_experiment(tmp_path), Counting())
     sizes = {
         "layer": 1,
-        "measure": 4,
         "frequency": 3,
         "contrast": 3,
         "scored_frequency": 3,
@@ -53,8 +52,10 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
         "curve_frequency": 200,
     }
     assert dict(result.sizes) == sizes
-    assert result["response"].dims == ("layer", "measure", "frequency", "contrast")
-    assert result["scored_response"].dims == ("layer", "measure", "scored_frequency", "multiplier")
+    for measure in ("angular", "cosine", "l1", "l2"):
+        assert result[f"response_{measure}"].dims == ("layer", "frequency", "contrast")
+        scored = result[f"scored_response_{measure}"]
+        assert scored.dims == ("layer", "scored_frequency", "multiplier")
     for name, variable in result.variables.items():
         assert variable.attrs["units"] and variable.attrs["long_name"], name
         if variable.dtype.kind == "f":
@@ -93,11 +94,13 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
                     for s in (spec, spec.reference())
                 )
                 expected = pp.angular_distance(test, reference)
-                found = result[variable].sel(measure="angular").values[0, i, j]
+                found = result[f"{variable}_angular"].values[0, i, j]
                 assert found == pytest.approx(float(expected), rel=1e-6)
-    np.testing.assert_array_equal(result["response"].values[0], result["pixels_response"].values)
-    np.testing.assert_array_equal(result["noise_floor"].sel(measure="angular"), 0)
-    np.testing.assert_array_equal(result["noise_floor"].sel(measure="cosine"), 1)
+    np.testing.assert_array_equal(
+        result["response_l2"].values[0], result["pixels_response_l2"].values
+    )
+    np.testing.assert_array_equal(result["noise_floor_angular"], 0)
+    np.testing.assert_array_equal(result["noise_floor_cosine"], 1)
 
 
 def test_each_image_is_shown_once(tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_another_observer_is_asked_anew_but_the_pixels_are_not(
     result = run(path, observer, store=store)
     assert len(observer.shown) == SHOWN
     np.testing.assert_array_equal(
-        result["pixels_response"], load_results(store)[0]["response"].values[0]
+        result["pixels_response_l1"], load_results(store)[0]["response_l1"].values[0]
     )
 
 
@@ -255,7 +258,7 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
     experiment, store = read_experiment(path), tmp_path / "runs.sqlite"
     run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
     result = run(path, "pixels", store=store)
-    assert result["measure"].values.tolist()[-1] == "angular_float32"
+    assert json.loads(result.attrs["measures"])[-1] == "angular_float32"
     spec = experiment.spec(
         frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0])
     )
@@ -263,7 +266,7 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
         np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel()
         for s in (spec, spec.reference())
     )
-    found = float(result["response"].sel(measure="angular_float32")[0, 1, 0])
+    found = float(result["response_angular_float32"][0, 1, 0])
     assert found == pytest.approx(float(angular_distance_float32(test, reference)), abs=1e-12)
 
 
@@ -303,7 +306,7 @@ def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_da
         oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str}
     )
     stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
-    ours = result["scored_response"].sel(layer="pixels", measure="angular_float32").values
+    ours = result["scored_response_angular_float32"].sel(layer="pixels").values
     theirs = stored.pivot(index="x_index", columns="multiplier", values="s_ac").to_numpy()
     assert [[f"{value:.9g}" for value in row] for row in ours[: len(theirs)]] == theirs.tolist()
     assert printed == pytest.approx(float(row["authors"]), abs=5e-4)

@@ -46,7 +46,7 @@ def run(page: Path, observer: Any = "pixels", **options: Any) -> xr.Dataset:
 
 
 def response(result: xr.Dataset) -> xr.DataArray:
-    return result["response"].sel(measure="angular").squeeze("layer")
+    return result["response_angular"].squeeze("layer")
 
 
 def test_every_page_has_at_most_ten_lines() -> None:
@@ -70,7 +70,7 @@ def test_orientation_discrimination(pages: Path) -> None:
 
 def test_contrast_discrimination_against_own_data(pages: Path) -> None:
     result = run(pages / "pedestals.toml")
-    assert result["response"].dims[-2:] == ("contrast", "contrast_difference")
+    assert result["response_angular"].dims[-2:] == ("contrast", "contrast_difference")
     np.testing.assert_allclose(1 / result["human_sensitivity"], [0.010, 0.006, 0.012, 0.035])
     thresholds = result["scored_contrast_difference"].isel(multiplier=2)
     np.testing.assert_allclose(thresholds, [0.010, 0.006, 0.012, 0.035])
@@ -91,7 +91,7 @@ def test_contrast_discrimination_against_own_data(pages: Path) -> None:
 
 def test_a_mask_of_another_orientation(pages: Path) -> None:
     result = run(pages / "masked.toml")
-    assert result["response"].dims[-2:] == ("mask_orientation", "contrast")
+    assert result["response_angular"].dims[-2:] == ("mask_orientation", "contrast")
     display, shown = pp.Display(), pp.load_stimulus("gabor_masked")
     for place in ({"mask_orientation": 0, "contrast": 0}, {"mask_orientation": 1, "contrast": 5}):
         found = response(result).isel(place)
@@ -183,7 +183,7 @@ def test_observers_concatenate(pages: Path) -> None:
         run(pages / "checks.toml", who).squeeze("layer", drop=True) for who in ("pixels", flat)
     ]
     both = xr.concat(found, "observer")
-    found = both["response"].sel(measure="angular").sel(check=0.25, method="nearest")
+    found = both["response_angular"].sel(check=0.25, method="nearest")
     assert found["check"] == 0.3 and set(found.dims) >= {"observer", "contrast"}
     assert both["observer"].values.tolist() == ["pixels", "mean colour"]
 

@@ -127,7 +127,7 @@ def test_small_responses_still_fill_many_bands() -> None:
 def test_log_levels_reach_down_to_the_smallest_response() -> None:
     result = simulated_result(rising)
     levels = filled_levels(contour(result, bare_axes(), levels="log"))
-    grid = result["response"].sel(measure="angular").values
+    grid = result["response_angular"].values
     assert levels[0] <= np.log10(grid.min()) < levels[1]
     assert levels[-2] < np.log10(grid.max()) <= levels[-1]
     np.testing.assert_allclose(np.diff(levels), 0.1)

@@ -236,7 +236,9 @@ def test_masking_contours_have_target_contrast_upwards_and_human_points(
     assert (points.get_color(), points.get_linestyle()) == ("black", "None")
     # Responses grow upwards: the contour of a response lies at one contrast for each mask, and
     # rises with it.
-    assert float(result["response"][0, 0, 0, -1]) > float(result["response"][0, 0, 0, 0])
+    assert float(result["response_angular_float32"][0, 0, -1]) > float(
+        result["response_angular_float32"][0, 0, 0]
+    )
 
 
 def test_plot_draws_whatever_it_is_given() -> None:

@@ -89,7 +89,7 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     view = responses["panels"][1]["views"]["angular"][""]
     xs, ys = responses["grids"][view["at"]]
     values = decoded(view).reshape(len(xs), len(ys))
-    wanted = gabors[1]["response"].sel(measure="angular", layer="layer0")
+    wanted = gabors[1]["response_angular"].sel(layer="layer0")
     # Upwards is sensitivity, so contrasts stand the other way round.
     assert np.allclose(values, wanted.values[:, ::-1], rtol=2e-4, atol=0)
     assert np.allclose(ys, 1 / wanted["contrast"].values[::-1], rtol=1e-3)
@@ -181,7 +181,7 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     assert told["bytes"] == (tmp_path / "page.html").stat().st_size
     assert "left_half_done, pixels" in page and "not finished; begun" in page
     broken = result.copy(deep=True)
-    broken["scored_response"][:] = np.nan
+    broken["scored_response_angular"][:] = np.nan
     page = written(
         [result, broken.assign_attrs(experiment_digest="another", experiment="broken")], tmp_path
     )
@@ -197,15 +197,24 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
 
 def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Path) -> None:
     whole = contours("lab:one")
-    rounded = whole.assign(response=whole["response"] * (1 + 1e-14))
+    rounded = whole.assign(response_angular=whole["response_angular"] * (1 + 1e-14))
     part = whole.drop_vars(
-        ["response", "pixels_response", "frequency", "contrast"], errors="ignore"
+        [
+            *(
+                name
+                for name in whole.data_vars
+                if str(name).startswith(("response", "pixels_response"))
+            ),
+            "frequency",
+            "contrast",
+        ],
+        errors="ignore",
     )
     for results in ([part, whole, rounded], [whole, part]):
         (figure,) = figures_in(page := written(results, tmp_path))
         assert [panel["title"] for panel in figure["panels"]] == ["lab:one"]
         assert "1 observer in 1 experiment" in page and "two different scores" not in page
-    other = whole.assign(response=whole["response"] * 0.99)
+    other = whole.assign(response_angular=whole["response_angular"] * 0.99)
     (figure,) = figures_in(written([whole, other], tmp_path))
     assert len(figure["panels"]) == 2
 

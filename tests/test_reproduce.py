@@ -44,17 +44,17 @@ def test_what_differs_is_told_with_its_size_and_the_versions(
     tmp_path: Path, capsys: Output
 ) -> None:
     path, result = written(tmp_path)
-    response = result["response"].copy()
+    response = result["response_angular"].copy()
     place = np.unravel_index(np.argmax(response.values), response.shape)
     response.values[place] += 0.125
     software = json.loads(result.attrs["software"]) | {"numpy": "1.0"}
-    changed = result.assign(response=response).assign_attrs(software=json.dumps(software))
+    changed = result.assign(response_angular=response).assign_attrs(software=json.dumps(software))
     changed.to_netcdf(path, engine="scipy")
     found = reproduce(path)
     (difference,) = found.responses
-    assert difference.what.startswith("response (1 of ") and difference.largest == pytest.approx(
-        0.125, abs=1e-12
-    )
+    assert difference.what.startswith(
+        "response_angular (1 of "
+    ) and difference.largest == pytest.approx(0.125, abs=1e-12)
     assert [(each.what, each.before) for each in found.circumstances] == [("software numpy", "1.0")]
     capsys.readouterr()
     assert main(["reproduce", str(path)]) == 1

@@ -56,7 +56,7 @@ def test_a_suite_runs_as_one(tmp_path: Path) -> None:
     assert [result.attrs["experiment"] for result in results] == ["one", "two"]
     alone = pp.run(page, "pixels", progress=False)
     for result in results:
-        np.testing.assert_array_equal(result["response"], alone["response"])
+        np.testing.assert_array_equal(result["response_angular"], alone["response_angular"])
 
 
 def test_an_observer_of_a_file_answers(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_probe_of_a_file_runs(tmp_path: Path) -> None:
     own.write_text(text.replace('probe = "detection"', 'probe = "mine.py:mine"'), encoding="utf-8")
     result = pp.run(own, "pixels", progress=False)
     np.testing.assert_array_equal(
-        result["response"], pp.run(page, "pixels", progress=False)["response"]
+        result["response_angular"], pp.run(page, "pixels", progress=False)["response_angular"]
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from small_experiment import write_experiment
 
 import psyprobe as pp
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.variants import average_variants, variant_spread
 from psyprobe.cli import main
 from psyprobe.errors import InputError
@@ -30,10 +31,13 @@ def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None
         .expanded()
     ]
     np.testing.assert_array_equal(
-        together["scored_response_by_variant"], np.stack([one["scored_response"] for one in alone])
+        together["scored_response_by_variant_angular"],
+        np.stack([one["scored_response_angular"] for one in alone]),
     )
     np.testing.assert_allclose(
-        together["response"], np.mean([one["response"] for one in alone], axis=0), rtol=1e-12
+        together["response_angular"],
+        np.mean([one["response_angular"] for one in alone], axis=0),
+        rtol=1e-12,
     )
     assert together["variant"].values.tolist()[1] == "phase 0, orientation 45"
 
@@ -95,7 +99,8 @@ def test_a_bad_variant_is_one_sentence(tmp_path: Path, page: str, message: str) 
 def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path: Path) -> None:
     # Simulated: each variant's response is 1 plus Gaussian noise, the statistic its mean; 95 % is
     # asked.
-    template = run(write_experiment(tmp_path), "pixels", score_only=True, progress=False)
+    result = run(write_experiment(tmp_path), "pixels", score_only=True, progress=False)
+    template = join_measures(result)
     rng, covered, repeats = np.random.default_rng(5), 0, 120
     for _ in range(repeats):
         parts = []

@@ -20,9 +20,8 @@ SOUND = 0
 TURNED = 1
 UNDEFINED = 2
 
-STATUS = (
-    "status of the angle: 0 sound, 1 feature of the reference short beside the test's, 2 undefined"
-)
+#: Their names, in the order of their numbers.
+STATUSES = ("sound", "turned", "undefined")
 
 #: Measures that need no direction, and the one to name where others are undefined.
 DEFINED_ALWAYS = ("l1", "l2")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
 from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import (
     LayerScore,
     chosen,
@@ -267,6 +268,7 @@ def score_discrimination(
         As for `psyprobe.analysis.score_detection`.
     """
     interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    result = join_measures(result)
     if "anchor_response" not in result:
         return score_detection(result, measure=measure, layer=layer, **interval)  # type: ignore[arg-type]
     layers = layers_of(result)

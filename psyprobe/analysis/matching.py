@@ -28,6 +28,7 @@ from psyprobe.analysis.intervals import (
     student_reach,
 )
 from psyprobe.analysis.iso_response import iso_contrast
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import (
     LayerScore,
     chosen,
@@ -597,6 +598,7 @@ def _score_layer(
         error = _responder(matched(averaged), {"resamples": 100}).error
         return None if error is None else error.mean.value
 
+    result = join_measures(result)
     pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
     status = status_of(result, "reference_response", found.measure, found.layer)
     facts = (references, status, interval, mean_error, (np.log, np.exp))

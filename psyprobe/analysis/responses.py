@@ -16,15 +16,17 @@ from psyprobe.analysis.direction import (
     ADVISED,
     DEFINED_ALWAYS,
     SOUND,
-    STATUS,
+    STATUSES,
     TURNED,
     UNDEFINED,
     share_of,
 )
 from psyprobe.analysis.distance import angular_of_rounded_cosine
+from psyprobe.analysis.measures import join_measures, measures_of, split_measures
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.flags import flag_attributes
 from psyprobe.files.units import inverse_symbol, unit_attributes
 from psyprobe.running.task import stimulus_axis_of
 
@@ -136,6 +138,7 @@ def layers_of(result: xr.Dataset) -> list[str]:
     """Names of the layers in a detection result, in the observer's order; `InputError` if it is
     none.
     """
+    result = join_measures(result)
     held = getattr(result, "variables", ())
     needed = ["noise_floor"]
     if "scored_response" in held:
@@ -153,7 +156,8 @@ def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[s
     """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such
     results have.
     """
-    missing = [name for name in needed if name not in getattr(result, "variables", ())]
+    held = getattr(join_measures(result), "variables", ())
+    missing = [name for name in needed if name not in held]
     if missing:
         raise InputError(
             f"this is no {probe} result: it lacks {', '.join(missing)}; pass what "
@@ -204,6 +208,7 @@ def values_of(
     UnknownNameError
         If the measure is not in the result.
     """
+    result = join_measures(result)
     variable = result[name]
     stored = ""
     if "measure" in variable.dims:
@@ -232,6 +237,7 @@ def status_of(
     """Status of the values that `values_of` gives: `SOUND` where the measure is no angle, or
     lengths were not told.
     """
+    result = join_measures(result)
     if f"{name}_status" in result and measure not in DEFINED_ALWAYS:
         return values_of(result, f"{name}_status", measure, layer, order)
     sizes = result[name].sizes
@@ -269,6 +275,7 @@ def select(
     UnknownNameError
         If the measure or the layer is not in the result.
     """
+    result = join_measures(result)
     wanted, held = chosen(result, layers_of(result), measure, layer)
     observer_of(result)
     names = levels_of(result)
@@ -391,11 +398,6 @@ def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
 #: Dimensions, values, units and description of a variable; None in place of values leaves it out.
 Variable = tuple[tuple[str, ...], Any, str, str]
 
-SCALE = (
-    "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the "
-    "metric's own"
-)
-
 
 def labelled(
     data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
@@ -421,7 +423,7 @@ def labelled(
     def variable(dims: tuple[str, ...], values: Any, units: str, long_name: str) -> Any:
         return dims, values, {**unit_attributes(units), "long_name": long_name}
 
-    return xarray.Dataset(
+    result = xarray.Dataset(
         {
             name: variable(dims, np.asarray(values, dtype=np.float64), *about)
             for name, (dims, values, *about) in data.items()
@@ -432,6 +434,22 @@ def labelled(
             "observer": variable((), str(attributes["observer"]), "1", "Observer"),
         },
         attrs=dict(attributes),
+    )
+    return split_measures(with_flags(result))
+
+
+def with_flags(result: xr.Dataset) -> xr.Dataset:
+    """A result whose statuses of angles are flags."""
+    names = [str(name) for name in result.data_vars if str(name).endswith("_status")]
+    return result.assign(
+        {
+            name: (
+                result[name].dims,
+                result[name].values.astype(np.int8),
+                flag_attributes(STATUSES, str(result[name].attrs["long_name"])),
+            )
+            for name in names
+        }
     )
 
 
@@ -463,7 +481,12 @@ def with_status(
             if status is not None and variable in data:
                 dims = tuple(dim for dim in data[variable][0] if dim != "measure")
                 values = status[at] if "layer" not in dims else np.moveaxis(status[at], -1, 0)
-                found[f"{variable}_status"] = (dims, values, "1", f"{data[variable][3]}: {STATUS}")
+                found[f"{variable}_status"] = (
+                    dims,
+                    values,
+                    "1",
+                    f"Status of angles: {data[variable][3]}",
+                )
     return found
 
 
@@ -524,17 +547,17 @@ def detection_result(
     places = tuple(f"scored_{level['name']}" for level in levels)
     scored = (*places, "multiplier")
     data: dict[str, Variable] = {
-        "response": (("layer", "measure", *grid), observer[0], SCALE, "Response on the level grid"),
+        "response": (("layer", "measure", *grid), observer[0], "1", "Response on the level grid"),
         "pixels_response": (
             ("measure", *grid),
             pixels[0],
-            SCALE,
+            "1",
             "Response of the pixels on the level grid",
         ),
         "noise_floor": (
             ("layer", "measure"),
             noise_floor,
-            SCALE,
+            "1",
             "Largest response to identical images",
         ),
     }
@@ -551,13 +574,13 @@ def detection_result(
             "scored_response": (
                 ("layer", "measure", *scored),
                 observer[1],
-                SCALE,
+                "1",
                 f"Response {at_threshold}",
             ),
             "pixels_scored_response": (
                 ("measure", *scored),
                 pixels[1],
-                SCALE,
+                "1",
                 f"Response of the pixels {at_threshold}",
             ),
             f"scored_{difference['name']}": (
@@ -712,7 +735,7 @@ def layer_facts(
         As for `variant_spread`: of the first metric, and its transform and inverse.
     """
     floor = float(values_of(result, "noise_floor", measure, layer))
-    rounded = {"cosine", "angular_float32"} & set(result["measure"].values.tolist())
+    rounded = {"cosine", "angular_float32"} & set(measures_of(result))
     return {
         "observer": observer_of(result),
         "experiment": str(result.attrs.get("experiment", "")),

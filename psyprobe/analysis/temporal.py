@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import chosen, layers_of, observer_of
 from psyprobe.errors import InputError
 from psyprobe.running.task import stimulus_axis_of
@@ -120,6 +121,7 @@ def _at(
     result: xr.Dataset, frequency: float, layer: str | None, measure: str | None
 ) -> dict[str, FloatArray]:
     """Responses of the observer and of the pixels over contrast at one temporal frequency."""
+    result = join_measures(result)
     layers = layers_of(result)
     if _LEVEL not in result.dims or "response" not in result:
         raise InputError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.intervals import draw_counts, student_reach
+from psyprobe.analysis.measures import join_measures, split_measures
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -76,6 +77,7 @@ def average_variants(
     """
     import xarray
 
+    results = [join_measures(result) for result in results]
     first = results[0]
     for name in ("experiment", "observer", "observer_card", "display"):
         different = {str(result.attrs.get(name)) for result in results}
@@ -116,7 +118,7 @@ def average_variants(
         {name: list(values) for name, values in variants.items()}
     )
     averaged.attrs.pop("variant", None)
-    return averaged
+    return split_measures(averaged)
 
 
 def variant_spread(
@@ -149,6 +151,7 @@ def variant_spread(
     interval is z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V -
     1)) and t the quantile of Student's t with V - 1 degrees of freedom, since V is small.
     """
+    result = join_measures(result)
     said = {name: result[f"{name}_by_variant"] for name in _SAID if f"{name}_by_variant" in result}
     count = result.sizes["variant"]
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.page import Page, Section
 from psyprobe.experiment.page_errors import in_file, one_line
+from psyprobe.files.listing import Listing
 from psyprobe.files.output import digest, plain, toml_text
 from psyprobe.stimulus.catalogue import PageRow, StimulusSet, list_pages, read_page
 from psyprobe.stimulus.specification import Specification, level_of
@@ -326,7 +327,7 @@ def is_suite(name_or_path: str | Path) -> bool:
     return "experiments" in page
 
 
-def list_experiments() -> list[PageRow]:
+def list_experiments() -> Listing[PageRow]:
     """List the experiments and suites of the catalogue, those of installed packages included.
 
     Examples

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, describe_failure, unknown_name
+from psyprobe.files.listing import Listing
 from psyprobe.files.programs import run_file
 from psyprobe.human import achromatic, castle, flicker
 from psyprobe.human.signature import ContrastSensitivity, Limits
@@ -122,7 +123,7 @@ def csf_names() -> tuple[str, ...]:
     return (*built_in, *plugins)
 
 
-def list_csf() -> list[HumanRow]:
+def list_csf() -> Listing[HumanRow]:
     """List all models; the row of a broken package says why, and no other row suffers.
 
     Examples
@@ -138,7 +139,7 @@ def list_csf() -> list[HumanRow]:
         HumanRow(name, _first_line(model.function), model.limits.source)
         for name, model in _discrimination().items()
     ]
-    return rows + [_row(point) for point in _plugins()]
+    return Listing(rows + [_row(point) for point in _plugins()])
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.files.listing import Listing
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.datasets import LICENCE, citation, datasets, summary
 from psyprobe.human.flicker import LICENCE as FLICKER
@@ -391,7 +392,7 @@ def human_names() -> tuple[str, ...]:
     return (*csf_names(), *STUDIES)
 
 
-def list_human() -> list[HumanRow]:
+def list_human() -> Listing[HumanRow]:
     """List models, those of installed packages too, measured data and data sets of `thresholds`.
 
     The row of a broken one says why.
@@ -411,7 +412,7 @@ def list_human() -> list[HumanRow]:
         FLICKER_SOURCE,
         licence=FLICKER,
     )
-    return [*list_csf(), *studies, *tables, flicker]
+    return Listing([*list_csf(), *studies, *tables, flicker])
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:

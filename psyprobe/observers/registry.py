@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
+from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.files.terminal import settings
 from psyprobe.observers.protocol import Ability, is_observer
@@ -354,7 +355,7 @@ def _forget(identity: int, _: Any) -> None:
     _LOADED.pop(identity, None)
 
 
-def list_observers(pattern: str = "*") -> list[ObserverRow]:
+def list_observers(pattern: str = "*") -> Listing[ObserverRow]:
     """The observers whose names match a glob, whether they can run here, and what is missing where
     they cannot.
 
@@ -371,9 +372,8 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     [ObserverRow(name='pixels', summary='no encoder: the image itself', ability='features', obstacle='')]
     """
     rows = [row for kind in _kinds().values() for row in kind.listing()]
-    return sorted(
-        (row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name
-    )
+    matches = (row for row in rows if fnmatch.fnmatchcase(row.name, pattern))
+    return Listing(sorted(matches, key=lambda row: row.name))
 
 
 def as_observer(thing: Any, /, **options: Any) -> Any:

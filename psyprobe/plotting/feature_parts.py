@@ -12,6 +12,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
+from psyprobe.analysis.measures import join_measures, measures_of
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.plotting import axes
 from psyprobe.plotting.features import human_points, upward_label, upwards
@@ -43,7 +44,8 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     results : sequence of xarray.Dataset
         Results of one experiment that compares features.
     """
-    gridded = [result for result in results if "response" in result and levels_of(result)]
+    joined = map(join_measures, results)
+    gridded = [result for result in joined if "response" in result and levels_of(result)]
     if not gridded:
         return []
     first = gridded[0]
@@ -71,7 +73,7 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
 
 def _measures(results: Sequence[xr.Dataset]) -> dict[str, str]:
     """Label the measures that any result holds, that of the experiment first."""
-    measures = {str(name) for result in results for name in result["measure"].values}
+    measures = {str(name) for result in results for name in measures_of(result)}
     names = [name for name in MEASURE_LABELS if name in measures]
     first = str(results[0].attrs.get("score_measure", ""))
     names.sort(key=lambda name: name != first)

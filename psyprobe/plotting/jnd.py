@@ -10,6 +10,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
 from psyprobe.files.units import unit_symbol
@@ -105,7 +106,8 @@ def jnd_panels(
 
 def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     """Describe the same figure as plain data, for a page."""
-    anchored = [result for result in results if "anchor_response" in result]
+    joined = map(join_measures, results)
+    anchored = [result for result in joined if "anchor_response" in result]
     if not anchored:
         return []
     panels = []

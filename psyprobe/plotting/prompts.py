@@ -13,6 +13,7 @@ from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
+from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.psychometric_curves import prompt_index
@@ -75,7 +76,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     for row, prompt in enumerate(order):
-        status = csf["status"].values[prompt].astype(str)
+        status = flag_words(csf["status"])[prompt]
         _draw_ratios(ax, row, ratio[prompt], status, colours, reach)
         if usable[prompt].any():
             ax.plot(10 ** means[prompt], row, markersize=11, zorder=4, **_MEAN_STYLE)

@@ -16,6 +16,7 @@ from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import STEPS
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
 from psyprobe.plotting import axes
 from psyprobe.plotting.trials import draw_fit, wilson
@@ -187,7 +188,7 @@ def _draw_function(
     """Draw the fit of one level with its threshold, or an arrow to a threshold beyond contrasts."""
     left, right = span
     curve = fitted_curve(wording, index, np.geomspace(left, right, 201))
-    status = str(wording["status"].values[index])
+    status = str(flag_words(wording["status"])[index])
     if curve is not None:
         linestyle = "--" if status in STEPS else "-"
         ax.plot(curve.x, curve.share, color=colour, linewidth=1.4, linestyle=linestyle)
@@ -218,7 +219,7 @@ def log10_interval(wording: xr.Dataset, index: int) -> tuple[float, float, float
 
 def are_counts(csf: xr.Dataset) -> bool:
     """Test whether answers are yes or no, whose share has an interval, and not probabilities."""
-    method = csf["method"].values.astype(str)
+    method = flag_words(csf["method"])
     whole_answers = bool((csf["yes"].values % 1 == 0).all())
     counted = (method == "counts") | ((method == "posterior") & whole_answers)
     return bool(counted.all())
@@ -244,7 +245,7 @@ def fitted_curve(wording: xr.Dataset, index: int, x: FloatArray) -> FittedCurve 
     fit = json.loads(str(wording.attrs["fit"]))
     if not (np.isfinite(threshold) and np.isfinite(width) and fit["axis"] == "log"):
         return None
-    function = "logistic" if str(wording["method"].values) == "logits" else fit["function"]
+    function = "logistic" if str(flag_words(wording["method"])) == "logits" else fit["function"]
     width = max(width, _STEP_WIDTH)
     share = psychometric_function(np.log10(x), threshold, width, guess, lapse, function=function)
     return FittedCurve(x, share, guess + (1 - guess - lapse) / 2)

@@ -24,6 +24,7 @@ from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.analysis.words.sessions import is_remote, person_of
 from psyprobe.errors import InputError
+from psyprobe.files.flags import flag_words
 from psyprobe.plotting import axes
 from psyprobe.plotting.participants import (
     draw_hollow,
@@ -240,7 +241,7 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
         label=name,
     )
     # A step lies somewhere between two contrasts that were shown; its place was not measured.
-    is_step = np.isin(csf["status"].values.astype(str), STEPS) & csf["usable"].values.astype(bool)
+    is_step = np.isin(flag_words(csf["status"]), STEPS) & csf["usable"].values.astype(bool)
     hollow = is_step.any(axis=0)
     if "unsure" in csf:
         hollow = hollow | csf["unsure"].values
@@ -275,7 +276,7 @@ def sensitivity_bounds(csf: xr.Dataset) -> list[Bound]:
     """List bounds of sensitivity at levels without a mean, on the side of most wordings."""
     bounds = []
     for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
-        status = csf["status"].values[:, i].astype(str)
+        status = flag_words(csf["status"])[:, i]
         above = status == "censored_above"
         below = status == "censored_below"
         is_lower = above.sum() > below.sum()

@@ -16,7 +16,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.jnd import ideal_jnd
-from psyprobe.analysis.responses import SCALE, Variable, with_status
+from psyprobe.analysis.measures import join_measures, split_measures
+from psyprobe.analysis.responses import Variable, with_flags, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.units import unit_attributes, unit_symbol
@@ -168,8 +169,8 @@ def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses)
         dims, label = grids[name]
         values = np.moveaxis(found.observer[at], (-2, -1), (0, 1))
         pixels = np.moveaxis(found.baseline[at], -1, 0)
-        data[name] = (("layer", "measure", *dims), values, SCALE, label)
-        data[f"pixels_{name}"] = (("measure", *dims), pixels, SCALE, f"{label} of the pixels")
+        data[name] = (("layer", "measure", *dims), values, "1", label)
+        data[f"pixels_{name}"] = (("measure", *dims), pixels, "1", f"{label} of the pixels")
     data = with_status(data, places, found.status, found.baseline_status)
     unit = unit_symbol(result[layout["difference"]["name"]].attrs)
     for name, label in (
@@ -198,6 +199,7 @@ def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses)
             {other["name"]: xarray.Variable((other["name"],), other["values"], about)}
         )
     told = {"anchor": str(layout["anchored"]), "jnd_human": layout["jnd_human"]}
-    return result.assign(added).assign_attrs(
+    added_result = join_measures(result).assign(added)
+    return split_measures(with_flags(added_result)).assign_attrs(
         told | ({} if other is None else {"against": other["name"]})
     )

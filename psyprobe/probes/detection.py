@@ -27,6 +27,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -156,7 +157,7 @@ def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> A
         )
     if True in kinds:
         return in_words().plot(results, ax, **options)
-    if all("anchor_response" in one for one in results):
+    if all("anchor_response" in join_measures(one) for one in results):
         from psyprobe.plotting.jnd import jnd_panels
 
         return jnd_panels(results, ax, **options)

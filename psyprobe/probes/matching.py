@@ -19,7 +19,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.matching import score_matching as score
-from psyprobe.analysis.responses import SCALE, Variable, labelled, with_status
+from psyprobe.analysis.responses import Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
@@ -155,25 +155,25 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         "response": (
             ("layer", *curves),
             np.moveaxis(answered[grid], (2, 3), (0, 1)),
-            SCALE,
+            "1",
             "Response to gratings",
         ),
         "reference_response": (
             ("layer", *targets),
             of_reference,
-            SCALE,
+            "1",
             "Response to the reference gratings",
         ),
         "pixels_response": (
             curves,
             np.moveaxis(baseline[grid], 2, 0),
-            SCALE,
+            "1",
             "Response of the pixels to gratings",
         ),
         "pixels_reference_response": (
             targets,
             baseline[reference].T,
-            SCALE,
+            "1",
             "Response of the pixels to the reference gratings",
         ),
         "human_match": (
@@ -182,7 +182,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             "1",
             "Contrast that people match",
         ),
-        "noise_floor": (("layer", "measure"), floor, SCALE, "Largest response to identical images"),
+        "noise_floor": (("layer", "measure"), floor, "1", "Largest response to identical images"),
     }
     data = with_status(
         data,

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import experiment_from_text
+from psyprobe.files.listing import frame_of
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import load_results, observer_for, run_experiment
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray
 
 #: Attributes of a result that are tables: entries are compared one by one.
@@ -64,6 +67,10 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can hold it."""
         return {**asdict(self), "same": self.same}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a difference, of responses first and then of circumstances."""
+        return frame_of((*self.responses, *self.circumstances))
 
     def __str__(self) -> str:
         found = "same" if self.same else "not the same"
@@ -164,7 +171,7 @@ def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
     known = {name: len(values) for name, values in page.levels.items() if name in result.sizes}
-    return "response" not in result or any(
+    return "response" not in join_measures(result) or any(
         result.sizes[name] != count for name, count in known.items()
     )
 

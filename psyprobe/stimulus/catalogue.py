@@ -13,6 +13,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.parameters import log_spaced
@@ -121,7 +122,7 @@ class PageRow:
     obstacle: str = ""
 
 
-def list_pages(catalogue: str) -> list[PageRow]:
+def list_pages(catalogue: str) -> Listing[PageRow]:
     """List the pages of a catalogue, broken ones of installed packages last.
 
     Parameters
@@ -129,7 +130,7 @@ def list_pages(catalogue: str) -> list[PageRow]:
     catalogue : {"stimuli", "experiments"}
         The catalogue.
     """
-    rows = [_page_row(catalogue, name) for name in catalogue_names(catalogue)]
+    rows = Listing([_page_row(catalogue, name) for name in catalogue_names(catalogue)])
     for name, obstacle in broken_packages(catalogue).items():
         rows.append(PageRow(name, "pages of an installed package", obstacle=obstacle))
     return rows
@@ -144,7 +145,7 @@ def _page_row(catalogue: str, name: str) -> PageRow:
     return PageRow(name, str(page.get("title", "")), str(page.get("source", "")), differences)
 
 
-def list_stimuli() -> list[PageRow]:
+def list_stimuli() -> Listing[PageRow]:
     """List the stimuli of the catalogue, those of installed packages included.
 
     Examples

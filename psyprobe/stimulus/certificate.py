@@ -196,6 +196,13 @@ class Certificate:
             "rows": [measurement.to_dict() for measurement in self.measurements],
         }
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row a quantity, indexed by its name: requested, delivered, error and verdict."""
+        import pandas as pd
+
+        rows = [measurement.to_dict() for measurement in self.measurements]
+        return pd.DataFrame(rows).set_index("quantity")
+
     def _repr_html_(self) -> str:
         from psyprobe.stimulus.notebook import certificate_html
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, progress_bar
 from psyprobe.observers.chat.protocol import AnswerObserver, Decoding, Inquiry, Spending, ask_all
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 QUESTION = (
     "The image shows stripes. Are they nearer to vertical or to horizontal? Answer with "
@@ -226,6 +229,12 @@ class Calibration:
             "grades": grades,
             "spent": self.spent,
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a grade of stripes: how often they were told right, and the verdict."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict()["grades"])
 
     def __str__(self) -> str:
         rows = [["shown", "right", "of", "95 % interval", "stripes are"]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from psyprobe.running.schedule import ExperimentSchedule, run_attributes
 from psyprobe.running.store import Store
 from psyprobe.tasks import items
 from psyprobe.tasks.items import Case, ItemQuestion, Judge, read_planned
+
+if TYPE_CHECKING:
+    import xarray
 
 #: Seconds to an answer, as a guess, and what is said of it.
 _LATENCY = 1.0
@@ -277,6 +280,28 @@ def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
     """
     asked = bool(answers) and answers[0].session is not None
     return {"reaction_seconds": np.array([answer.latency for answer in answers])} if asked else {}
+
+
+def item_result(
+    items: Sequence[str], columns: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> xarray.Dataset:
+    """The result of a run about items: one value an item of every column, selected by its name."""
+    import xarray
+
+    data = {
+        name: (
+            "item",
+            values,
+            {
+                "units": "s" if name.startswith("reaction_seconds") else "1",
+                "long_name": name.replace("_", " ").capitalize(),
+            },
+        )
+        for name, values in columns.items()
+    }
+    names = np.array(items, dtype=object)
+    index = ("item", names, {"units": "1", "long_name": "Item"})
+    return xarray.Dataset(data, {"item": index}, dict(attributes))
 
 
 def _keys_of(record: RunRecord) -> list[str]:

@@ -20,6 +20,7 @@ from detection_results import (
 )
 
 from psyprobe.analysis import score_detection, score_table
+from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score, score_layers
 
@@ -50,7 +51,7 @@ def test_published_results_get_their_published_score(
 def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) -> None:
     # Their angles came out of a float32 arccosine: the floor is whatever is 0 or one step above 0.
     result = published_result(oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai")
-    stored = result["scored_response"].sel(measure="angular").values
+    stored = result["scored_response_angular"].values
     found = score(result, resamples=100)
     assert found.float32_floor == pytest.approx((stored <= 1.1e-4).mean())
     assert found.float32_floor > 0.4
@@ -145,7 +146,7 @@ def test_layers_are_named_or_all_scored() -> None:
 
 @pytest.mark.parametrize("name", ["scored_response", "response", "human_curve", "noise_floor"])
 def test_unfinished_results_are_refused(name: str) -> None:
-    result = simulated_result(human_observer)
+    result = join_measures(simulated_result(human_observer))
     result[name] = result[name] * np.nan
     with pytest.raises(InputError, match=f"values of {name} are not finite"):
         score(result)
@@ -163,7 +164,7 @@ def test_other_datasets_are_refused() -> None:
 
 
 def test_order_of_dimensions_does_not_matter() -> None:
-    result = simulated_result(human_observer)
+    result = join_measures(simulated_result(human_observer))
     turned = result.transpose(
         "multiplier",
         "contrast",

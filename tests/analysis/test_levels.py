@@ -102,14 +102,14 @@ def two_levels() -> xr.Dataset:
 
 
 def test_dimensions_are_named_after_the_levels(two_levels: xr.Dataset) -> None:
-    assert two_levels["response"].dims == ("layer", "measure", "frequency", "luminance", "contrast")
-    assert two_levels["scored_response"].dims[2:] == (
+    assert two_levels["response_angular"].dims == ("layer", "frequency", "luminance", "contrast")
+    assert two_levels["scored_response_angular"].dims[1:] == (
         "scored_frequency",
         "scored_luminance",
         "multiplier",
     )
-    at = two_levels["response"].sel(frequency=4, luminance=100, method="nearest")
-    np.testing.assert_allclose(at[0, 0], human_csf(4) * CONTRAST / 1e4)
+    at = two_levels["response_angular"].sel(frequency=4, luminance=100, method="nearest")
+    np.testing.assert_allclose(at[0], human_csf(4) * CONTRAST / 1e4)
     assert (
         two_levels["luminance"].attrs["units"] == "cd m-2"
         and str(two_levels["observer"].values) == "ideal"
@@ -158,7 +158,7 @@ def test_differences_that_are_no_contrast_are_thresholds_upwards() -> None:
     levels = [level("contrast", "1", "Pedestal", np.array([0.0, 0.1, 0.3]))]
     result = result_of(levels, np.array([2.0, 5.0, 3.0]), difference="orientation_difference")
     assert (
-        result["response"].dims[-1] == "orientation_difference"
+        result["response_angular"].dims[-1] == "orientation_difference"
         and "contrast_kind" not in result.attrs
     )
     assert result["scored_orientation_difference"].dims == ("scored_contrast", "multiplier")
@@ -178,7 +178,9 @@ def test_observers_and_layers_concatenate() -> None:
     second = second.assign_coords(observer="other").assign_attrs(observer="other")
     both = xr.concat([first, second], "observer")
     assert both["observer"].values.tolist() == ["ideal", "other"]
-    np.testing.assert_array_equal(both["response"].sel(observer="other"), second["response"])
+    np.testing.assert_array_equal(
+        both["response_angular"].sel(observer="other"), second["response_angular"]
+    )
     with pytest.raises(InputError, match="holds 2 observers"):
         pp.score(both)
     with pytest.raises(InputError, match="those of other and the attributes those of ideal"):

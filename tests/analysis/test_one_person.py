@@ -242,7 +242,7 @@ def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(nam
             shown, levels
         )
         result = run_of(name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4))  # type: ignore[misc]
-        points = result["scored_response"].sel(measure="angular", layer="out").values
+        points = result["scored_response_angular"].sel(layer="out").values
         alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
         found = fraction_of(alone, levels, MULTIPLIER, points)
         assert found.in_range == pytest.approx(one.scores["alignment_grid"], abs=2e-3)

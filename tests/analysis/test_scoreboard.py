@@ -196,9 +196,9 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
 
 def test_observers_of_one_size_share_their_row_of_pixels() -> None:
     small = simulated_result(flat, observer="small")
-    fading_away = small["pixels_scored_response"] / (1 + small["scored_frequency"])
+    fading_away = small["pixels_scored_response_angular"] / (1 + small["scored_frequency"])
     wide, also_wide = (
-        small.assign(pixels_scored_response=fading_away).assign_attrs(observer=name)
+        small.assign(pixels_scored_response_angular=fading_away).assign_attrs(observer=name)
         for name in ("wide", "W")
     )
     names = [

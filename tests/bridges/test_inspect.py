@@ -43,8 +43,8 @@ from psyprobe.tasks.bridges.inspect_logs import read_inspect_log, write_inspect_
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
 SAME = (
     "text",
-    "read",
-    "said",
+    "reading",
+    "response",
     "contrast",
     "delivered_contrast",
     "prompt",
@@ -88,8 +88,9 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def _same(one: Any, other: Any, names: tuple[str, ...] = SAME) -> None:
+    tables = trials(one), trials(other)
     for name in names:
-        np.testing.assert_array_equal(one[name].values, other[name].values, err_msg=name)
+        np.testing.assert_array_equal(*(table[name].values for table in tables), err_msg=name)
 
 
 def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
@@ -103,7 +104,9 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
     with Store(None) as other:
         assert take(replies, other, progress=False) == (QUESTIONS, 0)
         (result,) = load_results(other)
-        _same(own, result, ("text", "read", "said", "contrast", "delivered_contrast", "prompt"))
+        _same(
+            own, result, ("text", "reading", "response", "contrast", "delivered_contrast", "prompt")
+        )
         points = [[point.sensitivity for point in pp.score(each).curve] for each in (own, result)]
         assert points[0] == points[1] and all(each > 1 for each in points[0])
         pp.plot(result)
@@ -159,8 +162,8 @@ def test_a_run_as_a_log_and_back(
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
     assert [sample.output.completion for sample in in_order] == trials(own)["text"].values.tolist()
-    assert [sample.scores["reply_reader"].value for sample in in_order] == own[
-        "said"
+    assert [sample.scores["reply_reader"].value for sample in in_order] == trials(own)[
+        "response"
     ].values.tolist()
     # The image in it is the one that was shown.
     for turn in turns[:3]:

@@ -50,7 +50,9 @@ def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
     assert [turn.answer.text for turn in turns if turn.answer] == trials(result)[
         "text"
     ].values.tolist()
-    np.testing.assert_array_equal([turn.about["contrast"] for turn in turns], result["contrast"])
+    np.testing.assert_array_equal(
+        [turn.about["contrast"] for turn in turns], trials(result)["contrast"]
+    )
     assert not any(turn.resized for turn in turns)
 
 
@@ -68,8 +70,10 @@ def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
 
 
 def _same_answers(result: Any, again: Any) -> None:
-    for name in ("text", "read", "said", "contrast", "delivered_contrast", "prompt", "order"):
-        np.testing.assert_array_equal(result[name].values, again[name].values, err_msg=name)
+    names = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt", "order")
+    tables = trials(result), trials(again)
+    for name in names:
+        np.testing.assert_array_equal(*(table[name].values for table in tables), err_msg=name)
 
 
 @pytest.mark.parametrize("ending", [".xlsx", ".tsv", ".json"])

@@ -46,9 +46,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None:
     profile = profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"], seed=3)
-    assert profile["response"].sizes == {
+    assert profile["response_angular"].sizes == {
         "layer": 1,
-        "measure": 4,
         "photograph": 2,
         "dimension": 2,
         "strength": 3,
@@ -57,12 +56,11 @@ def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None
     for strength in ("low", "high"):
         changed = corrupt(original, "white_noise", strength, 3, image_id="1.png")
         here = {
-            "measure": "angular",
             "photograph": "1.png",
             "dimension": "white_noise",
             "strength": strength,
         }
-        found = profile["response"].sel(here)
+        found = profile["response_angular"].sel(here)
         expected = angular_distance(
             changed.ravel() / np.float32(255), original.ravel() / np.float32(255)
         )
@@ -81,7 +79,7 @@ def test_responses_are_kept_and_not_computed_again(folder: Path, tmp_path: Path)
 def test_stronger_corruption_is_farther_off(folder: Path) -> None:
     names = ["gaussian_filter", "white_noise", "minimum_darken"]
     profile = profile_of(folder, "pixels", corruptions=names)
-    mean = profile["response"].sel(measure="angular", layer="pixels").mean("photograph").values
+    mean = profile["response_angular"].sel(layer="pixels").mean("photograph").values
     assert (np.diff(mean, axis=1) > 0).all()
 
 

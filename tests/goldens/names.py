@@ -23,6 +23,7 @@ import xarray as xr
 
 import psyprobe as pp
 from psyprobe.analysis import score_table as _score_table
+from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.words.trial_table import trials as _trials
 from psyprobe.cli import main
 from psyprobe.experiment import read_suite
@@ -480,6 +481,7 @@ def flat(value: Any, name: str = "") -> Golden:
 
 
 def _arrays(result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]) -> Golden:
+    result = join_measures(result)
     return {
         golden: _plain(result[today].transpose(*dims).values)
         for golden, (today, dims) in named.items()

@@ -75,5 +75,5 @@ def test_asked_in_words_and_by_its_eye(
 
     seen = pp.run(str(tmp_path / "seen.toml"), eye)
     assert seen.attrs["random_weights"] == 1
-    grid = seen["response"].sel(measure="angular").squeeze()
+    grid = seen["response_angular"].squeeze()
     assert (grid.isel(contrast=1) > 10 * grid.isel(contrast=0)).all() and (grid > 0).all()

@@ -12,6 +12,7 @@ import webdriver
 from person_at_page import STEP, PersonAtPage, sessions, visit
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.observers.people.server import PersonServer
 
 pytestmark = pytest.mark.skipif(
@@ -97,7 +98,7 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
     # The distance that was too near.
     assert [line for line in complaints if "/calibrate - Failed to load" not in line] == []
     # What was seen is what was asked: contrast from pixels, and direction.
-    (result,) = pp.load_results(tmp_path / "runs.sqlite")
+    result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     seen = {row[0]: row[1:] for row in log}
     for place, asked in enumerate(result.contrast.values):
         contrast, direction, _ = seen[f"{place + 1}.{kept[place]['attempt']}"]

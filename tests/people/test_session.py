@@ -13,6 +13,7 @@ import pytest
 from simulated_person import FREQUENCIES, SimulatedPerson
 
 import psyprobe as pp
+from psyprobe.analysis import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.protocol import GIVEN_UP
@@ -53,7 +54,7 @@ def test_a_whole_session_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     )
     assert len({each["dither_seed"] for each in told}) == len(told)
     (result,) = pp.load_results(store)
-    assert set(np.unique(result.order)) == {0.0, 1.0}
+    assert set(np.unique(trials(result).order)) == {0.0, 1.0}
     # Answers of another session are its own, though the seeds of the experiment are the same.
     with PersonServer(visit(store)) as server:
         again = SimulatedPerson(server.address, seed=3)

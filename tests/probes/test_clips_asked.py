@@ -132,7 +132,9 @@ def test_beside_an_accelerator_clips_are_shown_alike(tmp_path: Path) -> None:
     both = [
         pp.run(one, who, batch_size=2, score_only=True, progress=False) for who in (here, elsewhere)
     ]
-    np.testing.assert_allclose(both[0]["scored_response"], both[1]["scored_response"], rtol=1e-12)
+    np.testing.assert_allclose(
+        both[0]["scored_response_angular"], both[1]["scored_response_angular"], rtol=1e-12
+    )
 
 
 def flat(clips: Any) -> Any:

@@ -477,4 +477,6 @@ def test_the_pixels_are_asked_beside_the_first_observer_alone(
     rows = pp.observer(lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows")
     second = pp.run(page, rows, store=store)
     assert looked == []
-    np.testing.assert_array_equal(first["pixels_response"], second["pixels_response"])
+    np.testing.assert_array_equal(
+        first["pixels_response_angular"], second["pixels_response_angular"]
+    )

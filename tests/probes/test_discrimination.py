@@ -158,7 +158,9 @@ def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
     # It does not see contrast, so the anchor says next to nothing: any criterion will do.
     blind = pp.run(page(tmp_path, text), pp.observer(waves, name="waves"), progress=False)
     for level in (0.8, 2.0):
-        at = blind.assign(anchor_response=0 * blind["anchor_response"] + level)
+        at = blind.assign(
+            anchor_response_difference=0 * blind["anchor_response_difference"] + level
+        )
         truth = (1.06**level - 1) / np.radians(0.5 * level)
         # Between levels log response is taken as straight.
         assert pp.score(at).score.ratios["anisotropy"] == pytest.approx(truth, rel=0.02)
@@ -173,9 +175,9 @@ def test_anchors_are_averaged_over_variants(tmp_path: Path) -> None:
         "n = 6 } }\n"
     )
     both = pp.run(page(tmp_path, text), "pixels", progress=False)
-    apart = both["anchor_response_by_variant"]
-    np.testing.assert_allclose(both["anchor_response"], apart.mean("variant"))
-    assert both["anchor_response_by_variant"].sizes["variant"] == 2
+    apart = both["anchor_response_by_variant_angular"]
+    np.testing.assert_allclose(both["anchor_response_angular"], apart.mean("variant"))
+    assert both["anchor_response_by_variant_angular"].sizes["variant"] == 2
     assert pp.score(both).score.status == ("reached", "reached")
 
 

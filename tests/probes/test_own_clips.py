@@ -83,7 +83,7 @@ def test_it_runs_by_page(stimulus: Path, tmp_path: Path) -> None:
     page.write_text(EXPERIMENT, encoding="utf-8")
     result = pp.run(page, "pixels", progress=False)
     assert int(result.attrs["frames"]) == 5 and result.sizes["frequency"] == 2
-    response = result["response"].sel(layer="pixels", measure="angular")
+    response = result["response_angular"].sel(layer="pixels")
     assert (response.diff("contrast") > 0).all()
 
 

@@ -37,7 +37,7 @@ def test_a_result_says_what_its_short_format_costs(
     assert "precision" not in whole.attrs
     told = json.loads(result.attrs["precision"])
     assert told["dtype"] == "bfloat16" and told["pairs"] == pair_batches.MOST_PAIRS
-    moved = np.abs(result["response"].values / whole["response"].values - 1)
+    moved = np.abs(result["response_angular"].values / whole["response_angular"].values - 1)
     assert 0 < told["median"] <= told["largest"]
     assert moved.min() / 2 < told["median"] < 2 * moved.max()
     # It is measured once, and stays with the run.

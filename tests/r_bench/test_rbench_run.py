@@ -324,7 +324,7 @@ def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(
         pp.observer(lambda images, prompt, system: twos.append(prompt) or "0", name="twos")
     )
     again = judge_replies(result, nobody, store=store, progress=False)
-    assert not twos and again["judged_absolute"].equals(judged["judged_absolute"])
+    assert not twos and again["judge_reading_absolute"].equals(judged["judge_reading_absolute"])
     assert pp.score(again).rows()[0] == pp.score(result).rows()[0]
 
 

@@ -28,6 +28,7 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf import FEW, chat_csfs
 from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.flags import flag_words
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
 from psyprobe.human.models import human_label
@@ -531,7 +532,7 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
         csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
     )
     own = np.where(np.isfinite(half), half, 0.0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
-    step = np.isin(csf["status"].values[place], STEPS)
+    step = np.isin(flag_words(csf["status"])[place], STEPS)
     missing = np.where(step, 0.0, own**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
     return np.asarray(
         np.sqrt(np.where(step, own, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s))

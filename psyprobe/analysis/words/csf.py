@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.posterior_fit import (
@@ -25,6 +26,7 @@ from psyprobe.analysis.words.posterior_fit import (
 )
 from psyprobe.analysis.words.sessions import screen_error, sessions_of
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.flags import encode_flags, flag_attributes
 from psyprobe.files.units import inverse_symbol, unit_attributes, unit_symbol
 from psyprobe.running.task import stimulus_axis_of, task_of
 
@@ -37,6 +39,8 @@ LOW_VALIDITY = 0.1
 NO_VALIDITY = 0.5
 #: The status of the latter.
 UNREADABLE = "unreadable"
+#: How a wording can be fitted.
+METHODS = ("counts", "logits", "posterior")
 #: Fewer wordings than this say nothing of others.
 FEW = 3
 
@@ -546,11 +550,16 @@ def _dataset(
     fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(
         options
     )
+    variables: dict[str, Any] = {
+        name: (dims, values, {**unit_attributes(unit), "long_name": text})
+        for name, (dims, values, unit, text) in fields.items()
+    }
+    for name, meanings in {"status": (*STATUSES, UNREADABLE), "method": METHODS}.items():
+        flagged, words, _, text = fields[name]
+        flags = encode_flags(words, meanings)
+        variables[name] = (flagged, flags, flag_attributes(meanings, text))
     return xr.Dataset(
-        {
-            name: (dims, values, {**unit_attributes(unit), "long_name": text})
-            for name, (dims, values, unit, text) in fields.items()
-        },
+        variables,
         coords={
             "prompt": list(counts.prompts),
             counts.level: (

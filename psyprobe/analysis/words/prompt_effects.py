@@ -17,9 +17,11 @@ import numpy as np
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
+from psyprobe.files.listing import frame_of
 from psyprobe.files.units import unit_symbol
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 
@@ -103,6 +105,10 @@ class PromptEffects(Recorded):
                 "The fit did not converge; take no number of this table for more than a guess."
             )
         return lay_out(format, rows, lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row an effect, indexed by its name, in log10 sensitivity."""
+        return frame_of(self.effects).set_index("name")
 
     def __str__(self) -> str:
         return self.table()

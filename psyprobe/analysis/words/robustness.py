@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,10 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
+from psyprobe.files.listing import frame_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Fewer models have no interval and no null: any three points can be brought into order.
 FEWEST_MODELS = 4
@@ -54,6 +59,10 @@ class Robustness(Recorded):
     accuracy: tuple[tuple[float, ...], ...]
     links: tuple[Link, ...]
     confidence: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a correlation, indexed by what it is over."""
+        return frame_of(self.links).set_index("over")
 
 
 def csf_robustness(

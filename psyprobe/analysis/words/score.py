@@ -28,6 +28,7 @@ from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.analysis.words.sessions import is_remote, sessions_of
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
+from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
 from psyprobe.observers.chat.cost_summary import spent_on
 from psyprobe.running.task import stimulus_axis_of
@@ -585,7 +586,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
             human=_finite(human[i]),
             usable=int(csf["n_usable"].values[i]),
             prompts=csf.sizes["prompt"],
-            statuses=dict(Counter(csf["status"].values[:, i].tolist())),
+            statuses=dict(Counter(flag_words(csf["status"])[:, i].tolist())),
             low_validity=int(csf["low_validity"].values[:, i].sum()),
             not_shown=int(csf["not_shown"].values[i]),
             unsure="unsure" in csf and bool(csf["unsure"].values[i]),

@@ -47,6 +47,7 @@ from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
     answers_of,
+    item_result,
     items_of,
     judged_attributes,
     options_of,
@@ -232,20 +233,14 @@ def task(record: RunRecord) -> Task:
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """One row a question: the columns of a question table, and the reply."""
-    import xarray
-
+    """The columns of a question table and the reply, over the dimension `item`."""
     items = pd.DataFrame(store.content(record.layout["items"]))
     said = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in COLUMNS}
     columns["reply"] = np.array([each.text for each in said], dtype=object)
-    return xarray.Dataset(
-        {
-            name: (("question_number",), values)
-            for name, values in (columns | reaction_times(said)).items()
-        },
-        attrs=judged_attributes(record, store),
-    )
+    names = [_name(row).replace("\n", " ").strip() for row in items.to_dict("records")]
+    columns |= reaction_times(said)
+    return item_result(names, columns, judged_attributes(record, store))
 
 
 def score(
@@ -376,7 +371,7 @@ def judge_replies(
     ]
     verdicts = judge_cases(cases, judge, store=store, progress=progress)
     found = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
-    return result.assign({JUDGE_READING: (("question_number",), found, reader_of(judge))})
+    return result.assign({JUDGE_READING: (("item",), found, reader_of(judge))})
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:

@@ -31,6 +31,7 @@ import pandas as pd
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.intervals import student_quantile
+from psyprobe.analysis.measures import measures_of, split_measures
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STEPS, STRENGTHS, corrupt, dimension_of, dimensions
 from psyprobe.errors import InputError, unknown_name
@@ -231,19 +232,18 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         values = np.array([found[key]["values"] for key in keys], dtype=np.float64)
         return np.moveaxis(values.reshape(*shape, *values.shape[1:]), (3, 4), (0, 1))
 
-    units = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
     axes = ("measure", "photograph", "dimension", "strength")
-    return xarray.Dataset(
+    result = xarray.Dataset(
         {
             "response": (
                 ("layer", *axes),
                 read(record.observer_digest),
-                {"units": units, "long_name": "Response"},
+                {"units": "1", "long_name": "Response"},
             ),
-            "baseline": (
+            "pixels_response": (
                 axes,
                 read(layout["baseline"])[0],
-                {"units": units, "long_name": "Response of the pixels"},
+                {"units": "1", "long_name": "Response of the pixels"},
             ),
         },
         coords={
@@ -254,7 +254,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             "strength": layout["strengths"],
             "step": ("dimension", [each.step for each in known]),
             "group": ("dimension", [each.group for each in known]),
-            "simulated": ("dimension", [int(each.captured) for each in known]),
+            "simulated": ("dimension", [bool(each.captured) for each in known]),
         },
         attrs={
             **run_attributes(record, size=layout["size"]),
@@ -263,6 +263,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             "after corruption",
         },
     )
+    return split_measures(result)
 
 
 def score(
@@ -273,7 +274,7 @@ def score(
     confidence: float = 0.95,
 ) -> tuple[ProfileScore, ...]:
     """The mean response at each strength, of every layer or of one."""
-    known = {name: result[name].values.tolist() for name in ("measure", "layer")}
+    known = {"measure": measures_of(result), "layer": result["layer"].values.tolist()}
     for name, value in (("measure", measure), ("layer", layer)):
         if value is not None and value not in known[name]:
             raise unknown_name(name, value, known[name])
@@ -308,7 +309,7 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
     rows: dict[str, dict[str, pd.DataFrame]] = {}
     for name, result in by_observer(results).items():
         for layer in map(str, result["layer"].values):
-            found = result["response"].sel(measure="angular", layer=layer).mean("photograph")
+            found = result["response_angular"].sel(layer=layer).mean("photograph")
             called = name + f" / {layer}" * (len(result["layer"]) > 1)
             for strength in map(str, found["strength"].values):
                 values = found.sel(strength=strength).values
@@ -329,10 +330,10 @@ class ProfileScore(TaskScore):
 
     def rows(self) -> Sequence[Row]:
         """The observer, and the pixels themselves."""
-        here = self.result.sel(measure=self.measure)
+        responses = self.result[f"response_{self.measure}"].sel(layer=self.layer)
         return (
-            self._row(OBSERVER, here["response"].sel(layer=self.layer)),
-            self._row(PIXELS, here["baseline"]),
+            self._row(OBSERVER, responses),
+            self._row(PIXELS, self.result[f"pixels_response_{self.measure}"]),
         )
 
     def notes(self) -> Sequence[str]:
@@ -404,8 +405,8 @@ def plot_profile(
         photographed it.
     """
     found = (
-        profile["response"]
-        .sel(measure=measure, layer=layer or str(profile["layer"].values[-1]))
+        profile[f"response_{measure}"]
+        .sel(layer=layer or str(profile["layer"].values[-1]))
         .mean("photograph")
     )
     ax = coloured_cells(

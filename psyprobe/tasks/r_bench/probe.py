@@ -41,6 +41,7 @@ from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
     answers_of,
+    item_result,
     items_of,
     judged_attributes,
     options_of,
@@ -174,8 +175,6 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """One row an item: what was asked and what was answered about its reference and its corrupted
     image.
     """
-    import xarray
-
     items = pd.DataFrame(store.content(record.layout["items"]))
     said = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in _PLAIN}
@@ -185,11 +184,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         columns[f"answer_{kind}"] = np.array([answer.text for answer in answers], dtype=object)
         columns[f"finish_{kind}"] = np.array([answer.finish for answer in answers], dtype=object)
         columns |= {f"{name}_{kind}": values for name, values in reaction_times(answers).items()}
-    return xarray.Dataset(
-        {name: ("item", values) for name, values in columns.items()},
-        coords={"item": items["name"].to_numpy()},
-        attrs=judged_attributes(record, store),
-    )
+    return item_result(items["name"].tolist(), columns, judged_attributes(record, store))
 
 
 def score(

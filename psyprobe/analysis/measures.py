@@ -1,0 +1,114 @@
+"""Measures of difference in a result: one variable each, as it is kept, and along one dimension, as
+analysis reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Measure to what its values are.
+_SCALES = {
+    "angular": "angle / pi",
+    "angular_float32": "angle / pi by a float32 arccosine",
+    "cosine": "cosine similarity",
+    "l1": "L1 distance in feature units",
+    "l2": "L2 distance in feature units",
+    "difference": "the metric's own scale",
+}
+#: Variables that have a measure, without its name.
+_MEASURED = re.compile(
+    r"(pixels_)?(scored_|reference_|anchor_|against_)?response(_by_variant)?|noise_floor"
+)
+
+
+def split_measures(result: xr.Dataset) -> xr.Dataset:
+    """Give each measure of a result variables of its own: ``response_angular``, ``response_l2``.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Some variables have the dimension "measure". One without is returned as it is.
+    """
+    if "measure" not in result.dims:
+        return result
+    measures = [str(measure) for measure in result["measure"].values]
+    variables: dict[str, xr.DataArray] = {}
+    for name in map(str, result.data_vars):
+        values = result[name]
+        if "measure" not in values.dims:
+            variables[name] = values
+            continue
+        for place, measure in enumerate(measures):
+            column = values.isel(measure=place, drop=True)
+            scale = _SCALES.get(measure, measure)
+            column.attrs = {
+                "units": "1",
+                "long_name": f"{values.attrs.get('long_name', name)} ({scale})",
+            }
+            variables[f"{name}_{measure}"] = column
+    split = result.drop_vars([*result.data_vars, "measure"], errors="ignore").assign(variables)
+    return split.assign_attrs(measures=json.dumps(measures))
+
+
+def join_measures(result: xr.Dataset) -> xr.Dataset:
+    """Put the measures of a result along the dimension "measure", after that of layers.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of `split_measures`. One that has the dimension, or no measures, is returned as it is.
+    """
+    import xarray as xr
+
+    if "measures" not in getattr(result, "attrs", {}) or "measure" in result.dims:
+        return result
+    measures = json.loads(result.attrs["measures"])
+    variables: dict[str, xr.DataArray] = {}
+    for name in map(str, result.data_vars):
+        base, measure = _parts(name, measures)
+        if not measure:
+            variables[name] = result[name]
+        elif measure == measures[0]:
+            variables[base] = _joined(result, base, measures)
+    joined = xr.Dataset(variables, result.coords, result.attrs)
+    joined = joined.assign_coords(measure=("measure", measures, {"units": "1"}))
+    del joined.attrs["measures"]
+    return joined
+
+
+def measures_of(result: xr.Dataset) -> list[str]:
+    """Names of the measures that a result holds."""
+    if "measure" in result.dims:
+        return [str(measure) for measure in result["measure"].values]
+    return [str(measure) for measure in json.loads(str(result.attrs.get("measures", "[]")))]
+
+
+def _parts(name: str, measures: list[str]) -> tuple[str, str]:
+    """Name of a variable without its measure, and the measure; empty where it has none."""
+    for measure in measures:
+        base = name.removesuffix(f"_{measure}")
+        if base != name and _MEASURED.fullmatch(base):
+            return base, measure
+    return name, ""
+
+
+def _joined(result: xr.Dataset, base: str, measures: list[str]) -> xr.DataArray:
+    """Stack the variables of one name over all measures."""
+    import xarray as xr
+
+    first = result[f"{base}_{measures[0]}"]
+    columns = [result[f"{base}_{measure}"] for measure in measures]
+    values = xr.concat(
+        columns, dim="measure", coords="minimal", compat="override", combine_attrs="override"
+    )
+    dims = [str(dim) for dim in first.dims]
+    place = dims.index("layer") + 1 if "layer" in dims else 0
+    values = values.transpose(*dims[:place], "measure", *dims[place:])
+    label = str(first.attrs.get("long_name", base)).rpartition(" (")[0]
+    values.attrs = {"units": "1", "long_name": label}
+    return values
