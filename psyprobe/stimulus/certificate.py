@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe.errors import unknown_name
 from psyprobe.stimulus.certificate_table import format_measurements
 from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
