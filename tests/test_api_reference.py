@@ -61,6 +61,7 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.probes.detection",
         "psyprobe.probes.pairs",
         "psyprobe.probes.words.schedule",
+        "psyprobe.running.store",
         "psyprobe.tasks.r_bench.probe",
         "psyprobe.tasks.r_bench.corruption_profile",
         "psyprobe.stimulus.parameters",

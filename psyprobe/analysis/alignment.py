@@ -107,7 +107,7 @@ def alignment_score(
 
 
 def attainable_alignment(multiplier: npt.ArrayLike) -> float:
-    """Largest alignment score that responses without ties can reach.
+    """Compute the largest alignment score that responses without ties can reach.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def align(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Alignment:
-    """The alignment score with a bootstrap interval over slices.
+    """Compute the alignment score with a bootstrap interval over slices.
 
     Parameters
     ----------
@@ -156,11 +156,11 @@ def align(
     multiplier_of : "threshold" or "sensitivity", optional
         As for `alignment_score`.
     confidence : float, optional
-        Of the interval, in (0, 1).
+        Coverage of the interval, in (0, 1).
     resamples : int, optional
         Number of bootstrap samples, at least 100.
     seed : int, optional
-        Of the resampling.
+        Seed of the resampling.
 
     Returns
     -------
@@ -190,9 +190,11 @@ def align(
     --------
     >>> m = np.logspace(-0.3, 0.3, 10)
     >>> level = 10 ** np.linspace(-0.2, 0.2, 20)
-    >>> found = align(m, level[:, None] * m)
-    >>> f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}] of {found.attainable:.3f}, {found.neighbours:.2f}"
-    '0.85 [0.78, 0.90] of 0.995, 1.00'
+    >>> score = align(m, level[:, None] * m)
+    >>> f"{score.value:.2f} [{score.low:.2f}, {score.high:.2f}] of {score.attainable:.3f}"
+    '0.85 [0.78, 0.90] of 0.995'
+    >>> round(score.neighbours, 2)
+    1.0
     """
     m, r = _pooled(multiplier, response, multiplier_of)
     if r.ndim != 2:
@@ -204,14 +206,8 @@ def align(
     value = float(weighted_spearman(m.ravel(), r.ravel(), np.ones((1, r.size)))[0])
     slices, points = r.shape
     if slices < 3:
-        return Alignment(
-            value,
-            None,
-            None,
-            confidence,
-            attainable,
-            f"{slices} slices are too few for an interval",
-        )
+        note = f"{slices} slices are too few for an interval"
+        return Alignment(value, None, None, confidence, attainable, note)
     weights = np.repeat(draw_counts(slices, resamples, seed).astype(np.float64), points, axis=1)
     samples = weighted_spearman(m.ravel(), r.ravel(), weights)
     defined = samples[np.isfinite(samples)]
@@ -226,26 +222,22 @@ def align(
     low = min(float(np.tanh(z - reach)), value)
     high = max(float(np.tanh(z + reach)), value)
     if high - low < 1e-9:
-        return Alignment(
-            value, None, None, confidence, attainable, "all slices are alike and tell no interval"
-        )
-    together = neighbour_correlation(
-        midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape).mean(axis=1)
-    )
-    return Alignment(value, low, high, confidence, attainable, note, together)
+        note = "all slices are alike and tell no interval"
+        return Alignment(value, None, None, confidence, attainable, note)
+    ranks = midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape)
+    neighbours = neighbour_correlation(ranks.mean(axis=1))
+    return Alignment(value, low, high, confidence, attainable, note, neighbours)
 
 
 def fisher(r: Any) -> Any:
-    """Fisher's transform of correlations; of exactly 1 it would be infinite, and intervals are
-    points either way.
-    """
+    """Transform correlations by Fisher's z, kept finite at -1 and 1."""
     return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
 
 
 def _pooled(
     multiplier: npt.ArrayLike, response: npt.ArrayLike, multiplier_of: MultiplierOf
 ) -> tuple[FloatArray, FloatArray]:
-    """Multipliers of the contrast, and responses, of one shape."""
+    """Broadcast multipliers of contrast and responses to one shape, and check them."""
     m = np.asarray(multiplier, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
     if multiplier_of not in ("threshold", "sensitivity"):
@@ -255,8 +247,7 @@ def _pooled(
     except ValueError:
         raise InputError(
             f"multipliers of shape {m.shape} do not broadcast against responses of shape "
-            f"{r.shape}; "
-            f"give multipliers along the last axis"
+            f"{r.shape}; give multipliers along the last axis"
         ) from None
     if not np.isfinite(r).all():
         raise InputError(
@@ -326,8 +317,8 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     Examples
     --------
     >>> m = np.logspace(-0.3, 0.3, 10)
-    >>> found = score_slices(m, [2 * m, m / 2])
-    >>> round(found.monotonicity, 3), round(found.slope, 3), round(found.unevenness, 3)
+    >>> slices = score_slices(m, [2 * m, m / 2])
+    >>> round(slices.monotonicity, 3), round(slices.slope, 3), round(slices.unevenness, 3)
     (1.0, 1.0, 0.301)
     """
     m = np.asarray(multiplier, dtype=np.float64)
@@ -335,8 +326,7 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     if m.ndim != 1 or r.ndim != 2 or r.shape[1] != len(m) or len(np.unique(m)) < 2:
         raise InputError(
             f"responses of shape {r.shape} do not fit multipliers of shape {m.shape}; give "
-            "(slices, multipliers) "
-            f"and (multipliers,), with two different ones at least"
+            "(slices, multipliers) and (multipliers,), with two different ones at least"
         )
     if not (np.isfinite(r).all() and np.isfinite(m).all() and (m > 0).all()):
         raise InputError("responses must be finite, and multipliers finite and above 0")
@@ -345,7 +335,9 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     )
     within = within[np.isfinite(within)]
     usable = r[(r > 0).all(axis=1)]
-    slope, unevenness = _apart(np.log10(m), np.log10(usable)) if len(usable) >= 2 else (None, None)
+    slope, unevenness = (
+        _slope_and_unevenness(np.log10(m), np.log10(usable)) if len(usable) >= 2 else (None, None)
+    )
     return Slices(
         monotonicity=float(within.mean()) if len(within) else None,
         lowest=float(within.min()) if len(within) else None,
@@ -357,7 +349,7 @@ def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
     )
 
 
-def _apart(log_m: FloatArray, log_r: FloatArray) -> tuple[float, float | None]:
+def _slope_and_unevenness(log_m: FloatArray, log_r: FloatArray) -> tuple[float, float | None]:
     centred = log_m - log_m.mean()
     slope = float((log_r @ centred).mean() / (centred @ centred))
     if slope <= 0:
@@ -366,7 +358,7 @@ def _apart(log_m: FloatArray, log_r: FloatArray) -> tuple[float, float | None]:
 
 
 def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Average rank of each value when each stands in the sample as often as its weight says.
+    """Rank values in weighted samples; equal values share the average of their ranks.
 
     Parameters
     ----------
@@ -394,7 +386,7 @@ def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Spearman's r_s of y with x in each weighted sample: the correlation of average ranks.
+    """Compute Spearman's r_s of y with x in each weighted sample.
 
     A bootstrap sample of a set of points is the set with a count for each point. With counts as
     weights all samples are ranked from one sort, so 2,000 of them take some 20 ms for 200 points.

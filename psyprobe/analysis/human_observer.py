@@ -1,10 +1,9 @@
-"""One person in the place of a model: what people whose thresholds are known would score in a
-detection test.
+"""Score human observers whose thresholds were measured as if each were a model.
 
-Ranks know no criterion, so a person needs no responses: any that rise with contrast over his own
-threshold give the same score. How well a person does depends on the range of levels at which he was
-measured, and so does a model; the two are compared on the same range, and beside them stands what
-an observer without any contrast sensitivity function scores there.
+The alignment score is a rank correlation and needs no criterion, so a person needs no responses:
+any that rise with contrast over the person's own threshold give the same score. The score depends on
+the range of levels, so a model and people are compared on the range at which people were measured,
+beside an observer with a flat contrast sensitivity function.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.alignment import alignment_score, fisher, weighted_spearman
 from psyprobe.analysis.intervals import check_resampling, draw_counts, student_reach
 from psyprobe.analysis.score import Recorded
@@ -26,11 +25,11 @@ from psyprobe.human.points import Conditions, matched_thresholds
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Persons of whom there is a ceiling.
+#: Fewest persons of whom there is a noise ceiling.
 FEWEST = 3
-#: Multiples of thresholds at which a person is scored, as the detection tests have them.
+#: Multiples of thresholds at which a person is scored, those of the detection tests.
 MULTIPLIERS = np.geomspace(0.5, 2.0, 10)
-#: Levels at which a person, or the others at least two of them, must have been measured.
+#: Fewest levels at which a person, and two of the others, must have been measured.
 _LEVELS: Mapping[str, int] = {"frequency": 4, "luminance": 4, "area": 3}
 #: Where people score no more than this above a flat CSF, there is nothing to divide.
 _LEAST_ABOVE_FLAT = 0.1
@@ -38,19 +37,19 @@ _LEAST_ABOVE_FLAT = 0.1
 
 @dataclass(frozen=True)
 class Ceiling(Recorded):
-    """Mean score of persons, with its interval over persons."""
+    """The mean score of persons, with its interval over persons."""
 
     value: float
     low: float
     high: float
-    #: Between persons.
+    #: Standard deviation between persons.
     sd: float
-    #: Of each person, in their order.
+    #: The score of each person.
     scores: tuple[float, ...]
 
     @property
     def persons(self) -> int:
-        """How many."""
+        """Count the persons."""
         return len(self.scores)
 
 
@@ -62,14 +61,14 @@ def ceiling(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Ceiling:
-    """The mean of persons' scores, with an interval over persons.
+    """Average persons' scores, with an interval over persons.
 
     Parameters
     ----------
     scores : ndarray, shape (P,)
-        Of each person; three at least.
+        The score of each person; at least three.
     error : bool
-        Whether they are errors, above 0, and not correlations.
+        Whether scores are errors, above 0, and not correlations.
     confidence, resamples, seed
         As for `psyprobe.analysis.align`.
 
@@ -81,17 +80,18 @@ def ceiling(
 
     Examples
     --------
-    >>> found = ceiling(np.array([0.8, 0.85, 0.9, 0.95]), error=False)
-    >>> f"{found.value:.3f} [{found.low:.2f}, {found.high:.2f}]"
+    >>> mean = ceiling(np.array([0.8, 0.85, 0.9, 0.95]), error=False)
+    >>> f"{mean.value:.3f} [{mean.low:.2f}, {mean.high:.2f}]"
     '0.875 [0.72, 0.95]'
     """
     check_resampling(confidence, resamples)
     n = len(scores)
     value = float(np.mean(scores))
     samples = draw_counts(n, resamples, seed) @ scores / n
-    forward, back = (np.log, np.exp) if error else (fisher, np.tanh)
-    reach = student_reach(forward(samples), n, confidence)
-    low, high = (float(back(forward(value) + side * reach)) for side in (-1, 1))
+    transform, inverse = (np.log, np.exp) if error else (fisher, np.tanh)
+    reach = student_reach(transform(samples), n, confidence)
+    low = float(inverse(transform(value) - reach))
+    high = float(inverse(transform(value) + reach))
     return Ceiling(
         value,
         min(low, value),
@@ -102,7 +102,7 @@ def ceiling(
 
 
 def shape_alignment(log_ratio: FloatArray) -> float:
-    """The alignment score of an observer whose thresholds are known, in the place of a model.
+    """Score the shape of a contrast sensitivity function as the alignment score does a model's.
 
     Parameters
     ----------
@@ -130,144 +130,138 @@ def shape_alignment(log_ratio: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Person:
-    """A person of a data set in the place of a model."""
+    """One person of a data set, scored as a model would be."""
 
     dataset: str
     observer: str
-    #: Ends of the range of levels at which he was measured.
+    #: Ends of the range of levels at which the person was measured.
     low: float
     high: float
-    #: By name: "alignment" at the levels at which he was measured, "alignment_grid" at those of the
-    #: experiment within his range, where "flat_grid" is that of a flat contrast sensitivity
-    #: function; "gain", "rmse_log10", "shape_rmse_log10" against castleCSF; the same behind
+    #: By name: "alignment" at the levels at which the person was measured, "alignment_grid" at
+    #: those of the experiment within this range, and "flat_grid" that of a flat contrast
+    #: sensitivity function there; "gain", "rmse_log10", "shape_rmse_log10" against castleCSF; with
     #: "_others" against the mean of the others of the data set, where there are enough.
     scores: Mapping[str, float]
-    #: How many levels each of the first two stands on: "n_x", "n_grid".
+    #: Number of levels of "alignment" ("n_x") and of "alignment_grid" ("n_grid").
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=32)
-def persons(shown: Conditions, levels: tuple[float, ...]) -> tuple[Person, ...]:
-    """The persons of all data sets who were measured under the conditions of an experiment, or near
-    them.
+def persons(conditions: Conditions, levels: tuple[float, ...]) -> tuple[Person, ...]:
+    """Score all persons who were measured under the conditions of an experiment, or near them.
 
     Parameters
     ----------
-    shown : Conditions
-        Of the experiment; its span says which measured levels count.
+    conditions : Conditions
+        Those of the experiment; its span says which measured levels count.
     levels : tuple of float
         Levels at which observers are scored, rising.
 
     Examples
     --------
-    >>> shown = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
-    >>> found = persons(shown, tuple(np.geomspace(0.1, 200, 20)))
-    >>> len(found), found[0].dataset, round(found[0].scores["alignment_grid"], 3)
+    >>> conditions = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
+    >>> all_persons = persons(conditions, tuple(np.geomspace(0.1, 200, 20)))
+    >>> person = all_persons[0]
+    >>> len(all_persons), person.dataset, round(person.scores["alignment_grid"], 3)
     (17, 'hdr_csf', 0.973)
     """
-    table = matched_thresholds(shown)
+    table = matched_thresholds(conditions)
     table = table[table["observer"] != "mean"]
     log_s = np.log10(table["sensitivity_transported"])
     log_d = np.log10(table["sensitivity"] / table["castle"])
     table = table.assign(x=table["x"].map(lambda x: float(f"{x:.5g}")), log_s=log_s, d=log_d)
     means = table.groupby(["dataset", "observer", "x"], as_index=False)[["log_s", "d"]].mean()
-    fewest = _LEVELS[shown.level]
+    fewest = _LEVELS[conditions.level]
     grid = np.array(levels)
-    flat = -np.log10(_castle(shown, grid))
-    found = []
-    for (dataset, observer), own in means.groupby(["dataset", "observer"]):
-        if len(own) >= fewest:
-            others = means[(means["dataset"] == dataset) & (means["observer"] != observer)]
-            found.append(_person(str(dataset), str(observer), own, others, grid, flat, fewest))
-    return tuple(found)
+    flat = -np.log10(_castle(conditions, grid))
+    scored_persons = []
+    for (dataset, observer), rows in means.groupby(["dataset", "observer"]):
+        if len(rows) < fewest:
+            continue
+        peers = means[(means["dataset"] == dataset) & (means["observer"] != observer)]
+        person = _person(str(dataset), str(observer), rows, peers, grid, flat, fewest)
+        scored_persons.append(person)
+    return tuple(scored_persons)
 
 
-def _castle(shown: Conditions, grid: FloatArray) -> FloatArray:
-    fixed = {name: getattr(shown, name) for name in _LEVELS}
-    return np.asarray(castle_csf(direction=shown.direction, **{**fixed, shown.level: grid}))
+def _castle(conditions: Conditions, grid: FloatArray) -> FloatArray:
+    values = {name: getattr(conditions, name) for name in _LEVELS} | {conditions.level: grid}
+    return np.asarray(castle_csf(direction=conditions.direction, **values))
 
 
 def _person(
     dataset: str,
     observer: str,
-    own: pd.DataFrame,
-    others: pd.DataFrame,
+    rows: pd.DataFrame,
+    peers: pd.DataFrame,
     grid: FloatArray,
     flat: FloatArray,
     fewest: int,
 ) -> Person:
-    x = own["x"].to_numpy()
-    d = own["d"].to_numpy()
+    x = rows["x"].to_numpy()
+    d = rows["d"].to_numpy()
     inside = within(grid, x[0], x[-1])
-    at = grid[inside]
     scores = {"gain": 10 ** float(d.mean()), **_errors(d, ""), "alignment": shape_alignment(d)}
-    if len(at):
-        scores["alignment_grid"] = shape_alignment(np.interp(np.log(at), np.log(x), d))
+    if inside.any():
+        on_grid = np.interp(np.log(grid[inside]), np.log(x), d)
+        scores["alignment_grid"] = shape_alignment(on_grid)
         scores["flat_grid"] = shape_alignment(flat[inside])
-    by_x = others.groupby("x")["log_s"].agg(["mean", "size"])
-    known = by_x[(by_x["size"] >= 2) & by_x.index.isin(x)]["mean"]
-    if len(known) >= fewest:
-        common = known.index.to_numpy(dtype=float)
-        apart = own.set_index("x")["log_s"][common].to_numpy() - known.to_numpy()
-        at = grid[within(grid, common[0], common[-1])]
-        scores |= {**_errors(apart, "_others"), "alignment_others": shape_alignment(apart)}
-        scores["alignment_others_grid"] = shape_alignment(
-            np.interp(np.log(at), np.log(common), apart)
-        )
-    return Person(
-        dataset,
-        observer,
-        float(x[0]),
-        float(x[-1]),
-        scores,
-        {"n_x": len(x), "n_grid": int(inside.sum())},
-    )
+    peer_means = peers.groupby("x")["log_s"].agg(["mean", "size"])
+    peer_means = peer_means[(peer_means["size"] >= 2) & peer_means.index.isin(x)]
+    if len(peer_means) >= fewest:
+        common = peer_means.index.to_numpy(dtype=float)
+        difference = rows.set_index("x")["log_s"][common].to_numpy() - peer_means["mean"].to_numpy()
+        common_grid = grid[within(grid, common[0], common[-1])]
+        on_grid = np.interp(np.log(common_grid), np.log(common), difference)
+        scores |= _errors(difference, "_others")
+        scores["alignment_others"] = shape_alignment(difference)
+        scores["alignment_others_grid"] = shape_alignment(on_grid)
+    counts = {"n_x": len(x), "n_grid": int(inside.sum())}
+    return Person(dataset, observer, float(x[0]), float(x[-1]), scores, counts)
 
 
-def _errors(d: FloatArray, suffix: str) -> dict[str, float]:
+def _errors(log_ratio: FloatArray, suffix: str) -> dict[str, float]:
     return {
-        f"rmse_log10{suffix}": float(np.sqrt(np.mean(d**2))),
-        f"shape_rmse_log10{suffix}": float(np.std(d)),
+        f"rmse_log10{suffix}": float(np.sqrt(np.mean(log_ratio**2))),
+        f"shape_rmse_log10{suffix}": float(np.std(log_ratio)),
     }
 
 
-def within(levels: FloatArray, low: float, high: float) -> Any:
-    """Which levels lie in a range, its ends included."""
+def within(levels: FloatArray, low: float, high: float) -> BoolArray:
+    """Mark the levels that lie in a range, its ends included."""
     return (levels >= low * (1 - 1e-9)) & (levels <= high * (1 + 1e-9))
 
 
 @dataclass(frozen=True)
 class People(Recorded):
-    """The persons of one data set in the place of a model."""
+    """The persons of one data set, scored as models would be."""
 
     dataset: str
     #: Ends of the range of levels of each person.
     ranges: tuple[tuple[float, float], ...]
-    #: Of their alignment at the levels of the experiment within the range of each.
+    #: Mean alignment at the levels of the experiment within the range of each person.
     ceiling: Ceiling
-    #: Mean of the same of a flat contrast sensitivity function.
+    #: Mean alignment of a flat contrast sensitivity function at the same levels.
     flat: float
 
     @property
     def span(self) -> tuple[float, float]:
-        """Medians over persons of the ends of their ranges."""
+        """Take the medians over persons of the ends of their ranges."""
         low, high = np.median(self.ranges, axis=0)
         return float(low), float(high)
 
     @property
     def determined(self) -> bool:
-        """Whether people score so much more than a flat contrast sensitivity function that a
-        fraction says anything.
-        """
+        """Whether people score so far above a flat CSF that a fraction means anything."""
         return self.ceiling.value - self.flat >= _LEAST_ABOVE_FLAT
 
 
-def people(shown: Conditions, levels: FloatArray, **interval: Any) -> tuple[People, ...]:
-    """Data sets with three persons or more, the one to compare with first: that of the most people.
+def people(conditions: Conditions, levels: FloatArray, **interval: Any) -> tuple[People, ...]:
+    """Score the people of each data set with three persons or more, the largest first.
 
     Parameters
     ----------
-    shown, levels
+    conditions, levels
         As for `persons`.
     **interval
         As for `ceiling`.
@@ -279,32 +273,30 @@ def people(shown: Conditions, levels: FloatArray, **interval: Any) -> tuple[Peop
 
     Examples
     --------
-    >>> shown = Conditions("frequency", (0.5, 30.5), luminance=100.0, area=np.pi)
-    >>> [(each.dataset, each.ceiling.persons) for each in people(shown, np.geomspace(0.5, 28, 20))]
+    >>> conditions = Conditions("frequency", (0.5, 30.5), luminance=100.0, area=np.pi)
+    >>> datasets = people(conditions, np.geomspace(0.5, 28, 20))
+    >>> [(dataset.dataset, dataset.ceiling.persons) for dataset in datasets]
     [('modelfest', 16), ('hdrvdp_csf', 10), ('hdr_csf', 10), ('colorfest', 3)]
     """
-    sets: dict[str, list[Person]] = {}
-    for one in persons(shown, tuple(map(float, levels))):
-        if "alignment_grid" in one.scores:
-            sets.setdefault(one.dataset, []).append(one)
-    found = [
-        People(
-            name,
-            tuple((each.low, each.high) for each in own),
-            ceiling(
-                np.array([each.scores["alignment_grid"] for each in own]), error=False, **interval
-            ),
-            float(np.mean([each.scores["flat_grid"] for each in own])),
-        )
-        for name, own in sets.items()
-        if len(own) >= FEWEST
-    ]
-    return tuple(
-        sorted(
-            found,
-            key=lambda one: (not one.determined, -one.ceiling.persons, one.span[0] / one.span[1]),
-        )
-    )
+    members_by_dataset: dict[str, list[Person]] = {}
+    for person in persons(conditions, tuple(map(float, levels))):
+        if "alignment_grid" in person.scores:
+            members_by_dataset.setdefault(person.dataset, []).append(person)
+    datasets = []
+    for name, members in members_by_dataset.items():
+        if len(members) < FEWEST:
+            continue
+        scores = np.array([person.scores["alignment_grid"] for person in members])
+        flat = float(np.mean([person.scores["flat_grid"] for person in members]))
+        ranges = tuple((person.low, person.high) for person in members)
+        datasets.append(People(name, ranges, ceiling(scores, error=False, **interval), flat))
+    return tuple(sorted(datasets, key=_preference))
+
+
+def _preference(dataset: People) -> tuple[bool, int, float]:
+    """Order data sets: determined ones first, then by persons, then by the width of their span."""
+    low, high = dataset.span
+    return not dataset.determined, -dataset.ceiling.persons, low / high
 
 
 @dataclass(frozen=True)
@@ -314,37 +306,39 @@ class Fraction(Recorded):
     #: Mean over persons of r_s on the levels within the range of each; None where it does not
     #: exist.
     in_range: float | None
-    #: That over the ceiling: 1 is as good as another person, and may be exceeded. None where
-    #: nothing is to be divided.
+    #: `in_range` over the noise ceiling: 1 is as good as another person, and may be exceeded. None
+    #: where people score hardly above a flat contrast sensitivity function.
     fraction: float | None
     #: 0 for an observer without any contrast sensitivity function, 1 for a person.
     above_flat: float | None
 
 
 def fraction_of(
-    of: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
+    dataset: People, levels: FloatArray, multiplier: FloatArray, response: FloatArray
 ) -> Fraction:
-    """What an observer scores on the range of each person, over what the persons do.
+    """Divide an observer's score on the range of each person by the score of the persons.
 
     Parameters
     ----------
-    of : People
-        With whom it is compared.
+    dataset : People
+        The people with whom the observer is compared.
     levels : ndarray, shape (K,)
-        At which it was scored.
+        Levels at which the observer was scored.
     multiplier : ndarray, shape (M,)
-        Of the human threshold.
+        Multiples of the human threshold.
     response : ndarray, shape (K, M)
-        Of the observer.
+        Responses of the observer.
 
     Examples
     --------
-    >>> shown, levels = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi), np.geomspace(0.1, 200, 20)
-    >>> found = people(shown, levels)[0]
-    >>> round(fraction_of(found, levels, MULTIPLIERS, np.tile(MULTIPLIERS, (20, 1))).fraction, 2)
+    >>> conditions = Conditions("luminance", (0.1, 200.0), frequency=2.0, area=np.pi)
+    >>> levels = np.geomspace(0.1, 200, 20)
+    >>> dataset = people(conditions, levels)[0]
+    >>> level = np.tile(MULTIPLIERS, (20, 1))
+    >>> round(fraction_of(dataset, levels, MULTIPLIERS, level).fraction, 2)
     1.04
     """
-    ranges = [within(levels, *ends) for ends in of.ranges]
+    ranges = [within(levels, *ends) for ends in dataset.ranges]
     scores: dict[bytes, float] = {}
     for inside in ranges:
         if len(np.unique(response[inside])) < 2:
@@ -352,7 +346,7 @@ def fraction_of(
         if inside.tobytes() not in scores:
             scores[inside.tobytes()] = alignment_score(multiplier, response[inside])
     in_range = float(np.mean([scores[inside.tobytes()] for inside in ranges]))
-    if not of.determined:
+    if not dataset.determined:
         return Fraction(in_range, None, None)
-    top = of.ceiling.value
-    return Fraction(in_range, in_range / top, (in_range - of.flat) / (top - of.flat))
+    top = dataset.ceiling.value
+    return Fraction(in_range, in_range / top, (in_range - dataset.flat) / (top - dataset.flat))

@@ -1,6 +1,4 @@
-"""Intervals of means and of what is resampled: what is drawn, and how far Student's t and Wilson's
-formula reach.
-"""
+"""Compute intervals of means by resampling, Student's t and Wilson's formula."""
 
 from __future__ import annotations
 
@@ -21,45 +19,39 @@ def check_resampling(confidence: float, resamples: int) -> None:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse one outside (0, 1)."""
+    """Refuse a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise InputError(
             f"confidence {confidence:g} must lie between 0 and 1; usual is 0.9 or 0.95"
         )
 
 
-def draw_counts(drawn_from: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
-    """How often each is drawn in each of so many bootstrap samples, shape (resamples, drawn
-    from).
-    """
-    return np.random.default_rng(seed).multinomial(
-        drawn_from, np.full(drawn_from, 1 / drawn_from), size=resamples
-    )
+def draw_counts(size: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
+    """Count how often each of `size` items is in each bootstrap sample, (resamples, size)."""
+    shares = np.full(size, 1 / size)
+    return np.random.default_rng(seed).multinomial(size, shares, size=resamples)
 
 
-def student_reach(samples: FloatArray, drawn_from: int, confidence: float) -> float:
-    """Half of a symmetric interval: Student's t times the spread of samples that were drawn from
-    few.
-    """
-    spread = float(np.std(samples)) * np.sqrt(drawn_from / (drawn_from - 1))
-    return float(student_quantile(drawn_from, confidence) * spread)
+def student_reach(samples: FloatArray, size: int, confidence: float) -> float:
+    """Compute half a symmetric interval from bootstrap samples of `size` items, by Student's t."""
+    spread = float(np.std(samples)) * np.sqrt(size / (size - 1))
+    return float(student_quantile(size, confidence) * spread)
 
 
-def student_quantile(drawn_from: int, confidence: float) -> float:
-    """Of Student's t, for a symmetric interval of something estimated from so many."""
+def student_quantile(size: int, confidence: float) -> float:
+    """Compute the quantile of Student's t for a symmetric interval of a mean of `size` items."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(drawn_from - 1, (1 + confidence) / 2))
+    return float(stdtrit(size - 1, (1 + confidence) / 2))
 
 
 def neighbour_correlation(values: FloatArray) -> float | None:
-    """How much values next to each other are alike: intervals that take them as independent are
-    then too narrow.
+    """Correlate values with their neighbours; alike neighbours make an interval too narrow.
 
     Parameters
     ----------
     values : ndarray, shape (K,)
-        In the order of the levels that they belong to.
+        In the order of their levels.
 
     Returns
     -------
@@ -88,24 +80,24 @@ def neighbour_correlation(values: FloatArray) -> float | None:
 def bounded_interval(
     value: float,
     spread: float,
-    drawn_from: int,
+    size: int,
     confidence: float,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[float, float]:
-    """Wilson's interval of a mean of values within bounds, as a share of right answers.
+    """Compute Wilson's interval of a mean of values within bounds, such as a share of answers.
 
     Parameters
     ----------
     value, spread : float
-        The mean, and its standard error, as from samples that were drawn from few.
-    drawn_from : int
-        How many are averaged. Where all are alike, these many answers stand for it, so that 20
-        right ones of 20 are no certainty; else as many independent ones as have this standard
-        error.
+        The mean, and its standard error.
+    size : int
+        Number of values in the mean. If all are equal, the interval is that of `size` answers, so
+        that 20 right ones of 20 are no certainty; otherwise it is that of as many independent
+        answers as have this standard error.
     confidence : float
-        Of the interval, in (0, 1).
+        Coverage of the interval, in (0, 1).
     bounds : (float, float), optional
-        Of the values.
+        Smallest and largest possible value.
 
     Examples
     --------
@@ -116,8 +108,8 @@ def bounded_interval(
     length = bounds[1] - bounds[0]
     p = (value - bounds[0]) / length
     variance = (spread / length) ** 2
-    answers = p * (1 - p) / variance if variance > 1e-18 and p * (1 - p) > 0 else float(drawn_from)
-    t = student_quantile(max(drawn_from, 2), confidence)
+    answers = p * (1 - p) / variance if variance > 1e-18 and p * (1 - p) > 0 else float(size)
+    t = student_quantile(max(size, 2), confidence)
     centre = (p + t**2 / (2 * answers)) / (1 + t**2 / answers)
     half = t / (1 + t**2 / answers) * np.sqrt(p * (1 - p) / answers + t**2 / (4 * answers**2))
     low = min(centre - half, p)

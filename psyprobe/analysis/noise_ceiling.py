@@ -1,9 +1,8 @@
-"""Noise ceilings of contrast sensitivity: how well one person's thresholds predict those of the
-others.
+"""Compute noise ceilings: how well one person's thresholds predict those of the others.
 
-A person is left out, and compared with the mean of the others. The ceiling says when a model is as
-good as another person. It is no limit: the mean of many may be known better than any one person
-follows it.
+Each person is left out in turn and compared with the mean of the others. A model at the noise
+ceiling is as good as another person. It is no limit: a model may follow the mean of many better than
+any one person does.
 
 References
 ----------
@@ -28,29 +27,28 @@ from psyprobe.human.evaluation import predicted_sensitivity
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Scores of one curve against another.
+#: Names of the scores of one curve against another.
 SCORES = (*STATISTICS, "alignment")
 
 
 def curve_scores(log_s: FloatArray, log_reference: FloatArray) -> dict[str, float]:
-    """All `SCORES` of one curve against another, both log10 sensitivities of shape (X,)."""
-    found = csf_statistics(10.0**log_s, 10.0**log_reference)
-    return {name: float(found[name]) for name in STATISTICS} | {
-        "alignment": shape_alignment(log_s - log_reference)
-    }
+    """Compute all `SCORES` of one curve against another, both log10 sensitivities, shape (X,)."""
+    statistics = csf_statistics(10.0**log_s, 10.0**log_reference)
+    scores = {name: float(statistics[name]) for name in STATISTICS}
+    return scores | {"alignment": shape_alignment(log_s - log_reference)}
 
 
 def is_error(score: str) -> bool:
-    """Whether less of a score is better."""
+    """Tell an error, where less is better, from other scores by its name."""
     return "rmse" in score
 
 
 @dataclass(frozen=True)
 class _Family:
-    """Curves over one quantity."""
+    """Which thresholds make a curve over one quantity."""
 
     x: str
-    #: What is fixed besides what always is.
+    #: Quantities that are equal along a curve, besides those of `_SAME`.
     fixed: tuple[str, ...]
     fewest: int = 4
     discs: bool = True
@@ -72,39 +70,38 @@ _FAMILIES = {
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Thresholds of several persons at the same values of one quantity, all else equal, without a
-    gap.
-    """
+    """Thresholds of several persons at the same values of one quantity, without a gap."""
 
     dataset: str
     family: str
-    #: By name: colour_id, luminance (L + M, cd/m²) and what else is the same.
+    #: Quantities that are equal along the curve: colour_id, luminance (L + M, cd/m²) and others.
     fixed: Mapping[str, Any]
     #: Rising, shape (X,).
     x: FloatArray
     persons: tuple[str, ...]
     #: Log10 sensitivity, shape (P, X).
     log_s: FloatArray
-    #: The same of castleCSF, shape (X,).
+    #: Log10 sensitivity of castleCSF, shape (X,).
     castle: FloatArray
 
     def scores(self) -> dict[str, FloatArray]:
-        """By `SCORES`, each person against the geometric mean of the others, shape (P,)."""
+        """Score each person against the geometric mean of the others, shape (P,), by `SCORES`."""
         n = len(self.persons)
-        others = (self.log_s.sum(axis=0) - self.log_s) / (n - 1)
-        found = [curve_scores(own, rest) for own, rest in zip(self.log_s, others, strict=True)]
-        return {name: np.array([each[name] for each in found]) for name in SCORES}
+        means_of_others = (self.log_s.sum(axis=0) - self.log_s) / (n - 1)
+        scores = [
+            curve_scores(log_s, mean)
+            for log_s, mean in zip(self.log_s, means_of_others, strict=True)
+        ]
+        return {name: np.array([score[name] for score in scores]) for name in SCORES}
 
     def with_self(self) -> dict[str, float]:
-        """By `SCORES`, the mean over persons against the mean of all, themselves included: an
-        optimistic bound.
-        """
-        found = [curve_scores(own, self.log_s.mean(axis=0)) for own in self.log_s]
-        return {name: float(np.mean([each[name] for each in found])) for name in SCORES}
+        """Score persons against the mean of all, themselves included: an optimistic bound."""
+        scores = [curve_scores(log_s, self.log_s.mean(axis=0)) for log_s in self.log_s]
+        return {name: float(np.mean([score[name] for score in scores])) for name in SCORES}
 
 
 def curves(dataset: str | None = None) -> list[Curve]:
-    """Curves that three persons or more measured in full, in the thresholds of single people.
+    """Find the curves that three persons or more measured in full.
 
     Parameters
     ----------
@@ -118,7 +115,7 @@ def curves(dataset: str | None = None) -> list[Curve]:
 
     Examples
     --------
-    >>> [(each.family, each.log_s.shape) for each in curves("modelfest")]
+    >>> [(curve.family, curve.log_s.shape) for curve in curves("modelfest")]
     [('frequency_size', (16, 10)), ('frequency_cycles', (16, 4))]
     """
     table = observers(dataset)
@@ -137,23 +134,19 @@ def _five_digits(value: float) -> float:
 
 
 def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
-    kept = table if family.discs else table[table["stimulus"] != "disk"]
+    table = table if family.discs else table[table["stimulus"] != "disk"]
     columns = [*_SAME, *family.fixed]
-    place = kept.groupby(columns, sort=True, dropna=False).ngroup().rename("place")
-    means = (
-        kept.groupby([place, "observer", family.x])[["log10_threshold", "castle"]]
-        .mean()
-        .reset_index()
-    )
-    counts = means.groupby("place")[["observer", family.x]].nunique()
-    enough = counts.index[(counts["observer"] >= FEWEST) & (counts[family.x] >= family.fewest)]
-    for one, rows in means[means["place"].isin(enough)].groupby("place"):
-        grid = _complete(
-            rows.pivot(index="observer", columns=family.x, values="log10_threshold"), family.fewest
-        )
+    group = table.groupby(columns, sort=True, dropna=False).ngroup().rename("group")
+    thresholds = table.groupby([group, "observer", family.x])[["log10_threshold", "castle"]]
+    means = thresholds.mean().reset_index()
+    counts = means.groupby("group")[["observer", family.x]].nunique()
+    large = counts.index[(counts["observer"] >= FEWEST) & (counts[family.x] >= family.fewest)]
+    for number, rows in means[means["group"].isin(large)].groupby("group"):
+        pivot = rows.pivot(index="observer", columns=family.x, values="log10_threshold")
+        grid = _complete(pivot, family.fewest)
         if grid is not None:
             light = [] if family.x == "luminance" else ["luminance"]
-            fixed = kept.loc[place == one, columns + light].iloc[0].to_dict()
+            fixed = table.loc[group == number, columns + light].iloc[0].to_dict()
             castle = rows.groupby(family.x)["castle"].first()[grid.columns].to_numpy()
             x = grid.columns.to_numpy(dtype=float)
             log_s = -grid.to_numpy()
@@ -161,7 +154,7 @@ def _curves(table: pd.DataFrame, name: str, family: _Family) -> Iterator[Curve]:
 
 
 def _complete(grid: pd.DataFrame, fewest: int) -> pd.DataFrame | None:
-    """The largest part of a table of persons and values that has no gap."""
+    """Find the largest part without a gap of a table of persons and values."""
     order = sorted(grid.columns, key=lambda x: (-int(grid[x].notna().sum()), x))
     best: pd.DataFrame | None = None
     for k in range(fewest, len(order) + 1):
@@ -174,8 +167,7 @@ def _complete(grid: pd.DataFrame, fewest: int) -> pd.DataFrame | None:
 def noise_ceilings(
     dataset: str | None = None, *, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """How well one person's contrast sensitivity predicts that of the others, by data set, kind of
-    curve and score.
+    """Tabulate how well one person's contrast sensitivity predicts that of the others.
 
     Parameters
     ----------
@@ -187,7 +179,7 @@ def noise_ceilings(
     Returns
     -------
     pandas.DataFrame
-        `dataset`; `family`: over "frequency_size" (frequency at one size), "frequency_cycles" (at
+        By `dataset`; `family`: over "frequency_size" (frequency at one size), "frequency_cycles" (at
         as many cycles), "luminance", "area" or "temporal_frequency"; `score`; `n_curves`,
         `n_persons`; `ceiling`: each person's score averaged over his curves, and then over persons,
         with its 95 % interval `low`, `high`; `sd_persons`; `worst` and `best` person.
@@ -204,24 +196,34 @@ def noise_ceilings(
     for curve in curves(dataset):
         groups.setdefault((curve.dataset, curve.family), []).append(curve)
     rows = []
-    for (name, family), found in groups.items():
-        persons = sorted({person for curve in found for person in curve.persons})
-        scored = [(curve.persons, curve.scores()) for curve in found]
+    for (name, family), group in groups.items():
+        scores_by_person: dict[str, list[dict[str, float]]] = {}
+        for curve in group:
+            scores = curve.scores()
+            for index, person in enumerate(curve.persons):
+                person_scores = {score: float(values[index]) for score, values in scores.items()}
+                scores_by_person.setdefault(person, []).append(person_scores)
         for score in SCORES:
-            own = [
-                [values[score][who.index(p)] for who, values in scored if p in who] for p in persons
-            ]
-            means = np.array([np.mean(each) for each in own])
-            one = ceiling(means, error=is_error(score), resamples=resamples, seed=seed)
-            ends = means.min(), means.max()
-            worst, best = reversed(ends) if is_error(score) else ends
-            told = {
-                "dataset": name,
-                "family": family,
-                "score": score,
-                "n_curves": len(found),
-                "n_persons": one.persons,
-            }
-            told |= {"ceiling": one.value, "low": one.low, "high": one.high, "sd_persons": one.sd}
-            rows.append(told | {"worst": worst, "best": best})
+            means = np.array(
+                [
+                    np.mean([scores[score] for scores in scores_by_person[person]])
+                    for person in sorted(scores_by_person)
+                ]
+            )
+            mean = ceiling(means, error=is_error(score), resamples=resamples, seed=seed)
+            rows.append(
+                {
+                    "dataset": name,
+                    "family": family,
+                    "score": score,
+                    "n_curves": len(group),
+                    "n_persons": mean.persons,
+                    "ceiling": mean.value,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "sd_persons": mean.sd,
+                    "worst": means.max() if is_error(score) else means.min(),
+                    "best": means.min() if is_error(score) else means.max(),
+                }
+            )
     return pd.DataFrame(rows)

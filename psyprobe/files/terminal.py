@@ -113,12 +113,13 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
-        # JSON knows neither .5 nor 5. nor +1.
+        text = value
         if _NUMBER.fullmatch(value):
-            values[name] = float(value) if set(value) & set(".eE") else int(value)
-            continue
+            # JSON knows neither .5 nor 5. nor +1.
+            text = re.sub(r"(?<!\d)\.", "0.", value.removeprefix("+"))
+            text = re.sub(r"\.(?!\d)", ".0", text)
         try:
-            values[name] = parse_json(value, option)
+            values[name] = parse_json(text, option)
         except InputError:
             values[name] = value
     return values
