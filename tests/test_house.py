@@ -138,3 +138,29 @@ def test_no_room_is_too_full() -> None:
     assert len(entries) <= 20, sorted(entries)
     rooms = {path.parent for path in PACKAGE.rglob("*.py")}
     assert {str(room): n for room in rooms if (n := len(list(room.glob("*.py")))) > 20} == {}
+
+
+#: Probes that lower floors could ask for by name; "detection", "matching" and "orientation" are
+#: words of theirs, too.
+PROBES = {
+    "acuity",
+    "corruption_profile",
+    "discrimination",
+    "mvp_bench",
+    "orientation_4",
+    "r_bench",
+    "two_interval",
+    "yes_no",
+}
+
+
+@pytest.mark.parametrize("room", ["analysis", "plotting", "observers", "running", "reporting"])
+def test_no_probe_is_asked_for_by_name(room: str) -> None:
+    """What depends on the probe is in the task of a result, so that plug-in probes are alike."""
+    named = {
+        (path.name, node.value)
+        for path in (PACKAGE / room).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in PROBES
+    }
+    assert named == set()
