@@ -1,5 +1,6 @@
-"""Adaptive designs: each level is the one whose answer is expected to tell most, far enough from
-those on their way.
+"""Adaptive designs: the next level is that whose response is expected to tell most.
+
+Levels whose responses are awaited make their neighbours less worth asking about.
 
 QUEST+: Watson 2017, Journal of Vision 17(3):10. qCSF: Lesmes, Lu, Baek & Albright 2010, Journal of
 Vision 10(3):17; here for yes or no answers with guesses and lapses, and with frequencies that may
@@ -25,13 +26,13 @@ from psyprobe.analysis.psychometric.posterior import (
     detection_probability,
 )
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.protocol import DesignEstimate, Estimating, Level, P, checked
+from psyprobe.probes.designs.protocol import DesignEstimate, Level, P, PosteriorDesign, check_levels
 
 About: TypeAlias = Literal["threshold", "all"]
 
-#: A level on its way takes up to this share of the expected information from levels near it,
+#: A pending level takes up to this share of the expected information from levels near it.
 _DIVERSITY = 0.7
-#: which are those within about this distance, in log10 contrast.
+#: Levels are near within about this distance, in log10 contrast.
 _NEAR = 0.15
 #: Levels alike but for so much, in nats of information or log10 contrast, are equal: no question
 #: may hang on the last bits of a sum, which differ from processor to processor.
@@ -39,7 +40,7 @@ _ALIKE = 1e-9
 
 
 def binary_entropy(p: FloatArray) -> FloatArray:
-    """Entropy in nats of an answer that is yes with probability p.
+    """Compute the entropy, in nats, of an answer that is yes with probability p.
 
     Examples
     --------
@@ -54,11 +55,10 @@ def binary_entropy(p: FloatArray) -> FloatArray:
 def information_on_threshold(
     mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray
 ) -> FloatArray:
-    """Expected information of one answer on the threshold, in nats, with all else marginalised,
-    shape (X,).
+    """Compute how much one answer is expected to tell of the threshold, in nats, shape (X,).
 
-    The mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39;
-    here marginal).
+    All other parameters are marginalised. It is the mutual information of answer and threshold (Kontsevich &
+    Tyler 1999, Vision Research 39).
 
     Parameters
     ----------
@@ -68,17 +68,17 @@ def information_on_threshold(
     visible : ndarray, shape (T, W, X)
         Probability of seeing the pattern at each of X contrasts.
     """
-    of_threshold = mass.sum(axis=1)[:, None]
+    threshold_mass = mass.sum(axis=1)[:, None]
     yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
-    given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
-    return np.asarray(
-        binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0)
-    )
+    yes_by_threshold = np.clip(yes / np.maximum(threshold_mass, 1e-300), 0.0, 1.0)
+    noise = (threshold_mass * binary_entropy(yes_by_threshold)).sum(axis=0)
+    return np.asarray(binary_entropy(yes.sum(axis=0)) - noise)
 
 
 def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
-    """Entropy of an answer given all parameters, shape (T * W * G * L, X), from the chances of
-    seeing, (T, W, X).
+    """Compute the entropy of an answer at all parameters, shape (T * W * G * L, X).
+
+    The probabilities of seeing the pattern have the shape (T, W, X).
     """
     g = guess[:, None, None]
     l = lapse[:, None]
@@ -87,51 +87,55 @@ def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> Fl
     )
 
 
-def most_telling(
+def choose_level(
     information: Mapping[int, FloatArray],
     values: Sequence[float],
     contrasts: Sequence[float],
     pending: Sequence[Level],
 ) -> Level:
-    """The level with the highest expected information, less what levels on their way leave of it.
+    """Choose the level with the highest expected information beside the pending ones.
 
     Parameters
     ----------
     information : mapping of int to ndarray, shape (X,)
-        Of each contrast, by the place of each value that may be asked; the first of those is taken
-        that are equal but for rounding.
+        Of each contrast, by the place of each value that may be asked; of those that are equal but
+        for rounding the first is chosen.
     values, contrasts : sequence of float
         Of the level; and above 0, X of them.
     pending : sequence of Level
-        On their way.
+        Levels whose responses are awaited.
 
     Examples
     --------
-    >>> most_telling({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
+    >>> choose_level({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
     Level(value=4, contrast=0.01)
     """
     x = np.log10(contrasts)
-    left = []
-    for place, promise in information.items():
-        value = values[place]
-        waiting = np.array(
-            [np.log10(one.contrast) for one in pending if one.value == value and not one.catch]
-        )
-        left.append(promise * diversity(x, waiting) if waiting.size else promise)
-    promises = np.array(left)
-    first, index = np.argwhere(promises >= promises.max() - _ALIKE)[0].tolist()
-    return Level(values[[*information][first]], contrasts[index])
+    remaining = []
+    for place, gain in information.items():
+        pending_x = [
+            np.log10(level.contrast)
+            for level in pending
+            if level.value == values[place] and not level.catch
+        ]
+        if pending_x:
+            gain = gain * diversity(x, np.array(pending_x))
+        remaining.append(gain)
+    gains = np.array(remaining)
+    row, column = np.argwhere(gains >= gains.max() - _ALIKE)[0].tolist()
+    place = [*information][row]
+    return Level(values[place], contrasts[column])
 
 
 def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
-    """What levels on their way leave of the information of others, in (0, 1].
+    """Compute the share of information that pending levels leave to others, in (0, 1].
 
     Parameters
     ----------
     x : ndarray, shape (X,)
         Candidate levels, log10 contrast.
     pending : ndarray, shape (P,)
-        Levels of the same value whose answers are awaited.
+        Pending levels of the same value, log10 contrast.
 
     Examples
     --------
@@ -142,8 +146,8 @@ def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
     return np.asarray((1 - _DIVERSITY * near).prod(axis=1))
 
 
-class Adaptive(Estimating[P]):
-    """A design that chooses every level by the answers before it; parameters as in `QuestPlus`."""
+class Adaptive(PosteriorDesign[P]):
+    """A design that chooses every level by the responses so far; parameters as in `QuestPlus`."""
 
     def __init__(
         self,
@@ -156,8 +160,10 @@ class Adaptive(Estimating[P]):
         top: float,
         seed: int,
     ) -> None:
-        found, self.contrasts, self._catch = checked(values, contrasts, catch, chance)
-        super().__init__(found)
+        offered = check_levels(values, contrasts, catch, chance)
+        super().__init__(offered.values)
+        self.contrasts = offered.contrasts
+        self._catch_share = offered.catch_share
         if n_max < 1 or not stop >= 0 or not 0 <= top <= 0.5:
             raise InputError(
                 f"n_max is {n_max}, stop {stop} and top {top}; give at least 1, at least 0 and "
@@ -169,64 +175,58 @@ class Adaptive(Estimating[P]):
         self._order: list[int] = np.random.default_rng(seed).permutation(len(self.values)).tolist()
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Up to `n` levels to put at once; see `Design`."""
+        """Choose up to `n` levels to ask about at once; see `Design`."""
         levels: list[Level] = []
-        known: dict[int, FloatArray] = {}
-        while len(levels) < n and (open_ones := self._open()):
-            level = self._due(open_ones)
+        information: dict[int, FloatArray] = {}
+        while len(levels) < n and (places := self._open_places()):
+            level = self._due_level(places)
             if level is None:
-                known |= {one: self._information(one) for one in open_ones if one not in known}
-                promises = {one: known[one] for one in open_ones}
-                level = most_telling(promises, self.values, self.contrasts, self._books.pending)
-            self._books.pending.append(level)
+                for place in places:
+                    if place not in information:
+                        information[place] = self._information(place)
+                gains = {place: information[place] for place in places}
+                level = choose_level(gains, self.values, self.contrasts, self._ledger.pending)
+            self._ledger.pending.append(level)
             levels.append(level)
         return levels
 
     @property
     def finished(self) -> bool:
-        """Whether everything is known well enough or was asked often enough, and all is
-        answered.
-        """
-        return not self._books.pending and not self._open()
+        """Whether all is answered, and known well enough or asked often enough."""
+        return not self._ledger.pending and not self._open_places()
 
-    def _due(self, open_ones: list[int]) -> Level | None:
-        """A catch trial or one at the highest contrast, where its share would fall below what was
-        asked for.
-        """
-        if self._books.below(0.0, self._catch):
-            turn = self._books.asked_of(0.0) % len(self._order)
+    def _due_level(self, places: list[int]) -> Level | None:
+        """Give a catch trial or the highest contrast where its share would fall too low."""
+        if self._ledger.is_due(0.0, self._catch_share):
+            turn = self._ledger.count_contrast(0.0) % len(self._order)
             return Level(self.values[self._order[turn]], 0.0)
-        if self._books.below(self.contrasts[-1], self._top):
+        if self._ledger.is_due(self.contrasts[-1], self._top):
             # Where the pattern is seen most surely, a "no" tells of lapses.
-            means = [self.posterior.mean(one) for one in open_ones]
-            clearest = next(
-                each
-                for each, mean in zip(open_ones, means, strict=True)
-                if mean <= min(means) + _ALIKE
-            )
-            return Level(self.values[clearest], self.contrasts[-1])
+            means = [self.posterior.mean(place) for place in places]
+            lowest = min(means) + _ALIKE
+            clearest = next(row for row, mean in enumerate(means) if mean <= lowest)
+            return Level(self.values[places[clearest]], self.contrasts[-1])
         return None
 
-    def _wide(self, place: int) -> bool:
+    def _is_wide(self, place: int) -> bool:
         low, high = self.posterior.interval(place)
         return high - low > self._stop
 
     @abstractmethod
-    def _open(self) -> list[int]:
-        """Places of the values that may still be asked."""
+    def _open_places(self) -> list[int]:
+        """List the places of the values that may still be asked about."""
 
     @abstractmethod
     def _information(self, place: int) -> FloatArray:
-        """What an answer is expected to tell, at each contrast."""
+        """Compute the expected information of an answer at each contrast."""
 
 
 class QuestPlus(Adaptive[ThresholdPosterior]):
-    """QUEST+ over several values of a level at once, with guess and lapse rates that they share.
+    """QUEST+ over several values of a level that share guess and lapse rates.
 
     The first question is a catch trial and the second one at the highest contrast; both recur so
     that their shares are kept at every moment. All others go to the value and contrast that tell
-    most, less what levels on their way are about to tell: so several can be asked before the first
-    is answered.
+    most beside the pending ones, so that several can be asked before the first is answered.
 
     Parameters
     ----------
@@ -295,11 +295,10 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         )
         self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
 
-    def _open(self) -> list[int]:
-        few = (
-            each for each in self._order if self._books.asked_at(self.values[each]) < self._n_max
-        )
-        return [each for each in few if self._wide(each)]
+    def _open_places(self) -> list[int]:
+        counts = [self._ledger.count_value(value) for value in self.values]
+        unfinished = [place for place in self._order if counts[place] < self._n_max]
+        return [place for place in unfinished if self._is_wide(place)]
 
     def _information(self, place: int) -> FloatArray:
         grid = self.posterior.grid
@@ -395,20 +394,18 @@ class QuickCSF(Adaptive[CsfPosterior]):
         )
 
     def estimate(self) -> DesignEstimate:
-        """What is known so far, the area under the log CSF between the lowest and the highest
-        frequency included.
-        """
-        found = super().estimate()
+        """Report what is known so far, with the area under the log CSF between the frequencies."""
+        estimate = super().estimate()
         areas = self.posterior.areas(_DRAWS, self._seed)
-        low, high = np.quantile(areas, [(1 - found.level) / 2, (1 + found.level) / 2])
+        low, high = np.quantile(areas, [(1 - estimate.level) / 2, (1 + estimate.level) / 2])
         return replace(
-            found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high)
+            estimate, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high)
         )
 
-    def _open(self) -> list[int]:
-        if self._books.told + len(self._books.pending) >= self._n_max:
+    def _open_places(self) -> list[int]:
+        if self._ledger.responses + len(self._ledger.pending) >= self._n_max:
             return []
-        return self._order if any(map(self._wide, self._order)) else []
+        return self._order if any(map(self._is_wide, self._order)) else []
 
     def _information(self, place: int) -> FloatArray:
         # An answer tells of the curve through the threshold at its frequency alone.

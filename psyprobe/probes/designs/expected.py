@@ -1,4 +1,4 @@
-"""What a design can be expected to cost and to deliver, before anything is asked.
+"""Predict how many questions a design takes and how narrow its intervals become.
 
 The variance of the thresholds is that of the maximum of the (quasi-)likelihood: A^-1 M A^-1, with A
 the Fisher information about the thresholds and widths of all values and the guess and lapse rates
@@ -64,8 +64,8 @@ class AssumedObserver:
             )
 
 
-class Asked(TypedDict, total=False):
-    """What is asked of whom; see `expected_interval_width`."""
+class DesignConditions(TypedDict, total=False):
+    """The conditions of a design, as `expected_interval_width` takes them."""
 
     values: int
     contrasts: tuple[float, float]
@@ -76,8 +76,8 @@ class Asked(TypedDict, total=False):
     top: float
 
 
-#: Values of which the width is worked out one by one.
-_MOST_VALUES = 32
+#: Values whose interval widths are computed one by one; more are represented by so many.
+_MAX_VALUES = 32
 
 
 def expected_interval_width(
@@ -92,7 +92,7 @@ def expected_interval_width(
     catch: float = 0.1,
     top: float = 0.05,
 ) -> float:
-    """How wide 95 % intervals of log10 threshold will be, about: the mean over the values.
+    """Predict the mean width of 95 % intervals of log10 threshold.
 
     To first order in the number of queries, times the factor by which not knowing the width (to
     which the error is proportional) widens them.
@@ -113,7 +113,7 @@ def expected_interval_width(
         Rate of correct guesses in a forced choice; without it the question is answered by yes or
         no.
     observer : AssumedObserver
-        Whom.
+        What is assumed of the observer.
     catch, top : float
         Shares of catch trials and, in adaptive designs, of trials at the highest contrast.
 
@@ -140,11 +140,11 @@ def expected_interval_width(
             "1, at least 1, two contrasts above 0 in ascending order, and at least 2"
         )
     # More thresholds, as densely asked about, tell of their mean width nothing new.
-    put = queries * min(1.0, _MOST_VALUES / values)
-    values = min(values, _MOST_VALUES)
+    counted = queries * min(1.0, _MAX_VALUES / values)
+    values = min(values, _MAX_VALUES)
     low, high = np.log10(contrasts)
-    catches = put * catch if chance is None else 0.0
-    each = (put - catches) / values
+    catches = counted * catch if chance is None else 0.0
+    queries_per_value = (counted - catches) / values
     thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(values) + 0.5) / values)
     guess = observer.guess if chance is None else chance
     size = 2 * values + 2
@@ -157,7 +157,9 @@ def expected_interval_width(
     scatter = np.zeros((size, size))
     relative = []
     for i, t in enumerate(thresholds):
-        x, n = _placed(design, each, float(t), (low, high), levels, observer.width, top)
+        x, n = _expected_levels(
+            design, queries_per_value, float(t), (low, high), levels, observer.width, top
+        )
         slopes = np.zeros((size, x.size))
         f = detection_probability(x, t, np.array(observer.width))
         rise = (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
@@ -181,19 +183,20 @@ def expected_interval_width(
     log_width_variance = np.diag(covariance)[1:-2:2] / observer.width**2
     variance = np.diag(covariance)[0:-2:2] * np.exp(2 * log_width_variance)
     if design == "quick_csf" and values > 1:
-        # What a frequency's own answers say, and what the parabola through the others says of it.
-        through = variance * min(_PARABOLA, values) / values + _DEVIATION**2
-        variance = 1 / (1 / variance + 1 / through)
+        # Answers at a frequency tell of it, and so does the parabola through the others.
+        parabola_variance = variance * min(_PARABOLA, values) / values + _DEVIATION**2
+        variance = 1 / (1 / variance + 1 / parabola_variance)
     return float(2 * 1.959963984540054 * np.sqrt(variance).mean())
 
 
-def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Asked]) -> int:
-    """How many queries in all bring 95 % intervals of log10 threshold to a width; see
-    `expected_interval_width`.
+def expected_queries(
+    design: DesignName, width: float = 0.3, **conditions: Unpack[DesignConditions]
+) -> int:
+    """Predict how many queries bring 95 % intervals of log10 threshold to a width.
 
     Parameters
     ----------
-    design, **asked
+    design, **conditions
         As in `expected_interval_width`.
     width : float
         In log10 units, above 0.
@@ -216,25 +219,28 @@ def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Ask
         raise InputError(f"width is {width}; give log10 units above 0")
 
     def too_wide(queries: int) -> bool:
-        return expected_interval_width(design, queries, **asked) > width
+        return expected_interval_width(design, queries, **conditions) > width
 
-    few = 0
-    many = 1
-    while too_wide(many):
-        few = many
-        many = many * 2
-        if many > 10_000_000:
+    too_few = 0
+    enough = 1
+    while too_wide(enough):
+        too_few = enough
+        enough = enough * 2
+        if enough > 10_000_000:
             raise InputError(
                 f"no number of queries up to ten million brings intervals to {width:g} log10; "
                 "allow wider ones"
             )
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if too_wide(middle) else (few, middle)
-    return many
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if too_wide(middle):
+            too_few = middle
+        else:
+            enough = middle
+    return enough
 
 
-def _placed(
+def _expected_levels(
     design: DesignName,
     n: float,
     t: float,
@@ -243,7 +249,7 @@ def _placed(
     width: float,
     top: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Levels in log10 contrast that a design shows of a threshold t, and how often each."""
+    """Give the levels, log10 contrast, that a design shows of a threshold t, and their counts."""
     low, high = ends
     if design == "constant":
         return np.linspace(low, high, levels), np.full(levels, n / levels)
@@ -261,7 +267,7 @@ def _placed(
 
 @cache
 def _normal_nodes() -> tuple[FloatArray, FloatArray]:
-    """Values of a normal deviate, and how much each counts in a mean over it."""
+    """Compute values of a normal deviate and their weights in a mean over it (Gauss-Hermite)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(31)
     return nodes, weights / weights.sum()
 
@@ -269,14 +275,12 @@ def _normal_nodes() -> tuple[FloatArray, FloatArray]:
 def _relative_variance(
     x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver
 ) -> FloatArray:
-    """Variance of what is said at each level, relative to that of a drawn answer."""
+    """Compute the variance of responses at each level, relative to that of a drawn answer."""
     if observer.logit_sd is None:
         return np.ones(x.size)
     nodes, weights = _normal_nodes()
     logit = 2 * np.log(19) * (x - t) / observer.width
-    said = guess + (1 - guess - observer.lapse) / (
-        1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes))
-    )
-    return np.asarray(
-        (said - (said @ weights)[:, None]) ** 2 @ weights / np.maximum(psi * (1 - psi), 1e-6)
-    )
+    logits = logit[:, None] + observer.logit_sd * nodes
+    p_yes = guess + (1 - guess - observer.lapse) / (1 + np.exp(-logits))
+    variance = (p_yes - (p_yes @ weights)[:, None]) ** 2 @ weights
+    return np.asarray(variance / np.maximum(psi * (1 - psi), 1e-6))

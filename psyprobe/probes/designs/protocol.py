@@ -1,8 +1,7 @@
-"""What a design is: it says which contrast to show next, is told what the observer said, and knows
-when to stop.
+"""What a design is: it chooses the next contrast, takes the responses and knows when to stop.
 
-What all designs share stands below: the books of what was asked, a posterior that is told the
-answers, and what they report of it.
+All designs share what stands below: a ledger of questions, a posterior that learns from the
+responses, and an estimate that reports it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -58,8 +57,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class DesignEstimate:
-    """What a design knows of the observer at some moment: means and central intervals of its
-    posterior.
+    """What a design knows of the observer so far: means and central intervals of its posterior.
 
     Parameters
     ----------
@@ -101,7 +99,7 @@ class DesignEstimate:
 
 @runtime_checkable
 class Design(Protocol):
-    """Which levels are put to an observer, in which order, and until when.
+    """A rule that chooses which levels an observer is asked about, and when to stop.
 
     A design draws on nothing but its arguments, its seed and what it was told. A new one told the
     same answers in the same order goes on exactly as the first would have, whether or not it was
@@ -116,20 +114,21 @@ class Design(Protocol):
     """
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Up to `n` levels to put at once; none where the design waits for answers, or is
-        finished.
+        """Choose up to `n` levels to ask about at once.
+
+        There are none where the design waits for responses, or is finished.
         """
 
     def tell(
-        self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None
+        self, level: Level, response: float | Sequence[float] | None, delivered: float | None = None
     ) -> None:
-        """Take in one answer.
+        """Take the response to a level.
 
         Parameters
         ----------
         level : Level
             As it was asked.
-        said : float, sequence of float or None
+        response : float, sequence of float or None
             1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between.
             Several of a level that was answered more than once, as in each order of its images:
             drawn answers are no probability, and their mean would tell less where they agree than
@@ -144,15 +143,24 @@ class Design(Protocol):
         """Whether there is nothing left to ask."""
 
     def estimate(self) -> DesignEstimate:
-        """What is known so far."""
+        """Report what is known so far."""
 
 
-def checked(
+class DesignLevels(NamedTuple):
+    """The levels that a design chooses from."""
+
+    #: Of the level besides contrast.
+    values: tuple[float, ...]
+    #: Ascending.
+    contrasts: tuple[float, ...]
+    #: Share of catch trials; 0 with a forced choice, where the uniform field has no right answer.
+    catch_share: float
+
+
+def check_levels(
     values: Iterable[float], contrasts: Iterable[float], catch: float, chance: float | None
-) -> tuple[tuple[float, ...], tuple[float, ...], float]:
-    """Values of a level; contrasts in ascending order; and the share of catch trials.
-
-    The share is 0 with a forced choice, where the uniform field has no right answer.
+) -> DesignLevels:
+    """Check the levels of a design, and sort its contrasts.
 
     Raises
     ------
@@ -160,10 +168,13 @@ def checked(
         There is no value or only one contrast, one comes twice, is not finite or no contrast above
         0, or the share or the chance level is out of range.
     """
-    levels = tuple(float(value) for value in values)
+    distinct_values = tuple(float(value) for value in values)
     ascending = tuple(sorted(float(contrast) for contrast in contrasts))
-    if not levels or not np.isfinite(levels).all() or len(set(levels)) < len(levels):
-        raise InputError(f"levels are {levels}; give at least one, each finite and only once")
+    repeated = len(set(distinct_values)) < len(distinct_values)
+    if not distinct_values or repeated or not np.isfinite(distinct_values).all():
+        raise InputError(
+            f"levels are {distinct_values}; give at least one, each finite and only once"
+        )
     if (
         len(set(ascending)) < max(len(ascending), 2)
         or not np.isfinite(ascending).all()
@@ -180,34 +191,35 @@ def checked(
         )
     if not 0 <= catch <= 0.9:
         raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
-    return levels, ascending, float(catch) if chance is None else 0.0
+    catch_share = float(catch) if chance is None else 0.0
+    return DesignLevels(distinct_values, ascending, catch_share)
 
 
 class Ledger:
-    """Levels on their way to the observer and back.
+    """The questions of a design: levels whose response is awaited, and counts of the others.
 
     Examples
     --------
-    >>> books = Ledger()
-    >>> books.pending.append(Level(4, 0.1))
-    >>> books.asked_at(4)
+    >>> ledger = Ledger()
+    >>> ledger.pending.append(Level(4, 0.1))
+    >>> ledger.count_value(4)
     1
-    >>> books.receive(Level(4, 0.1), excluded=False)
-    >>> books.pending, books.told
+    >>> ledger.receive(Level(4, 0.1), excluded=False)
+    >>> ledger.pending, ledger.responses
     ([], 1)
     """
 
     def __init__(self) -> None:
-        #: Asked, and not answered yet.
+        #: Levels whose response is awaited.
         self.pending: list[Level] = []
-        self.told = 0
+        self.responses = 0
         self.excluded = 0
         self.by_contrast: Counter[float] = Counter()
         self.by_value: Counter[float] = Counter()
 
     def receive(self, level: Level, excluded: bool) -> None:
-        """Note that a level was answered; when a run is replayed, it need not have been asked."""
-        self.told += 1
+        """Count the response to a level, which a replayed run need not have asked about."""
+        self.responses += 1
         self.excluded += excluded
         self.by_contrast[level.contrast] += 1
         if not level.catch:
@@ -215,19 +227,19 @@ class Ledger:
         if level in self.pending:
             self.pending.remove(level)
 
-    def asked_at(self, value: float) -> int:
-        """How often a value was asked, on its way or answered, catch trials not counted."""
-        return self.by_value[value] + sum(
-            each.value == value and not each.catch for each in self.pending
-        )
+    def count_value(self, value: float) -> int:
+        """Count the questions about a value, pending or answered, without catch trials."""
+        pending = sum(level.value == value and not level.catch for level in self.pending)
+        return self.by_value[value] + pending
 
-    def asked_of(self, contrast: float) -> int:
-        """How often a contrast was asked, on its way or answered; 0 for catch trials."""
-        return self.by_contrast[contrast] + sum(each.contrast == contrast for each in self.pending)
+    def count_contrast(self, contrast: float) -> int:
+        """Count the questions about a contrast, pending or answered; 0 is that of catch trials."""
+        pending = sum(level.contrast == contrast for level in self.pending)
+        return self.by_contrast[contrast] + pending
 
-    def below(self, contrast: float, share: float) -> bool:
+    def is_due(self, contrast: float, share: float) -> bool:
         """Whether the next question must be of this contrast for it to keep its share of all."""
-        return self.asked_of(contrast) < share * (self.told + len(self.pending) + 1)
+        return self.count_contrast(contrast) < share * (self.responses + len(self.pending) + 1)
 
 
 #: Probability that the intervals of an estimate hold.
@@ -236,42 +248,43 @@ INTERVAL = 0.95
 P = TypeVar("P", bound=Posterior)
 
 
-class Estimating(Generic[P]):
-    """A design with a posterior over its values, in whose order the posterior has them."""
+class PosteriorDesign(Generic[P]):
+    """A design with a posterior over its values, which the posterior has in the same order."""
 
-    #: What the answers told so far tell of the parameters.
+    #: What is known of the parameters from the responses so far.
     posterior: P
 
     def __init__(self, values: tuple[float, ...]) -> None:
         self.values = values
-        self._books = Ledger()
+        self._ledger = Ledger()
 
     def tell(
-        self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None
+        self, level: Level, response: float | Sequence[float] | None, delivered: float | None = None
     ) -> None:
-        """Take in one answer; see `Design`.
+        """Take the response to a level; see `Design`.
 
         Raises
         ------
         InputError
             The level is none of the design's.
         """
-        answers = [] if said is None else np.atleast_1d(np.asarray(said, dtype=np.float64)).tolist()
-        if not all(0 <= answer <= 1 for answer in answers):
+        responses = [] if response is None else np.atleast_1d(response).tolist()
+        if not all(0 <= probability <= 1 for probability in responses):
             raise InputError(
-                f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None "
+                f"response is {response}; give 1 (yes), 0 (no), a probability in between, or None "
                 "(excluded)"
             )
-        self._expect(level)
-        self._books.receive(level, excluded=not answers)
+        self._take(level)
+        self._ledger.receive(level, excluded=not responses)
         contrast = level.contrast if delivered is None else delivered
         catch = level.catch or contrast <= 0
         place = None if catch else self.values.index(level.value)
-        for each in answers:
-            self.posterior.tell(place, -np.inf if catch else float(np.log10(contrast)), each)
+        log_contrast = -np.inf if catch else float(np.log10(contrast))
+        for probability in responses:
+            self.posterior.tell(place, log_contrast, float(probability))
 
     def estimate(self) -> DesignEstimate:
-        """What is known so far."""
+        """Report what is known so far."""
         places = range(len(self.values))
         ends = np.array([self.posterior.interval(place, INTERVAL) for place in places])
         return DesignEstimate(
@@ -282,11 +295,12 @@ class Estimating(Generic[P]):
             width=np.array([self.posterior.mean_width(place) for place in places]),
             guess=self.posterior.mean_guess(),
             lapse=self.posterior.mean_lapse(),
-            asked=self._books.told,
-            excluded=self._books.excluded,
+            asked=self._ledger.responses,
+            excluded=self._ledger.excluded,
             level=INTERVAL,
         )
 
-    def _expect(self, level: Level) -> None:
+    def _take(self, level: Level) -> None:
+        """Take a level off those that are still to be answered."""
         if level.value not in self.values:
             raise InputError(f"the level is {level.value}; this design asks at {self.values}")

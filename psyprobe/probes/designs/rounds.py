@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from psyprobe.analysis.psychometric.posterior import (
     default_grid,
 )
 from psyprobe.errors import InputError
-from psyprobe.probes.designs.protocol import Estimating, Level, checked
+from psyprobe.probes.designs.protocol import DesignLevels, Level, PosteriorDesign, check_levels
 from psyprobe.stimulus.parameters import log_spaced, power_of_ten
 
 
-class Rounds(Estimating[ThresholdPosterior]):
-    """A round of levels, and perhaps one more that is made when all of the first is told."""
+class Rounds(PosteriorDesign[ThresholdPosterior]):
+    """A design of one round of levels, or of two, the second made from the responses to the first."""
 
     def __init__(
         self,
@@ -29,36 +29,37 @@ class Rounds(Estimating[ThresholdPosterior]):
     ) -> None:
         super().__init__(values)
         self.posterior = posterior
-        self._left = first
+        self._remaining = first
         self._second = second
 
     def ask(self, n: int = 1) -> list[Level]:
-        """Up to `n` levels to put at once; none between the rounds until all of the first is
-        told.
+        """Take up to `n` of the remaining levels.
+
+        Between the rounds there are none until all of the first is answered.
         """
-        self._go_on()
-        levels = self._left[:n]
-        self._left = self._left[n:]
-        self._books.pending += levels
+        self._begin_second()
+        levels = self._remaining[:n]
+        self._remaining = self._remaining[n:]
+        self._ledger.pending += levels
         return levels
 
     @property
     def finished(self) -> bool:
         """Whether every level of every round has been answered."""
-        return self._second is None and not self._left and not self._books.pending
+        return self._second is None and not self._remaining and not self._ledger.pending
 
-    def _expect(self, level: Level) -> None:
-        if level not in self._books.pending:
-            self._go_on()
-            if level not in self._left:
+    def _take(self, level: Level) -> None:
+        if level not in self._ledger.pending:
+            self._begin_second()
+            if level not in self._remaining:
                 raise InputError(
                     f"{level} is not among the levels of this design that are still to be answered"
                 )
-            self._left.remove(level)
+            self._remaining.remove(level)
 
-    def _go_on(self) -> None:
-        if self._second and not self._left and not self._books.pending:
-            self._left = self._second()
+    def _begin_second(self) -> None:
+        if self._second and not self._remaining and not self._ledger.pending:
+            self._remaining = self._second()
             self._second = None
 
 
@@ -72,8 +73,9 @@ def constant(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """The method of constant stimuli: every contrast at every value, a fixed number of times, in
-    random order.
+    """Show every contrast at every value a fixed number of times, in random order.
+
+    This is the method of constant stimuli.
 
     Parameters
     ----------
@@ -110,12 +112,13 @@ def constant(
     >>> design.finished
     True
     """
-    shown, c, share = checked(values, contrasts, catch, chance)
+    offered = check_levels(values, contrasts, catch, chance)
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; give a whole number of at least 1")
-    levels = [Level(each, contrast) for each in shown for contrast in c for _ in range(repeats)]
-    posterior = ThresholdPosterior(len(shown), default_grid(c, chance, function))
-    return Rounds(shown, posterior, _shuffled(levels, share, shown, seed), None)
+    levels = _combine(offered.values, offered.contrasts, repeats)
+    grid = default_grid(offered.contrasts, chance, function)
+    posterior = ThresholdPosterior(len(offered.values), grid)
+    return Rounds(offered.values, posterior, _shuffle(levels, offered, seed), None)
 
 
 def ladder(
@@ -130,11 +133,10 @@ def ladder(
     function: Function = "logistic",
     seed: int = 0,
 ) -> Rounds:
-    """The P(yes) ladder: coarse levels over the range, then fine ones around the threshold that
-    they show.
+    """Show coarse levels over the range, then fine ones around the threshold that they suggest.
 
-    Two rounds only, each as one batch: for read-outs that give a probability of yes, whose every
-    answer tells much.
+    This P(yes) ladder has two rounds only, each as one batch. It is for read-outs that give a
+    probability of yes, whose every answer tells much.
 
     Parameters
     ----------
@@ -165,52 +167,53 @@ def ladder(
     >>> estimate.asked, estimate.log10_sensitivity.round(1).tolist()
     (11, [1.7])
     """
-    shown, c, share = checked(values, contrasts, catch, chance)
+    offered = check_levels(values, contrasts, catch, chance)
     if coarse < 2 or fine < 0 or repeats < 1:
         raise InputError(
             f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least "
             "0 and at least 1"
         )
-    posterior = ThresholdPosterior(len(shown), default_grid(c, chance, function))
-    even = log_spaced(c[0], c[-1], coarse).tolist()
-    first = [Level(each, contrast) for each in shown for contrast in even for _ in range(repeats)]
+    grid = default_grid(offered.contrasts, chance, function)
+    posterior = ThresholdPosterior(len(offered.values), grid)
+    ends = (offered.contrasts[0], offered.contrasts[-1])
+    levels = _combine(offered.values, log_spaced(*ends, coarse).tolist(), repeats)
 
-    def second() -> list[Level]:
-        levels = [
-            Level(each, contrast)
-            for place, each in enumerate(shown)
-            for contrast in _around(posterior, place, (c[0], c[-1]), fine)
-            for _ in range(repeats)
-        ]
-        return _shuffled(levels, share, shown, [seed, 2])
+    def make_second() -> list[Level]:
+        levels: list[Level] = []
+        for place, value in enumerate(offered.values):
+            near_threshold = _contrasts_near_threshold(posterior, place, ends, fine)
+            levels += _combine([value], near_threshold, repeats)
+        return _shuffle(levels, offered, [seed, 2])
 
-    return Rounds(
-        shown, posterior, _shuffled(first, share, shown, [seed, 1]), second if fine else None
-    )
+    first = _shuffle(levels, offered, [seed, 1])
+    return Rounds(offered.values, posterior, first, make_second if fine else None)
 
 
 def catch_trials(others: int, share: float) -> int:
-    """How many catch trials beside the others make up a share of all, at least."""
+    """Count the catch trials that beside the others make up at least a share of all."""
     return math.ceil(others * share / (1 - share) - 1e-9)
 
 
-def _shuffled(
-    levels: list[Level], share: float, values: tuple[float, ...], seed: int | list[int]
-) -> list[Level]:
-    """Levels with catch trials that make up at least `share` of all, over the values in turn, in
-    random order.
-    """
-    levels = levels + [
-        Level(values[i % len(values)], 0.0) for i in range(catch_trials(len(levels), share))
+def _combine(values: Sequence[float], contrasts: Sequence[float], repeats: int) -> list[Level]:
+    return [
+        Level(value, contrast) for value in values for contrast in contrasts for _ in range(repeats)
     ]
-    return [levels[i] for i in np.random.default_rng(seed).permutation(len(levels))]
 
 
-def _around(
+def _shuffle(levels: list[Level], offered: DesignLevels, seed: int | list[int]) -> list[Level]:
+    """Add the share of catch trials, over the values in turn, and bring all in random order."""
+    count = catch_trials(len(levels), offered.catch_share)
+    values = offered.values
+    trials = levels + [Level(values[i % len(values)], 0.0) for i in range(count)]
+    return [trials[i] for i in np.random.default_rng(seed).permutation(len(trials))]
+
+
+def _contrasts_near_threshold(
     posterior: ThresholdPosterior, place: int, contrasts: tuple[float, float], fine: int
 ) -> list[float]:
-    """Where the threshold may be, but not closer than the steep part of the function, which fixes
-    its width too.
+    """Space contrasts over the interval of a threshold, at least over the steep part of the function.
+
+    Contrasts along the steep part fix the width, too.
     """
     low, high = posterior.interval(place, 0.8)
     half = max((high - low) / 2, 0.3 * posterior.mean_width(place))

@@ -19,7 +19,7 @@ import numpy as np
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
-from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
+from psyprobe.probes.designs.expected import DESIGNS, DesignConditions, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.displayed_images import spread
 from psyprobe.probes.words.prompt_variant import spoken
@@ -403,7 +403,7 @@ def _answers(schedule: WordsSchedule, readout: str) -> int:
     return len(schedule.probe.orders) if readout == "text" else 1
 
 
-def _asked(schedule: WordsSchedule, readout: str) -> Asked:
+def _asked(schedule: WordsSchedule, readout: str) -> DesignConditions:
     levels = schedule.experiment.levels
     contrasts = schedule.contrasts
     return {

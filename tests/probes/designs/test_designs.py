@@ -22,7 +22,7 @@ from psyprobe.probes.designs import (
     constant,
     ladder,
 )
-from psyprobe.probes.designs.adaptive import most_telling
+from psyprobe.probes.designs.adaptive import choose_level
 
 FREQUENCIES = (1.0, 4.0, 16.0)
 CONTRASTS = np.geomspace(0.001, 1.0, 31)
@@ -95,7 +95,7 @@ def test_catch_and_top_trials_keep_their_shares_throughout(
 ) -> None:
     design = make()
     told = [level for level, _ in run(design, np.random.default_rng(0), n)]
-    adaptive = not hasattr(design, "_left")
+    adaptive = not hasattr(design, "_remaining")
     for count in range(1, len(told) + 1) if adaptive else [len(told)]:
         assert sum(level.catch for level in told[:count]) >= 0.1 * count - 1e-9
         if adaptive:
@@ -143,7 +143,7 @@ def test_the_delivered_contrast_counts_in_place_of_the_level(make: Callable[...,
 @pytest.mark.parametrize("said", [-0.1, 1.1, np.nan])
 def test_answers_outside_0_to_1_are_refused(make: Callable[..., Design], said: float) -> None:
     design = make()
-    with pytest.raises(InputError, match="said is"):
+    with pytest.raises(InputError, match="response is"):
         design.tell(design.ask(1)[0], said)
 
 
@@ -283,4 +283,4 @@ def test_rounding_chooses_no_level(seed: int) -> None:
     promise = np.array([0.1, 0.3, 0.3, 0.2])
     noise = np.random.default_rng(seed).uniform(-1e-13, 1e-13, (3, 4))
     information = {place: promise + noise[place] for place in (2, 0, 1)}
-    assert most_telling(information, FREQUENCIES, (0.01, 0.02, 0.04, 0.08), []) == Level(16.0, 0.02)
+    assert choose_level(information, FREQUENCIES, (0.01, 0.02, 0.04, 0.08), []) == Level(16.0, 0.02)
