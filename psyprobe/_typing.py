@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,13 @@ FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 #: A numpy array or a torch tensor: drawing and display code runs on both.
 Array: TypeAlias = Any
+#: A parameter of a stimulus: a number, or an array that broadcasts against the others. A union
+#: would ask each reader of a single image to prove that it is one.
+Levels: TypeAlias = Any
+#: What JSON can hold, by name; readers know what stands under each.
+JsonObject: TypeAlias = dict[str, Any]
+#: The same where it is only read.
+JsonMapping: TypeAlias = Mapping[str, Any]
 #: The shape of an array.
 Shape: TypeAlias = tuple[int, ...]
 #: Height and width of an image, pixels.

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray, Shape
+from psyprobe._typing import Array, FloatArray, Levels, Shape
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus.backend import Backend
@@ -316,10 +316,10 @@ class _FrameFits(NamedTuple):
 class TemporalModulation(Clip, Modulation):
     """A pattern that moves, or whose contrast goes as a cosine in time."""
 
-    temporal_frequency: Any = parameter("Hz", "Temporal frequency", low=0)
+    temporal_frequency: Levels = parameter("Hz", "Temporal frequency", low=0)
     #: Standard deviation of a Gaussian in time about the middle of the clip; 0 for constant
     #: contrast.
-    temporal_sigma: Any = parameter("s", "Duration", default=0.0, low=0)
+    temporal_sigma: Levels = parameter("s", "Duration", default=0.0, low=0)
 
     contrast_kind: ClassVar[str | None] = "michelson"
     #: Whether the wave moves; otherwise its contrast reverses.

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, BoolArray, FloatArray, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import (
     ConeObserver,
@@ -222,7 +222,7 @@ class Modulation(Specification):
 
     #: Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS
     #: over the three cone contrasts, the unit of castleCSF.
-    contrast: Any = parameter("1", "Contrast", low=0)
+    contrast: Levels = parameter("1", "Contrast", low=0)
     #: direction, white, observer: As in `psyprobe.gabor`.
     direction: Direction = "achromatic"
     white: str | tuple[float, float] = "D65"

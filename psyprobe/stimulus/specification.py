@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Shape, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Shape, Size
 from psyprobe.errors import InputError
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
@@ -89,7 +89,7 @@ class Specification:
     #: Levels that stand for a parameter, such as the area for the radius.
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = MappingProxyType({})
 
-    luminance: Any = parameter("cd/m²", "Background luminance", default=100.0, low=0, above=True)
+    luminance: Levels = parameter("cd/m²", "Background luminance", default=100.0, low=0, above=True)
     ppd: float = parameter("px/deg", "Pixels per degree", default=60.0, numeric=False)
     size: int | Size = parameter("px", "Size", default=224, numeric=False)
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import pattern
@@ -53,14 +53,14 @@ class AnnulusNoise(Modulation):
     0.1
     """
 
-    luminance: Any = 40.0
+    luminance: Levels = 40.0
     ppd: float = 64.0
     size: int | Size = 256
-    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
-    low: Any = parameter("1", "Inner edge over frequency", default=0.75, low=0)
-    high: Any = parameter("1", "Outer edge over frequency", default=1.25)
-    window: Any = parameter("deg", "Window", default=0.0, low=0)
-    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
+    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    low: Levels = parameter("1", "Inner edge over frequency", default=0.75, low=0)
+    high: Levels = parameter("1", "Outer edge over frequency", default=1.25)
+    window: Levels = parameter("deg", "Window", default=0.0, low=0)
+    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
     chromatic: bool = False
 
     contrast_kind: ClassVar[str | None] = "sinusoid_rms"

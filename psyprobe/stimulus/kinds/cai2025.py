@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray, Size
+from psyprobe._typing import Array, FloatArray, Levels, Size
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus.backend import Backend
@@ -52,7 +52,7 @@ _DARKEST = 1e-4
 class _Published(Specification):
     """A published stimulus, drawn one image at a time: fidelity comes before speed."""
 
-    contrast: Any = parameter("1", "Contrast", default=0.5, low=0)
+    contrast: Levels = parameter("1", "Contrast", default=0.5, low=0)
 
     def reference(self) -> Specification:
         """Return the uniform background, exactly neutral."""
@@ -119,8 +119,8 @@ class Cai2025Gabor(_Published):
     frequency is 224/223 of the nominal one.
     """
 
-    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    frequency: Levels = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
     axis: str = "achromatic"
     contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
@@ -194,7 +194,7 @@ class Cai2025Noise(_Published):
     off, and the delivered RMS contrast is 0.84 to 0.88.
     """
 
-    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    frequency: Levels = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
     contrast_kind: ClassVar[str | None] = "rms"
 
     def _image(self, **values: float) -> FloatArray:
@@ -208,8 +208,8 @@ class Cai2025Noise(_Published):
 class Cai2025Grating(_Published):
     """The full-field sine grating of the published contrast-matching test."""
 
-    frequency: Any = parameter("cpd", "Spatial frequency", default=5.0, low=0, above=True)
-    luminance: Any = 10.0
+    frequency: Levels = parameter("cpd", "Spatial frequency", default=5.0, low=0, above=True)
+    luminance: Levels = 10.0
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def _image(self, **values: float) -> FloatArray:
@@ -223,9 +223,9 @@ class Cai2025Grating(_Published):
 class _PublishedMask(_Published):
     """A Gabor target, in cosine phase from the image's corner, on a mask."""
 
-    mask_contrast: Any = parameter("1", "Mask contrast", default=0.1, low=0)
-    frequency: Any = parameter("cpd", "Spatial frequency", default=2.0, low=0, above=True)
-    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    mask_contrast: Levels = parameter("1", "Mask contrast", default=0.1, low=0)
+    frequency: Levels = parameter("cpd", "Spatial frequency", default=2.0, low=0, above=True)
+    radius: Levels = parameter("deg", "Radius", default=0.5, low=0, above=True)
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def reference(self) -> Specification:
@@ -250,7 +250,7 @@ class Cai2025MaskCoherent(_PublishedMask):
     Target and full-field mask share frequency and phase.
     """
 
-    luminance: Any = 32.0
+    luminance: Levels = 32.0
 
     def _image(self, **values: float) -> FloatArray:
         x = _from_corner(self.shape[1], self.ppd)
@@ -264,9 +264,9 @@ class Cai2025MaskCoherent(_PublishedMask):
 class Cai2025MaskIncoherent(_PublishedMask):
     """The published phase-incoherent masking stimulus: a target on low-pass noise up to 12 cpd."""
 
-    luminance: Any = 37.0
-    frequency: Any = 1.2
-    radius: Any = 0.8
+    luminance: Levels = 37.0
+    frequency: Levels = 1.2
+    radius: Levels = 0.8
 
     def _image(self, **values: float) -> FloatArray:
         noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, Levels
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.clip import TemporalModulation
 from psyprobe.stimulus.estimate import Float64
@@ -40,10 +40,10 @@ class Flicker(TemporalModulation):
     (Nyquist), and this would be seen as 26 Hz; lower it or raise fps
     """
 
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    edge: Any = parameter("deg", "Width of the edge", default=0.25, low=0)
-    x: Any = parameter("deg", "Horizontal position", default=0.0)
-    y: Any = parameter("deg", "Vertical position", default=0.0)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Levels = parameter("deg", "Width of the edge", default=0.25, low=0)
+    x: Levels = parameter("deg", "Horizontal position", default=0.0)
+    y: Levels = parameter("deg", "Vertical position", default=0.0)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
 
@@ -71,12 +71,12 @@ class Flicker(TemporalModulation):
 class _TemporalGabor(TemporalModulation):
     """A Gabor that changes in time."""
 
-    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
-    orientation: Any = parameter("deg", "Orientation", default=0.0)
-    phase: Any = parameter("deg", "Phase", default=0.0)
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    x: Any = parameter("deg", "Horizontal position", default=0.0)
-    y: Any = parameter("deg", "Vertical position", default=0.0)
+    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    orientation: Levels = parameter("deg", "Orientation", default=0.0)
+    phase: Levels = parameter("deg", "Phase", default=0.0)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    x: Levels = parameter("deg", "Horizontal position", default=0.0)
+    y: Levels = parameter("deg", "Vertical position", default=0.0)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
     _shared: ClassVar[tuple[str, ...]] = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import FloatArray, Size
+from psyprobe._typing import FloatArray, Levels, Size
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
 from psyprobe.stimulus.certificate import ImageMeasurements
@@ -35,11 +35,11 @@ class Disc(Modulation):
     (30.0, 20.0)
     """
 
-    contrast: Any = parameter("1", "Contrast", low=-1, high=10)
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    edge: Any = parameter("deg", "Width of the edge", default=0.0, low=0)
-    x: Any = parameter("deg", "Horizontal position", default=0.0)
-    y: Any = parameter("deg", "Vertical position", default=0.0)
+    contrast: Levels = parameter("1", "Contrast", low=-1, high=10)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Levels = parameter("deg", "Width of the edge", default=0.0, low=0)
+    x: Levels = parameter("deg", "Horizontal position", default=0.0)
+    y: Levels = parameter("deg", "Vertical position", default=0.0)
 
     contrast_kind: ClassVar[str | None] = "weber"
 

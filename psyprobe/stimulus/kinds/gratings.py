@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, BoolArray, FloatArray, Size
+from psyprobe._typing import Array, BoolArray, FloatArray, Levels, Size
 from psyprobe.errors import unknown_name
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
@@ -38,11 +38,11 @@ _FEWEST_CYCLES = 0.5
 class _Wave(Modulation):
     """A sinusoidal carrier under an envelope."""
 
-    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
-    orientation: Any = parameter("deg", "Orientation", default=0.0)
-    phase: Any = parameter("deg", "Phase", default=0.0)
-    x: Any = parameter("deg", "Horizontal position", default=0.0)
-    y: Any = parameter("deg", "Vertical position", default=0.0)
+    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    orientation: Levels = parameter("deg", "Orientation", default=0.0)
+    phase: Levels = parameter("deg", "Phase", default=0.0)
+    x: Levels = parameter("deg", "Horizontal position", default=0.0)
+    y: Levels = parameter("deg", "Vertical position", default=0.0)
 
     # The envelope of kinds for which these are no parameters.
     window = "gaussian"
@@ -256,8 +256,8 @@ class Gabor(_Wave):
     (2, 64, 64)
     """
 
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    aspect: Any = parameter("1", "Aspect ratio", default=1.0, low=0, above=True)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    aspect: Levels = parameter("1", "Aspect ratio", default=1.0, low=0, above=True)
     balanced: bool = False
 
     contrast_kind: ClassVar[str | None] = "michelson"
@@ -319,8 +319,8 @@ class Grating(_Wave):
     """
 
     window: str = "none"
-    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
-    edge: Any = parameter("deg", "Width of the edge", default=0.25, low=0, above=True)
+    radius: Levels = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Levels = parameter("deg", "Width of the edge", default=0.25, low=0, above=True)
 
     contrast_kind: ClassVar[str | None] = "michelson"
     windows: ClassVar[tuple[str, ...]] = ("none", "gaussian", "raised_cosine", "disc")
@@ -366,9 +366,9 @@ class Ring(_Wave):
     (100.0, 149)
     """
 
-    radius: Any = parameter("deg", "Radius", default=1.5, low=0, above=True)
-    inner: Any = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
-    edge: Any = parameter("deg", "Width of the edges", default=0.125, low=0, above=True)
+    radius: Levels = parameter("deg", "Radius", default=1.5, low=0, above=True)
+    inner: Levels = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
+    edge: Levels = parameter("deg", "Width of the edges", default=0.125, low=0, above=True)
 
     window = "ring"
     contrast_kind: ClassVar[str | None] = "michelson"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from psyprobe._typing import Array, FloatArray, IntArray, Size
+from psyprobe._typing import Array, FloatArray, IntArray, Levels, Size
 from psyprobe.errors import InputError
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate
@@ -42,11 +42,11 @@ class Noise(Modulation):
     0.15
     """
 
-    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
-    bandwidth: Any = parameter("octaves", "Bandwidth", default=1.0, low=0, above=True)
-    exponent: Any = parameter("1", "Spectral exponent", default=0.0)
-    edge: Any = parameter("octaves", "Width of the edge", default=0.0, low=0)
-    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
+    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
+    bandwidth: Levels = parameter("octaves", "Bandwidth", default=1.0, low=0, above=True)
+    exponent: Levels = parameter("1", "Spectral exponent", default=0.0)
+    edge: Levels = parameter("octaves", "Width of the edge", default=0.0, low=0)
+    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
 
     contrast_kind: ClassVar[str | None] = "rms"
     deepest: ClassVar[float | None] = None

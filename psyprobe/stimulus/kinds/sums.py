@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from psyprobe._typing import Array, FloatArray, IntArray, Shape
+from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.display import Display
@@ -328,20 +328,20 @@ class MaskedGabor(Specification):
     """
 
     #: frequency, orientation, phase: Those of the target and of a grating mask.
-    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    frequency: Levels = parameter("cpd", "Spatial frequency", low=0, above=True)
     #: contrast, radius: Those of the target, as in `psyprobe.gabor`.
-    contrast: Any = parameter("1", "Contrast", low=0, high=1)
+    contrast: Levels = parameter("1", "Contrast", low=0, high=1)
     #: Michelson contrast of a grating mask; RMS contrast of noise.
-    mask_contrast: Any = parameter("1", "Mask contrast", low=0)
-    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
-    orientation: Any = parameter("deg", "Orientation", default=0.0)
-    phase: Any = parameter("deg", "Phase", default=0.0)
+    mask_contrast: Levels = parameter("1", "Mask contrast", low=0)
+    radius: Levels = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    orientation: Levels = parameter("deg", "Orientation", default=0.0)
+    phase: Levels = parameter("deg", "Phase", default=0.0)
     #: {"grating", "noise"}: A grating like the target's, or white noise up to `highest`.
     mask: str = "grating"
     #: Highest frequency of noise, included; a brick wall.
     highest: float = parameter("cpd", "Highest frequency of the mask", default=12.0, numeric=False)
     #: Seed of noise.
-    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
+    seed: Levels = parameter("1", "Seed", default=0, low=0, whole=True)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
     contrast_kind: ClassVar[str | None] = "michelson"
