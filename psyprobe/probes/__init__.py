@@ -144,8 +144,8 @@ def probe_bibtex(name: str) -> str:
 
     Examples
     --------
-    >>> probe_bibtex("mvp_bench")[:21]
-    '@inproceedings{li2024'
+    >>> probe_bibtex("detection")
+    ''
     """
     probe = _find(name)
     return probe.bibtex if isinstance(probe, ProbeKind) else ""
