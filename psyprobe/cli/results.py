@@ -18,7 +18,7 @@ from psyprobe.cli.exchanging import export_runs, import_answers
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
-from psyprobe.probes.experiments import load_results, together
+from psyprobe.probes.experiments import load_results, merge_results
 from psyprobe.probes.export import export
 from psyprobe.probes.harnesses import harness_names
 from psyprobe.probes.results import all_scores, plot, scoreboard
@@ -239,4 +239,4 @@ def _check_options(arguments: argparse.Namespace, option: str) -> None:
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    return together([result for path in paths for result in load_results(path)])
+    return merge_results([result for path in paths for result in load_results(path)])

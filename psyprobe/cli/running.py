@@ -27,10 +27,10 @@ from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
 from psyprobe.observers.registry import read_observers
 from psyprobe.probes.cost import duration, priced_plan
 from psyprobe.probes.experiments import (
-    checked,
+    check_experiment,
+    executor_context,
     load_results,
     observer_for,
-    opened_executor,
     plan,
     run_experiment,
     run_shard,
@@ -70,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             "--workers are of this machine and --scheduler has its own; leave one of them out"
         )
     executor = arguments.workers if arguments.scheduler is None else arguments.scheduler
-    with opened_executor(executor) as workers:
+    with executor_context(executor) as workers:
         options["executor"] = workers
         if arguments.shard is not None:
             if budget is not None:
@@ -88,8 +88,8 @@ def _experiments(arguments: argparse.Namespace) -> list[Experiment]:
     experiments = []
     for name in dict.fromkeys(arguments.experiment):
         for experiment in read_suite(name):
-            page = checked(experiment)
-            experiments.append(checked(page.with_settings(changes)) if changes else page)
+            page = check_experiment(experiment)
+            experiments.append(check_experiment(page.with_settings(changes)) if changes else page)
     if arguments.variants:
         experiments = vary(experiments, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named, while files of one name in two folders

@@ -1,15 +1,15 @@
-"""Clips put to observers: whole to those that take clips, frame by frame to all others.
+"""Show clips to observers: whole to observers of clips, frame by frame to all others.
 
-An encoder that takes images is asked about every frame. Its features are compared as one long
-vector, all frames after each other, and besides as their mean over the clip (":mean" behind the
-name of the layer), which knows nothing of time. Frames are drawn, shown and forgotten a few at a
-time, so that memory does not grow with the length of a clip.
+An encoder of images is shown every frame. Its features are compared as one long vector of all
+frames, and also as their mean over the clip (":mean" behind the name of the layer), which ignores
+time. A few frames at a time are drawn, shown and discarded, so that memory does not grow with the
+length of a clip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from time import perf_counter
@@ -25,29 +25,33 @@ from psyprobe.light.display import Display
 from psyprobe.observers import Card
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.probes.displayed_images import one_step_away, presented
-from psyprobe.probes.feature_distances import DIFFERENCE, GROWING, LENGTH, equal_planes, features
+from psyprobe.probes.feature_distances import (
+    DIFFERENCE,
+    GROWING,
+    LENGTH,
+    answers_with_lengths,
+    equal_planes,
+    features,
+)
 from psyprobe.stimulus import Specification
 
-#: Behind the name of a layer: of its features the mean over frames.
+#: Suffix of a layer's name that stands for the mean of its features over frames.
 MEAN = ":mean"
-#: A measure of still images alone.
+#: The measure that only still images have.
 _STILL = "angular_float32"
 
 
-def clip_layout(shown: Specification, experiment: Experiment, card: Card) -> dict[str, Any]:
-    """What the layout of a run says of clips besides; `InputError` where the observer cannot be
-    asked about them.
-    """
+def clip_layout(specification: Specification, experiment: Experiment, card: Card) -> dict[str, Any]:
+    """Return the entries of a run's layout that only clips have, after checking the measure."""
     if experiment.score.measure == _STILL:
         raise InputError(
             f"{experiment.name}: score.measure is {_STILL!r}, the published arithmetic of still "
-            "images; name 'angular' "
-            "or another for clips"
+            "images; name 'angular' or another for clips"
         )
     layers = list(card.features)
     if card.ability == "features" and not card.clips:
         layers += [name + MEAN for name in layers]
-    return {"fps": shown.fps, "frames": shown.frames, "layers": layers}
+    return {"fps": specification.fps, "frames": specification.frames, "layers": layers}
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,14 @@ class DisplayedClips:
 
     specs: tuple[Specification, ...]
     display: Display
-    #: Of the observer.
+    #: The observer's card.
     card: Card
-    #: Whether about half of the pixels are one step of rounding away.
+    #: Whether about half of the pixels are moved by one step of rounding.
     moved: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """(N, T, H, W, 3)."""
+        """The shape (N, T, H, W, 3) of all frames."""
         first = self.specs[0]
         return (len(self.specs), first.frames, *first.shape, 3)
 
@@ -79,215 +83,226 @@ class DisplayedClips:
 
     @cached_property
     def _stacks(self) -> list[Specification]:
-        """Neighbours that differ in numbers only are drawn in one call."""
-        return [
-            same[0].joined(same)
-            for _, neighbours in groupby(self.specs, Specification.family)
-            if (same := [*neighbours])
-        ]
+        """Neighbouring clips that differ only in numbers, joined so that one call draws them."""
+        groups = [[*neighbours] for _, neighbours in groupby(self.specs, Specification.family)]
+        return [group[0].joined(group) for group in groups]
 
     def frames(self, start: int, stop: int) -> FloatArray:
-        """Give some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one
-        plane.
-        """
+        """Draw some frames of each clip, shape (N, stop - start, H, W, 3); grey is a one-plane view."""
         frames = self.images(start, stop)
         return frames.reshaped(len(self.specs), stop - start).rgb
 
     def images(self, start: int, stop: int) -> ImagePlanes:
-        """Give some frames of all clips after each other, shape (N * (stop - start), H, W)."""
-        drives = [
-            np.asarray(self.display.encode(stack.stills(start, stop).draw()))
-            for stack in self._stacks
-        ]
-        drive = ImagePlanes.joined([ImagePlanes.of(each) for each in drives]).reshaped(-1)
+        """Draw some frames of all clips, one clip after another, shape (N * (stop - start), H, W)."""
+        stills = [stack.stills(start, stop).draw() for stack in self._stacks]
+        planes = [ImagePlanes.of(np.asarray(self.display.encode(image))) for image in stills]
+        drive = ImagePlanes.joined(planes).reshaped(-1)
         if self.moved:
             drive = one_step_away(drive, self.card)
         return presented(drive, self.display, self.card.ability)
 
     def of(self, rows: Sequence[int]) -> DisplayedClips:
-        """Those at some places."""
-        return DisplayedClips(
-            tuple(self.specs[i] for i in rows), self.display, self.card, self.moved
-        )
+        """Select clips by their indices."""
+        return replace(self, specs=tuple(self.specs[i] for i in rows))
 
 
 def clip_answers(
-    who: Any,
+    observer: Any,
     tests: DisplayedClips,
     references: DisplayedClips,
     rows: Sequence[int],
     measures: Sequence[str],
-    at_once: int,
+    frames_at_once: int,
     ppd: float,
 ) -> list[dict[str, Any]]:
-    """What an observer answers about clips, as `psyprobe.probes.pair_batches.answer` gives it.
+    """Show clips to an observer, and return an answer about each test.
 
     Parameters
     ----------
-    who : Observer
-        With features or differences, of clips or of images.
+    observer : Observer
+        An observer with features or differences of clips or of images.
     tests, references : DisplayedClips
-        As it is shown them.
+        Clips as the observer gets them.
     rows : sequence of int
-        Which reference belongs to each test.
+        Index of each test's reference.
     measures : sequence of str
-        Which distances.
-    at_once : int
-        Frames that it looks at together.
+        Names of distances.
+    frames_at_once : int
+        Frames that are passed through the observer together.
     ppd : float
         Pixels per degree.
+
+    Returns
+    -------
+    list of dict
+        Answers as `psyprobe.probes.pair_batches.answer` describes them.
     """
-    if who.card.ability == "difference":
-        compare = _whole_difference if who.card.clips else _mean_difference
-        return [
-            {"values": [[value]]}
-            for value in compare(who, tests, references.of(rows), at_once, ppd).tolist()
-        ]
-    ask = _whole_features if who.card.clips else _frame_features
-    found = ask(who, tests, references, rows, at_once)
-    moved = DisplayedClips(references.specs, references.display, references.card, moved=True)
-    rounding = ask(who, moved, references, range(len(references.specs)), at_once)
-    itself = ask(who, references, references, range(len(references.specs)), at_once)
-    # Beside a metric the pixels are asked for its one measure: their angle.
+    if observer.card.ability == "difference":
+        compare = _clip_differences if observer.card.clips else _mean_differences
+        differences = compare(observer, tests, references.of(rows), frames_at_once, ppd)
+        return [{"values": [[value]]} for value in differences.tolist()]
+    measure = _clip_distances if observer.card.clips else _frame_distances
+    every_reference = range(len(references.specs))
+    moved_references = replace(references, moved=True)
+    test_distances = measure(observer, tests, references, rows, frames_at_once)
+    rounding_distances = measure(
+        observer, moved_references, references, every_reference, frames_at_once
+    )
+    self_distances = measure(observer, references, references, every_reference, frames_at_once)
+    # The pixels, as the baseline of a metric, give their angle for its one measure.
     names = ["angular" if name == DIFFERENCE else name for name in measures]
-    values = np.stack(
-        [np.stack([each[name] for name in names], axis=-1) for each in found.values()], axis=1
-    )
-    sizes = np.stack(
+    values = [[distances[name] for name in names] for distances in test_distances.values()]
+    lengths = [
         [
-            np.stack(
-                [
-                    found[name][LENGTH],
-                    itself[name][LENGTH][list(rows)],
-                    rounding[name]["l2"][list(rows)],
-                ],
-                axis=-1,
-            )
-            for name in found
-        ],
-        axis=1,
-    )
-    told = values.astype(object)
-    told[np.isnan(values)] = None
-    return [
-        {"values": each, "lengths": size}
-        for each, size in zip(told.tolist(), sizes.tolist(), strict=True)
+            distances[LENGTH],
+            self_distances[layer][LENGTH][list(rows)],
+            rounding_distances[layer]["l2"][list(rows)],
+        ]
+        for layer, distances in test_distances.items()
     ]
+    # Layers, measures and tests become tests, layers and measures.
+    return answers_with_lengths(
+        np.moveaxis(np.array(values), -1, 0), np.moveaxis(np.array(lengths), -1, 0)
+    )
 
 
-def seconds_a_clip(who: Any, spec: Specification, display: Display) -> float:
-    """Time that an observer of clips takes for one."""
-    clip = DisplayedClips((spec,), display, who.card)
+def seconds_a_clip(observer: Any, spec: Specification, display: Display) -> float:
+    """Time an observer of clips on one clip."""
+    clip = DisplayedClips((spec,), display, observer.card)
     start = perf_counter()
-    if who.card.ability == "difference":
-        who.clip_difference(clip, clip, ppd=spec.ppd)
+    if observer.card.ability == "difference":
+        observer.clip_difference(clip, clip, ppd=spec.ppd)
     else:
-        who.clip_features(clip)
+        observer.clip_features(clip)
     return perf_counter() - start
 
 
-def _together(clips: DisplayedClips, at_once: int) -> Iterator[slice]:
-    """Clips that an observer which takes them whole looks at together."""
-    count = len(clips.specs)
-    each = max(1, at_once // clips.shape[1])
-    return (slice(start, min(start + each, count)) for start in range(0, count, each))
+def _clip_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[range]:
+    """Yield indices of clips that are passed through an observer of clips together."""
+    indices = range(len(clips.specs))
+    count = max(1, frames_at_once // clips.shape[1])
+    return (indices[start : start + count] for start in indices[::count])
 
 
-def _chunks(clips: DisplayedClips, at_once: int) -> Iterator[tuple[int, int]]:
-    """First and last frames that an observer of images looks at together."""
+def _frame_groups(clips: DisplayedClips, frames_at_once: int) -> Iterator[tuple[int, int]]:
+    """Yield start and stop of frames that are passed through an observer of images together."""
     frames = clips.shape[1]
-    each = max(1, at_once // len(clips.specs))
-    return ((start, min(start + each, frames)) for start in range(0, frames, each))
+    count = max(1, frames_at_once // len(clips.specs))
+    return ((start, min(start + count, frames)) for start in range(0, frames, count))
 
 
-def _whole_difference(
-    who: Any, tests: DisplayedClips, references: DisplayedClips, at_once: int, ppd: float
+def _clip_differences(
+    observer: Any,
+    tests: DisplayedClips,
+    references: DisplayedClips,
+    frames_at_once: int,
+    ppd: float,
 ) -> FloatArray:
-    places = range(len(tests.specs))
-    found = [
-        who.clip_difference(tests.of(places[some]), references.of(places[some]), ppd=ppd)
-        for some in _together(tests, at_once)
+    differences = [
+        observer.clip_difference(tests.of(group), references.of(group), ppd=ppd)
+        for group in _clip_groups(tests, frames_at_once)
     ]
-    return _checked(who, np.concatenate(found), len(tests.specs))
+    return _check_differences(observer, np.concatenate(differences), len(tests.specs))
 
 
-def _mean_difference(
-    who: Any, tests: DisplayedClips, references: DisplayedClips, at_once: int, ppd: float
+def _mean_differences(
+    observer: Any,
+    tests: DisplayedClips,
+    references: DisplayedClips,
+    frames_at_once: int,
+    ppd: float,
 ) -> FloatArray:
-    """Of a metric of images: the mean over frames."""
-    total: FloatArray = np.zeros(len(tests.specs))
-    for start, stop in _chunks(tests, at_once):
-        both = (each.images(start, stop).rgb for each in (tests, references))
-        total += (
-            np.asarray(who.difference(*both, ppd=ppd)).reshape(len(tests.specs), -1).sum(axis=1)
-        )
-    return _checked(who, total / tests.shape[1], len(tests.specs))
+    """Average a metric's difference of images over the frames of each clip."""
+    count = len(tests.specs)
+    total: FloatArray = np.zeros(count)
+    for start, stop in _frame_groups(tests, frames_at_once):
+        images = (clips.images(start, stop).rgb for clips in (tests, references))
+        differences = np.asarray(observer.difference(*images, ppd=ppd))
+        total += differences.reshape(count, -1).sum(axis=1)
+    return _check_differences(observer, total / tests.shape[1], count)
 
 
-def _checked(who: Any, found: FloatArray, count: int) -> FloatArray:
-    if found.shape != (count,) or not np.isfinite(found).all():
+def _check_differences(observer: Any, differences: FloatArray, count: int) -> FloatArray:
+    if differences.shape != (count,) or not np.isfinite(differences).all():
         raise InputError(
-            f"observer {who.card.name} gives differences of shape {found.shape} for {count} "
-            "clips, or NaN or infinity "
-            f"among them; wanted are {count} finite numbers"
+            f"observer {observer.card.name} gives differences of shape {differences.shape} for "
+            f"{count} clips, or NaN or infinity among them; wanted are {count} finite numbers"
         )
-    return found
+    return differences
 
 
-def _whole_features(
-    who: Any, tests: DisplayedClips, references: DisplayedClips, rows: Sequence[int], at_once: int
+def _clip_distances(
+    observer: Any,
+    tests: DisplayedClips,
+    references: DisplayedClips,
+    rows: Sequence[int],
+    frames_at_once: int,
 ) -> Mapping[str, Mapping[str, FloatArray]]:
-    def seen(clips: DisplayedClips) -> dict[str, FloatArray]:
-        places = range(len(clips.specs))
-        parts = [who.clip_features(clips.of(places[some])) for some in _together(clips, at_once)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in who.card.features}
+    """Measure distances between an observer's features of whole clips, by layer and measure."""
 
-    one = seen(tests)
-    other = seen(references)
-    return {name: distances(one[name], other[name][list(rows)]) for name in who.card.features}
+    def compute_features(clips: DisplayedClips) -> dict[str, FloatArray]:
+        groups = _clip_groups(clips, frames_at_once)
+        parts = [observer.clip_features(clips.of(group)) for group in groups]
+        return {layer: np.concatenate([part[layer] for part in parts]) for layer in layers}
 
-
-def _frame_features(
-    who: Any, tests: DisplayedClips, references: DisplayedClips, rows: Sequence[int], at_once: int
-) -> Mapping[str, Mapping[str, FloatArray]]:
-    """Distances of each layer of an observer of images, of all frames after each other and of their
-    mean.
-    """
-    sums = {name: SummedDistances() for name in who.card.features}
-    both_still = tests.still and references.still
-    planes = 1
-    kept = _seen(who, references, 0, 1) if references.still else None
-    for start, stop in [(0, 1)] if both_still else _chunks(tests, at_once):
-        compared = _seen(who, references, start, stop) if kept is None else kept
-        looked_at = _seen(who, tests, start, stop)
-        for name, each in sums.items():
-            (one, planes) = looked_at[name]
-            (other, others) = compared[name]
-            if planes != others:  # colour beside grey, of which one plane stands for all
-                one = np.tile(one, planes)
-                other = np.tile(other, others)
-                planes = 1
-            each.add(one, other[list(rows)], tests.shape[1] if both_still else 1)
-    found = {name: each.distances() for name, each in sums.items()}
-    found |= {name + MEAN: each.distances_of_means() for name, each in sums.items()}
+    layers = observer.card.features
+    test_features = compute_features(tests)
+    reference_features = compute_features(references)
     return {
-        name: {
-            measure: value * planes ** GROWING.get(measure, 0.0) for measure, value in each.items()
-        }
-        for name, each in found.items()
+        layer: distances(test_features[layer], reference_features[layer][list(rows)])
+        for layer in layers
     }
 
 
-def _seen(
-    who: Any, clips: DisplayedClips, start: int, stop: int
-) -> dict[str, tuple[FloatArray, int]]:
-    """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes
-    they stand.
+def _frame_distances(
+    observer: Any,
+    tests: DisplayedClips,
+    references: DisplayedClips,
+    rows: Sequence[int],
+    frames_at_once: int,
+) -> Mapping[str, Mapping[str, FloatArray]]:
+    """Measure distances between features of all frames, and between their means over frames.
+
+    They are returned by layer (with `MEAN` for means) and measure.
     """
+    sums = {layer: SummedDistances() for layer in observer.card.features}
+    all_still = tests.still and references.still
+    repeats = tests.shape[1] if all_still else 1
+    planes = 1
+    reference_features = {}
+    if references.still:
+        reference_features = _frame_features(observer, references, 0, 1)
+    for start, stop in [(0, 1)] if all_still else _frame_groups(tests, frames_at_once):
+        if not references.still:
+            reference_features = _frame_features(observer, references, start, stop)
+        test_features = _frame_features(observer, tests, start, stop)
+        for layer, layer_sum in sums.items():
+            test, planes = test_features[layer]
+            reference, reference_planes = reference_features[layer]
+            if planes != reference_planes:  # colour beside grey, of which one plane stands for all
+                test = np.tile(test, planes)
+                reference = np.tile(reference, reference_planes)
+                planes = 1
+            layer_sum.add(test, reference[list(rows)], repeats)
+    by_layer = {layer: layer_sum.distances() for layer, layer_sum in sums.items()}
+    by_layer |= {layer + MEAN: total.distances_of_means() for layer, total in sums.items()}
+    return {
+        layer: {
+            measure: value * planes ** GROWING.get(measure, 0.0)
+            for measure, value in values.items()
+        }
+        for layer, values in by_layer.items()
+    }
+
+
+def _frame_features(
+    observer: Any, clips: DisplayedClips, start: int, stop: int
+) -> dict[str, tuple[FloatArray, int]]:
+    """Compute features of some frames, shape (N, frames, D), and their number of equal planes."""
     images = clips.images(start, stop)
-    planes = equal_planes(who, images)
+    planes = equal_planes(observer, images)
     shape = (len(clips.specs), stop - start, -1)
     return {
-        name: (np.asarray(rows).reshape(shape), planes)
-        for name, rows in features(who, images).items()
+        name: (np.asarray(layer_features).reshape(shape), planes)
+        for name, layer_features in features(observer, images).items()
     }

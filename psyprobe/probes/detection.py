@@ -255,7 +255,7 @@ def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = N
         },
         strongest=strongest,
         remarks=remarks_of(experiment, native),
-        beside=beside,
+        extra=beside,
     )
 
 

@@ -1,7 +1,7 @@
-"""Showing: stimuli as the drive values of a display, and what of these an observer gets.
+"""Draw stimuli as drive values of a display, and convert these to an observer's input.
 
-Of images that mirror themselves along both axes a quarter is drawn, encoded and held until somebody
-needs all of it.
+Of images that are symmetric along both axes only a quarter is drawn, encoded and held until the
+full image is needed.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from psyprobe.stimulus.measuring import observer_of
 class DisplayedImages:
     """Images of one size as drive values."""
 
-    #: Neighbours of one kind, (n, H, W), or the upper left quarters of images that mirror
-    #: themselves, (n, H/2, W/2).
+    #: Runs of whole images of one kind, (n, H, W), or of the upper left quarters of symmetric
+    #: images, (n, H/2, W/2).
     pieces: tuple[ImagePlanes, ...]
-    #: (H, W) of a whole image.
+    #: The size (H, W) of a whole image.
     shape: tuple[int, int]
 
     def __len__(self) -> int:
@@ -43,24 +43,22 @@ class DisplayedImages:
     def drive(self) -> ImagePlanes:
         """The drive values of all images in full."""
         return ImagePlanes.joined(
-            [_mirrored(piece) if self.by_quarter(piece) else piece for piece in self.pieces]
+            [_unfold(piece) if self.by_quarter(piece) else piece for piece in self.pieces]
         )
 
     @property
     def quarters(self) -> DisplayedImages:
-        """Those that are held by a quarter, as images of that size."""
+        """The images that are held by a quarter, as images of that size."""
         height, width = self.shape
-        return DisplayedImages(
-            tuple(filter(self.by_quarter, self.pieces)), (height // 2, width // 2)
-        )
+        quarters = filter(self.by_quarter, self.pieces)
+        return DisplayedImages(tuple(quarters), (height // 2, width // 2))
 
     def by_quarter(self, piece: ImagePlanes) -> bool:
-        """Whether a piece holds quarters."""
-        height_and_width = tuple(piece.planes.shape[1:3])
-        return height_and_width != self.shape
+        """Tell whether a piece holds quarters."""
+        return bool(piece.planes.shape[1:3] != self.shape)
 
     def part(self, start: int, stop: int) -> DisplayedImages:
-        """Some of the images."""
+        """Select the images from `start` up to `stop`."""
         if "drive" in vars(self):
             return DisplayedImages((self.drive[start:stop],), self.shape)
         pieces = []
@@ -68,7 +66,7 @@ class DisplayedImages:
         for piece in self.pieces:
             pieces.append(piece[max(start - first, 0) : max(stop - first, 0)])
             first += len(piece)
-        return DisplayedImages(tuple(piece for piece in pieces if len(piece)), self.shape)
+        return DisplayedImages(tuple(filter(len, pieces)), self.shape)
 
 
 def show(
@@ -79,13 +77,13 @@ def show(
     Parameters
     ----------
     specs : sequence of Specification
-        Of one size, each of one image or of more along one axis; neighbours that differ in numbers
-        only are drawn in one call.
+        Stimuli of one size, each of one image or of several along one axis; neighbours that differ
+        only in numbers are drawn in one call.
     display : Display
-        What shows them.
+        The display that shows them.
     quarters : array of bool, shape (n,), optional
-        Which images are drawn and held by a quarter; by default those that mirror themselves. No
-        bit depends on it.
+        Which images are drawn and held by a quarter; by default the symmetric ones. The drive
+        values are the same either way.
 
     Raises
     ------
@@ -101,32 +99,30 @@ def show(
     """
     pieces = []
     runs = _runs(specs, mirroring(specs) if quarters is None else quarters)
-    for (_, by_quarter), neighbours in groupby(runs, key=lambda each: (each[0].family(), each[1])):
-        same = [spec for spec, _ in neighbours]
-        pieces.append(_drive(same[0].joined(same), display, by_quarter))
+    for (_, by_quarter), neighbours in groupby(runs, key=lambda run: (run[0].family(), run[1])):
+        members = [spec for spec, _ in neighbours]
+        pieces.append(_drive(members[0].joined(members), display, by_quarter))
     return DisplayedImages(tuple(pieces), specs[0].shape)
 
 
 def mirroring(specs: Sequence[Specification]) -> npt.NDArray[np.bool_]:
-    """Which images mirror themselves, shape (n,), as `Specification.mirrors` tells of each
-    specification.
-    """
+    """Tell which images are symmetric along both axes, shape (n,); see `Specification.mirrors`."""
     return np.concatenate([np.ravel(spec.mirrors()) for spec in specs])
 
 
 def _runs(
     specs: Sequence[Specification], quarters: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[Specification, bool]]:
-    """Specifications of which all images are held by a quarter, or none."""
+    """Split specifications so that each is held wholly by quarters or wholly in full."""
     start = 0
     for spec in specs:
-        own = quarters[start : start + math.prod(spec.batch)]
-        start += len(own)
-        if own.all() or not own.any():
-            yield spec, bool(own[0])
+        spec_quarters = quarters[start : start + math.prod(spec.batch)]
+        start += len(spec_quarters)
+        if spec_quarters.all() or not spec_quarters.any():
+            yield spec, bool(spec_quarters[0])
             continue
-        for by_quarter, places in groupby(range(len(own)), own.__getitem__):
-            yield spec.select(spec.batch, [*places]), bool(by_quarter)
+        for by_quarter, indices in groupby(range(len(spec_quarters)), spec_quarters.__getitem__):
+            yield spec.select(spec.batch, [*indices]), bool(by_quarter)
 
 
 def _drive(spec: Specification, display: Display, by_quarter: bool) -> ImagePlanes:
@@ -136,12 +132,12 @@ def _drive(spec: Specification, display: Display, by_quarter: bool) -> ImagePlan
             drive = display.encode(pixels, space=space, observer=observer_of(spec))
             return ImagePlanes.of(np.asarray(drive))
         except GamutError:
-            pass  # what is said of it is said of all its pixels
+            pass  # the whole image is encoded below, so that the message counts all its pixels
     return ImagePlanes.of(np.asarray(display.encode(spec.draw())))
 
 
-def _mirrored(quarters: ImagePlanes) -> ImagePlanes:
-    """Complete images of which the upper left quarters are given."""
+def _unfold(quarters: ImagePlanes) -> ImagePlanes:
+    """Complete symmetric images from their upper left quarters."""
     planes = np.moveaxis(quarters.planes, -1, 1)
     *leading, height, width = planes.shape
     drive = np.empty((*leading, 2 * height, 2 * width), planes.dtype)
@@ -154,54 +150,53 @@ def _mirrored(quarters: ImagePlanes) -> ImagePlanes:
 T = TypeVar("T")
 
 
-def drawn_in_turn(
+def draw_in_turn(
     work: Iterable[T],
     draw: Callable[[T], DisplayedImages],
-    more: Callable[[], bool],
+    has_next: Callable[[], bool],
     *,
     ahead: bool,
 ) -> Iterator[tuple[T, DisplayedImages]]:
-    """Pieces of work, each with what is drawn for it.
+    """Yield items of work one by one, each with the images that are drawn for it.
 
     Parameters
     ----------
     work : iterable
-        Taken one by one, by this thread.
+        Items of work, taken one by one by this thread.
     draw : callable
-        Gives what is drawn for one.
-    more : callable
-        Whether more work is known, so that it can be taken already.
+        Draws the images of one item.
+    has_next : callable
+        Tells whether another item can be taken without waiting.
     ahead : bool
-        Whether another thread draws the next one while whoever asks is at this one, which changes
-        no bit.
+        Whether another thread draws the next item while the caller works on this one; the images
+        are the same.
     """
     if not ahead:
-        yield from ((each, draw(each)) for each in work)
+        yield from ((item, draw(item)) for item in work)
         return
 
-    def whole(each: T) -> DisplayedImages:
-        shown = draw(each)
-        if shown.pieces:
-            _ = shown.drive  # what it keeps
-        return shown
+    def draw_fully(item: T) -> DisplayedImages:
+        images = draw(item)
+        if images.pieces:
+            _ = images.drive  # cached, so that the caller's thread need not unfold quarters
+        return images
 
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as thread:
         waiting: deque[tuple[T, Future[DisplayedImages]]] = deque()
-        for each in work:
-            waiting.append((each, beside.submit(whole, each)))
-            while waiting and (len(waiting) > 1 or not more()):
-                last, drawn = waiting.popleft()
-                yield last, drawn.result()
-        yield from ((last, drawn.result()) for last, drawn in waiting)
+        for item in work:
+            waiting.append((item, thread.submit(draw_fully, item)))
+            while waiting and (len(waiting) > 1 or not has_next()):
+                finished_item, future = waiting.popleft()
+                yield finished_item, future.result()
+        yield from ((finished_item, future.result()) for finished_item, future in waiting)
 
 
-#: Levels that are drawn before anything is asked.
+#: Largest number of stimuli that are drawn to check them before a run begins.
 MOST_DRAWN = 256
 
 
 def spread(levels: Sequence[T]) -> Sequence[T]:
-    """Those levels that are drawn before anything is asked: all, or as many as are drawn, evenly
-    spread.
+    """Return all items, or an evenly spaced sample of 256 of them if there are more.
 
     Examples
     --------
@@ -214,22 +209,22 @@ def spread(levels: Sequence[T]) -> Sequence[T]:
 
 
 def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes:
-    """Turn the drive of images into what an observer gets of them.
+    """Convert the drive of images to an observer's input.
 
     Parameters
     ----------
     drive : ImagePlanes
-        Of the images, as `show` gives it.
+        Drive of the images, as `show` returns it.
     display : Display
-        What shows it.
+        The display that shows it.
     ability : {"features", "difference", "answer"}
-        Of the observer.
+        The observer's ability.
 
     Returns
     -------
     ImagePlanes
-        For a metric ("difference") the light that the display emits: linear, of BT.709 primaries,
-        cd/m² a channel; for others the drive values themselves.
+        For a metric ("difference") the light that the display emits: linear, in cd/m² of each
+        BT.709 primary; for others the drive values themselves.
 
     Raises
     ------
@@ -252,15 +247,14 @@ def presented(drive: ImagePlanes, display: Display, ability: str) -> ImagePlanes
     if light.min() < 0:
         raise InputError(
             f"a display with primaries {display.primaries} shows colours outside BT.709, "
-            f"down to {light.min():g} "
-            "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB "
-            "primaries"
+            f"down to {light.min():g} cd/m² of a channel, and metrics take BT.709 light; use a "
+            "display with sRGB primaries"
         )
     return ImagePlanes(light)
 
 
 def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
-    """Move about half of the pixels of images, always the same ones, by one step of rounding.
+    """Move about half of the pixels of images by one step of rounding, always the same pixels.
 
     The step is that of the drive in float32, or of the drive as a network computes with it
     (normalised, in its own format) where that is coarser; it leads towards the middle, so that no
@@ -269,14 +263,14 @@ def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
     Parameters
     ----------
     drive : ImagePlanes
-        As `show` gives it.
+        Drive of the images, as `show` returns it.
     card : Card
-        Of the observer.
+        The observer's card.
 
     Returns
     -------
     ImagePlanes
-        In float32.
+        The moved drive in float32.
 
     Examples
     --------
@@ -288,29 +282,29 @@ def one_step_away(drive: ImagePlanes, card: Card) -> ImagePlanes:
     planes = drive.planes
     normalised = card.input == "normalised"
     mean = np.array(card.mean if normalised else [0.0])
-    # Behind the binary point bfloat16 has 7 digits, float16 10, and what else a network may compute
-    # in 23 at least.
-    own = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(
-        card.dtype, 2.0**-23 if normalised else 0.0
-    )
-    away = np.stack([np.abs(planes - one).max(axis=-1) for one in mean]).max(axis=0)[..., None]
-    step = np.maximum(np.spacing(planes.astype(np.float32)), own * away)
-    chosen = np.random.default_rng(0).integers(0, 2, (*planes.shape[1:3], 1))
-    moved = planes + np.where(planes > 0.5, -1, 1) * step * chosen
+    # Behind the binary point bfloat16 has 7 digits, float16 has 10, and other formats of networks
+    # have 23 at least.
+    finest_step = 2.0**-23 if normalised else 0.0
+    relative_step = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(card.dtype, finest_step)
+    distances = np.stack([np.abs(planes - channel_mean).max(axis=-1) for channel_mean in mean])
+    distance = distances.max(axis=0)[..., None]
+    step = np.maximum(np.spacing(planes.astype(np.float32)), relative_step * distance)
+    mask = np.random.default_rng(0).integers(0, 2, (*planes.shape[1:3], 1))
+    moved = planes + np.where(planes > 0.5, -1, 1) * step * mask
     return ImagePlanes(moved.astype(np.float32))
 
 
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:
-    """A stimulus at an observer's own input size, over the same degrees of visual angle.
+    """Resize a stimulus to an observer's input size, over the same degrees of visual angle.
 
     Parameters
     ----------
     name : str
-        Of the experiment, for messages.
+        Name of the experiment, for messages.
     native : Specification
         A stimulus as its file describes it.
     card : Card
-        Of the observer.
+        The observer's card.
 
     Raises
     ------
@@ -324,7 +318,7 @@ def at_native_size(name: str, native: Specification, card: Card) -> Specificatio
     if rows * width != columns * height:
         raise InputError(
             f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x "
-            f"{columns} px, "
-            "another shape; copy the stimulus file and give it a size of the observer's proportions"
+            f"{columns} px, another shape; copy the stimulus file and give it a size of the "
+            "observer's proportions"
         )
     return native.changed(size=(rows, columns), ppd=native.ppd * rows / height)

@@ -1,6 +1,6 @@
-"""Conduct an experiment: bring page, observer and probe together, and hand them to the loop.
+"""Run an experiment: load page, observer and probe, and pass them to the loop.
 
-Which probe that is stands on the page; nothing here knows one from another.
+The page names the probe; nothing here depends on which one it is.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
     from psyprobe.observers.protocol import Observer
 
-#: What every page has, whatever its probe reads besides.
-_OF_EVERY_PAGE = (
+#: Keys that every page may have, in addition to the sections of its probe.
+_COMMON_KEYS = (
     "title",
     "source",
     "probe",
@@ -45,9 +46,9 @@ _OF_EVERY_PAGE = (
     "assumed",
     "options",
 )
-#: Attributes that tell one run of an observer with an experiment from another.
-_OF_A_RUN = ("probe", "experiment", "experiment_digest", "observer_card")
-#: Images at once; more than any memory holds.
+#: Attributes that identify the runs of one observer with one experiment.
+_RUN_ATTRIBUTES = ("probe", "experiment", "experiment_digest", "observer_card")
+#: Largest batch, in images; more than any memory holds.
 _LARGEST_BATCH = 1_000_000
 
 
@@ -64,45 +65,46 @@ def run(
     prices: str | Path | Prices | None = None,
     budget: float | Budget | None = None,
 ) -> xarray.Dataset | list[xarray.Dataset]:
-    """Run an experiment, or all experiments of a suite, or what is left of them.
+    """Run an experiment, or all experiments of a suite; a run that was interrupted is resumed.
 
     Parameters
     ----------
     experiment : str, Path or Experiment
         A catalogue name, the path of a page, or an experiment that was read before. The page may be
-        that of a suite, as "cai2025".
+        that of a suite, such as "cai2025".
     observer : str or observer, optional
-        A name as `load_observer` takes it, or an object; without it the default observer. One that
-        answers in words must be named.
+        A name as `load_observer` takes it, or an object; by default the default observer. An
+        observer that answers in words must be named.
     store : str, Path or Store, optional
-        The file that keeps answers; what it holds is not asked again. Without it nothing is kept.
+        The file that keeps answers; questions that it has answers to are not asked again. By
+        default nothing is kept.
     batch_size : int, optional
         Images shown at once; by default as many as memory surely holds, from the image size and the
-        device. A run that goes on keeps the batches with which it began.
+        device. A resumed run keeps the batches with which it began.
     score_only : bool, optional
         Show only what the score needs, without the level grid and frequencies that are for figures.
     variants : mapping of str to sequence of float, optional
-        Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2,
-        3]}``: every combination is shown and responses are averaged; instead of those that the
-        experiment's file names.
+        Parameters of the stimulus other than the levels, such as ``{"phase": [0, 90], "seed": [1,
+        2, 3]}``, in place of those that the experiment's file names. Every combination is shown,
+        and responses are averaged.
     executor : int, str or dask.distributed.Client, optional
-        Who puts the questions, which changes no byte of the result: so many worker processes, or
-        the workers of a Dask scheduler, by its address or by a client of it. By default this
-        process, which asks a server many at once.
+        A number of worker processes, or the address or a client of a Dask scheduler, whose workers
+        put the questions. By default this process does, and asks a server many at once. The result
+        is the same.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
     prices : str, Path or Prices, optional
-        What paid models cost, as `psyprobe.observers.chat.prices.read_prices` takes it.
+        Prices of paid models, as `psyprobe.observers.chat.prices.read_prices` takes them.
     budget : float or Budget, optional
-        What may be spent, in the currency of the prices; one `Budget` may be shared by several runs.
+        The most to spend, in the currency of the prices; several runs may share one `Budget`.
 
     Returns
     -------
     xarray.Dataset or list of xarray.Dataset
-        Of a suite one for each experiment. Responses with units, the human curve, baselines, and where they come from; dimensions are
-        named after the levels. With variants their mean, and those of each variant as
-        ``response_by_variant`` and the like. Of an experiment that asks in words, one row a
-        question.
+        Responses with units, the human curve, baselines, and their provenance; dimensions are named
+        after the levels. With variants, the mean over them, and the responses to each variant as
+        ``response_by_variant`` and the like. For an experiment in words, one row for each question.
+        For a suite, one result for each experiment.
 
     Raises
     ------
@@ -113,11 +115,11 @@ def run(
     WeightsError
         The observer's weights are not on this machine.
     UnfinishedError
-        The budget is spent; what is answered is in the store, and the same call goes on.
+        The budget is spent; answers so far are in the store, and the same call resumes the run.
     """
     pages = (experiment,) if isinstance(experiment, Experiment) else read_suite(experiment)
     total = _total_budget(budget, prices)
-    with opened_executor(executor) as workers:
+    with executor_context(executor) as workers:
         results = [
             run_experiment(
                 page,
@@ -148,8 +150,8 @@ def run_experiment(
     prices: str | Path | Prices | None = None,
     budget: float | Budget | None = None,
 ) -> xarray.Dataset:
-    """Run one experiment that was read before; parameters, result and errors as of `run`."""
-    page = _prepared(experiment, score_only, None)
+    """Run one experiment that was read before; see `run` for parameters, result and errors."""
+    page = _prepare(experiment, score_only, None)
     participant = observer_for(page, observer)
     total = _total_budget(budget, prices)
     if total is not None and executor is not None:
@@ -159,15 +161,18 @@ def run_experiment(
         )
     variants = page.expanded()
     results = []
-    with open_store(store) as opened, opened_executor(_putting(participant, executor)) as workers:
+    with (
+        open_store(store) as opened,
+        executor_context(_choose_executor(participant, executor)) as workers,
+    ):
         for variant in variants:
             schedule = _schedule(variant, participant, batch_size)
             _charge(schedule, prices, total)
-            record = _ask(opened, schedule, variant, workers, progress)
+            record = _run_schedule(opened, schedule, variant, workers, progress)
             results.append(build_result(record, opened))
     if not page.variants or page.variant:
         return results[0]
-    return _averaged(results, page.variants, [variant.variant for variant in variants])
+    return _average(results, page.variants, [variant.variant for variant in variants])
 
 
 def _total_budget(
@@ -175,15 +180,15 @@ def _total_budget(
 ) -> Budget | None:
     if budget is None or isinstance(budget, Budget):
         return budget
-    return Budget(budget, _known(prices).currency)
+    return Budget(budget, _load_prices(prices).currency)
 
 
 def vary(
     experiments: Sequence[Experiment], variants: Mapping[str, Sequence[float]]
 ) -> list[Experiment]:
-    """Vary in each experiment the parameters that its stimulus has.
+    """Vary in each experiment those parameters that its stimulus has.
 
-    Noise has a seed and no phase, a grating the other way round.
+    Noise has a seed but no phase; a grating has a phase but no seed.
 
     Raises
     ------
@@ -224,17 +229,17 @@ def run_shard(
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
 ) -> None:
-    """Ask one share of what `run` with the same arguments asks, into a store of its own.
+    """Ask one share of the questions of `run` with the same arguments, into a store of its own.
 
-    All shares together ask each question once, wherever and whenever they run: of pairs a batch
-    belongs to one share, of a benchmark the questions about one image, of an experiment in words
-    all of one prompt. Once the stores are merged (``psyprobe store merge``), `run` asks what a
-    judge is asked, or nothing, and gives the result.
+    All shares together ask each question once, wherever and whenever they run. A share consists of
+    whole batches of pairs, of all questions about some images of a benchmark, or of all questions
+    with some prompts of an experiment in words. Once the stores are merged (``psyprobe store
+    merge``), `run` asks only what a judge is asked, if anything, and returns the result.
 
     Parameters
     ----------
     shard : str
-        "2/3" is the second of three shares.
+        Number of the share and of all shares: "2/3" is the second of three.
     experiment, observer, store, batch_size, score_only, variants, executor, progress, prices
         As for `run`.
 
@@ -243,38 +248,34 @@ def run_shard(
     StoreError
         The store has begun the run in other batches.
     """
-    holds = _share(shard)
-    read = _prepared(experiment, score_only, variants)
-    who = observer_for(read, observer)
-    with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
-        for one in read.expanded():
-            schedule = _schedule(one, who, batch_size)
+    holds = _share_test(shard)
+    page = _prepare(experiment, score_only, variants)
+    participant = observer_for(page, observer)
+    with (
+        open_store(store) as opened,
+        executor_context(_choose_executor(participant, executor)) as workers,
+    ):
+        for variant in page.expanded():
+            schedule = _schedule(variant, participant, batch_size)
             _charge(schedule, prices, None)
             schedule.narrow(holds)
-            _ask(opened, schedule, one, workers, progress, part=True)
+            _run_schedule(opened, schedule, variant, workers, progress, part=True)
 
 
-def _share(text: str) -> Callable[[str], bool]:
-    """Whether a digest belongs to a share, "2/3" being the second of three."""
-    number, _, count = text.partition("/")
-    if not (
-        number.isascii()
-        and number.isdigit()
-        and count.isascii()
-        and count.isdigit()
-        and len(text) < 20
-    ):
+def _share_test(text: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a digest belongs to a share such as "2/3"."""
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if match is None:
         raise InputError(
             f"shard is {text!r:.80}; give which of how many, such as 2/3 for the second of three"
         )
-    if not 1 <= int(number) <= int(count):
+    number, count = map(int, match.groups())
+    if not 1 <= number <= count:
         raise InputError(f"shard is {text}; give a number from 1 to {count}")
-    return lambda name: (
-        int(hashlib.sha256(name.encode()).hexdigest(), 16) % int(count) == int(number) - 1
-    )
+    return lambda name: int(hashlib.sha256(name.encode()).hexdigest(), 16) % count == number - 1
 
 
-def _ask(
+def _run_schedule(
     store: Store,
     schedule: Schedule,
     experiment: Experiment,
@@ -301,42 +302,40 @@ def plan(
     prices: str | Path | Prices | None = None,
     timed: bool = False,
 ) -> Plan:
-    """What `run` with the same arguments would show and ask, and what it takes; nothing is asked.
+    """Plan what `run` with the same arguments would show and ask, and what that costs.
 
-    A store that does not exist yet is not made. With ``timed``, a network is given two batches of
-    grey images to see how long it takes, and a server the first question. The plan prints as a
-    paragraph.
+    Nothing is asked but for `timed`, and a store that does not exist yet is not created. The plan
+    prints as a paragraph.
 
     Parameters
     ----------
     experiment, observer, store, batch_size, score_only, variants, prices
         As for `run`.
     timed : bool, optional
-        Give a network two batches of grey images, to see how long it takes; and put one question to
-        a server whose answers the store does not hold, to count tokens and time.
+        Show a network two batches of grey images, to time it; and put one question to a server
+        without answers in the store, to count tokens and time.
 
     Examples
     --------
-    >>> told = plan("area", "pixels")
-    >>> told.images, told.answered
+    >>> area_plan = plan("area", "pixels")
+    >>> area_plan.images, area_plan.answered
     (601, 0)
     """
-    read = _prepared(experiment, score_only, variants)
-    who = observer_for(read, observer)
+    page = _prepare(experiment, score_only, variants)
+    participant = observer_for(page, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     plans = []
     with open_store(store) as opened:
-        for one in read.expanded():
-            schedule = _schedule(one, who, batch_size)
+        for variant in page.expanded():
+            schedule = _schedule(variant, participant, batch_size)
             _charge(schedule, prices, None)
             plans.append(schedule.cost(opened, timed=timed))
     return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
 
 
 def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
-    """The results of all finished runs of a store, or the one of a result file, without any
-    observer.
+    """Load the results of all finished runs of a store, or that of a result file.
 
     Parameters
     ----------
@@ -346,8 +345,8 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     Returns
     -------
     list of xarray.Dataset
-        In the order in which the runs were begun; the sessions of one person with one experiment
-        are one result.
+        Results in the order in which the runs were begun; the sessions of one person with one
+        experiment are one result.
 
     Raises
     ------
@@ -360,60 +359,61 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
         return [_read_result(Path(path))]
     with open_store(path, create=False) as store:
         records = store.runs()
-        finished = _whole_results(store, records)
+        finished = _finished_results(store, records)
     if not finished:
         raise InputError(
             f"{path} has no finished run ({len(records)} unfinished); run the experiment again "
             "to go on with it"
         )
-    return together(finished)
+    return merge_results(finished)
 
 
-def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
-    """Results in which those are one that their probe takes for one, as the sessions of a person.
+def merge_results(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
+    """Merge results that their probe takes for one, such as the sessions of a person.
 
-    What another result holds as well is left out: a run again, or one with `score_only` before the
+    A result that another one includes is dropped: a run again, or one with `score_only` before the
     whole.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of any runs, of any files.
+        Results of any runs, from any files.
     """
     groups: dict[Any, list[xarray.Dataset]] = {}
-    for place, one in enumerate(_told_once(results)):
-        part_of = getattr(load_probe(str(one.attrs["probe"])), "part_of", None)
-        name = None if part_of is None else part_of(one)
-        groups.setdefault(place if name is None else (one.attrs["probe"], name), []).append(one)
-    return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
+    for index, result in enumerate(_drop_duplicates(results)):
+        part_of = getattr(load_probe(str(result.attrs["probe"])), "part_of", None)
+        name = None if part_of is None else part_of(result)
+        key = index if name is None else (result.attrs["probe"], name)
+        groups.setdefault(key, []).append(result)
+    return [members[0] if len(members) == 1 else _merge(members) for members in groups.values()]
 
 
-def _told_once(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
-    kept: list[xarray.Dataset] = []
+def _drop_duplicates(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
+    distinct: list[xarray.Dataset] = []
     for result in results:
-        if not any(_holds(other, result) for other in kept):
-            kept = [*(other for other in kept if not _holds(result, other)), result]
-    return kept
+        if not any(_includes(other, result) for other in distinct):
+            distinct = [*(other for other in distinct if not _includes(result, other)), result]
+    return distinct
 
 
-def _holds(result: xarray.Dataset, part: xarray.Dataset) -> bool:
-    """Whether a result tells all that another one of the same run tells, but for rounding."""
-    return all(result.attrs.get(name) == part.attrs.get(name) for name in _OF_A_RUN) and all(
-        name in result and _alike(result[name].values, values.values)
+def _includes(result: xarray.Dataset, part: xarray.Dataset) -> bool:
+    """Tell whether a result includes all of another one of the same run, but for rounding."""
+    return all(result.attrs.get(name) == part.attrs.get(name) for name in _RUN_ATTRIBUTES) and all(
+        name in result and _equal(result[name].values, values.values)
         for name, values in part.variables.items()
     )
 
 
-def _alike(found: Any, other: Any) -> bool:
-    if found.shape != other.shape:
+def _equal(values: Any, other_values: Any) -> bool:
+    if values.shape != other_values.shape:
         return False
-    if found.dtype.kind == "f" and other.dtype.kind == "f":
-        return bool(np.allclose(found, other, rtol=1e-9, atol=1e-12, equal_nan=True))
-    return bool(np.all(found == other))
+    if values.dtype.kind == "f" and other_values.dtype.kind == "f":
+        return bool(np.allclose(values, other_values, rtol=1e-9, atol=1e-12, equal_nan=True))
+    return bool(np.all(values == other_values))
 
 
-def _merged(members: list[xarray.Dataset]) -> xarray.Dataset:
-    """What the probe makes of results that are parts of one."""
+def _merge(members: list[xarray.Dataset]) -> xarray.Dataset:
+    """Have the probe merge results that are parts of one."""
     probe: Any = load_probe(str(members[0].attrs["probe"]))
     merged: xarray.Dataset = probe.merge(members)
     return merged
@@ -422,16 +422,17 @@ def _merged(members: list[xarray.Dataset]) -> xarray.Dataset:
 def observer_for(
     experiment: Experiment, observer: str | Observer | None = None, /, **options: Any
 ) -> Any:
-    """The observer of a name, fed as an experiment wants it; an observer itself stays as it is.
+    """Load an observer by name with the input that an experiment demands.
 
     Parameters
     ----------
     experiment : Experiment
         Its page may ask for raw input, or state the pixels per degree that a metric is told.
     observer : str or observer, optional
-        As `load_observer` takes it; without it the default observer.
+        A name as `load_observer` takes it, or an observer, which is returned as it is; by default
+        the default observer.
     **options
-        Of `load_observer`; an ``input`` or ``ppd`` given here overrides the experiment's.
+        Options of `load_observer`; an ``input`` or ``ppd`` here overrides the experiment's.
     """
     from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
     from psyprobe.observers.protocol import STIMULUS_PPD
@@ -443,8 +444,7 @@ def observer_for(
     if observer is None and "answer" in abilities and "features" not in abilities:
         raise InputError(
             f"{experiment.name} asks in words; name an observer that answers, such as "
-            "simulated:watson-malo or "
-            "openai:MODEL"
+            "simulated:watson-malo or openai:MODEL"
         )
     feeding = experiment.observer
     options = {"input": feeding.input, **options}
@@ -457,8 +457,8 @@ def observer_for(
     return load_observer(name, **options, ppd=feeding.metric_ppd)
 
 
-def checked(experiment: Experiment) -> Experiment:
-    """The experiment itself, whose page holds nothing that its probe does not read.
+def check_experiment(experiment: Experiment) -> Experiment:
+    """Check that a page holds nothing that its probe does not read, and return the experiment.
 
     Raises
     ------
@@ -466,17 +466,15 @@ def checked(experiment: Experiment) -> Experiment:
         There is no such probe, or a table or key that it does not know.
     """
     with in_file(experiment.name):
-        known = (*_OF_EVERY_PAGE, *load_probe(experiment.probe, own_files=True).SECTIONS)
+        allowed_names = (*_COMMON_KEYS, *load_probe(experiment.probe, own_files=True).SECTIONS)
         for name in Page.model_fields:
-            if name in experiment.model_fields_set and name not in known:
-                raise unknown_name(f"key for probe {experiment.probe!r}", name, known)
+            if name in experiment.model_fields_set and name not in allowed_names:
+                raise unknown_name(f"key for probe {experiment.probe!r}", name, allowed_names)
     return experiment
 
 
-def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
-    """Who puts the questions, as `run` takes it; None is this process, and what is open already
-    stays so.
-    """
+def executor_context(executor: Any) -> AbstractContextManager[Executor | None]:
+    """Open an executor as `run` takes it, unless it is open; None stands for this process."""
     if executor is None:
         return nullcontext()
     from psyprobe.running.executors import open_executor
@@ -484,26 +482,26 @@ def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
     return open_executor(executor)
 
 
-def _prepared(
+def _prepare(
     experiment: str | Path | Experiment,
     score_only: bool,
     variants: Mapping[str, Sequence[float]] | None,
 ) -> Experiment:
-    read = checked(
+    page = check_experiment(
         experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
     )
-    takes = load_probe(read.probe).SECTIONS
-    for name, given, section in (
+    takes = load_probe(page.probe).SECTIONS
+    for name, is_set, section in (
         ("score_only", score_only, "score"),
         ("variants", variants, "variants"),
     ):
-        if given and section not in takes:
-            raise InputError(f"probe {read.probe!r} of {read.name} takes no {name}; leave it out")
+        if is_set and section not in takes:
+            raise InputError(f"probe {page.probe!r} of {page.name} takes no {name}; leave it out")
     if score_only:
-        read = read.model_copy(update={"score_only": True})
+        page = page.model_copy(update={"score_only": True})
     if variants is not None:
-        read = read.with_variants(variants)
-    return read
+        page = page.with_variants(variants)
+    return page
 
 
 def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> Schedule:
@@ -521,8 +519,7 @@ def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> 
         raise InputError(
             f"probe {experiment.probe!r} needs an observer with the ability "
             f"{' or '.join(map(repr, probe.ABILITIES))}, and {observer.card.name} has "
-            f"{observer.card.ability!r}; "
-            "choose another observer"
+            f"{observer.card.ability!r}; choose another observer"
         )
     if batch_size is not None and batch_size > _LARGEST_BATCH:
         raise InputError(
@@ -533,8 +530,8 @@ def _schedule(experiment: Experiment, observer: Any, batch_size: int | None) -> 
         return probe.plan(experiment, observer, **options)
 
 
-def _putting(observer: Any, executor: Any) -> Any:
-    """Who puts the questions: an observer that is asked in files does so itself."""
+def _choose_executor(observer: Any, executor: Any) -> Any:
+    """Choose what puts the questions: an observer that is asked in files does so itself."""
     if not isinstance(observer, SubmittingObserver):
         return executor
     if executor is not None:
@@ -545,48 +542,49 @@ def _putting(observer: Any, executor: Any) -> Any:
 
 
 def _charge(schedule: Schedule, prices: str | Path | Prices | None, budget: Budget | None) -> None:
-    """Let those who are asked and paid for know their prices and the budget."""
-    paid = [each for each in schedule.observers.values() if isinstance(each, PaidObserver)]
-    if paid or prices is not None:
-        charge(paid, _known(prices), budget)
+    """Set the prices and the budget of the schedule's paid observers."""
+    paid_observers = [
+        observer for observer in schedule.observers.values() if isinstance(observer, PaidObserver)
+    ]
+    if paid_observers or prices is not None:
+        charge(paid_observers, _load_prices(prices), budget)
 
 
-def _known(prices: str | Path | Prices | None) -> Prices:
+def _load_prices(prices: str | Path | Prices | None) -> Prices:
     return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
-def _averaged(
-    results: list[xarray.Dataset], variants: Mapping[str, Any], chosen: Sequence[Any]
+def _average(
+    results: list[xarray.Dataset], variants: Mapping[str, Any], variant_levels: Sequence[Any]
 ) -> xarray.Dataset:
     from psyprobe.analysis.variants import average_variants
 
-    return average_variants(results, variants, [variant_label(variant) for variant in chosen])
+    return average_variants(
+        results, variants, [variant_label(variant) for variant in variant_levels]
+    )
 
 
-def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
-    """The results of finished runs; variants of one experiment, once all are finished, as one."""
-    together: dict[str, list[RunRecord]] = {}
+def _finished_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
+    """Build the results of finished runs; average all variants of one experiment."""
+    groups: dict[str, list[RunRecord]] = {}
     for record in records:
-        together.setdefault(_group(record), []).append(record)
+        groups.setdefault(_group_key(record), []).append(record)
     results = []
-    for members in together.values():
+    for members in groups.values():
         if any(record.finished is None for record in members):
             continue
         layout = members[0].layout
-        found = [build_result(record, store) for record in members]
+        member_results = [build_result(record, store) for record in members]
         if "variant" not in layout:
-            results += found
+            results += member_results
         elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
-            results.append(
-                _averaged(
-                    found, layout["variants"], [record.layout["variant"] for record in members]
-                )
-            )
+            variants = [record.layout["variant"] for record in members]
+            results.append(_average(member_results, layout["variants"], variants))
     return results
 
 
-def _group(record: RunRecord) -> str:
-    """The key of a run, or what all variants of one have in common."""
+def _group_key(record: RunRecord) -> str:
+    """Return the key of a run, or a digest that is common to all its variants."""
     if "variant" not in record.layout:
         return record.key
     shared = [record.layout.get(name) for name in ("variants", "levels", "display")]

@@ -1,4 +1,4 @@
-"""All answers of a store as one table, for whoever works on without psyprobe."""
+"""Export all answers of a store as one table, for analyses without psyprobe."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def export(store: Store, path: str | Path) -> int:
-    """Write the answers of a store as a table, a row each.
+    """Write the answers of a store as a table with one row for each answer.
 
     Parameters
     ----------
     store : Store
-        Opened.
+        An open store.
     path : str or Path
         ``.parquet``, ``.csv`` or ``.nc`` (NetCDF).
 
@@ -52,25 +52,25 @@ def export(store: Store, path: str | Path) -> int:
 
 
 def answer_table(store: Store) -> pd.DataFrame:
-    """The answers of a store in the order in which they came.
+    """Tabulate the answers of a store in the order in which they came.
 
     Parameters
     ----------
     store : Store
-        Opened.
+        An open store.
 
     Returns
     -------
     pandas.DataFrame
-        A row each: "question" (the key), "experiment", "observer", "version", "time" (UTC),
-        "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.", of
-        pairs the parameters "test." and "reference.", "values." by layer and measure, and the
-        "answer." itself; lists as JSON.
+        One row for each answer: "question" (the key), "experiment", "observer", "version", "time"
+        (UTC), "origin" (JSON), the "levels.", what is stored of the "request." and the "stimulus.",
+        for pairs the parameters of "test." and "reference.", "values." by layer and measure, and
+        the "answer." itself. Lists are JSON.
     """
     import pandas as pd
 
     contents = {name: value for name, _, value in store.all_contents()}
-    pairs, measures = _pairs(store)
+    pairs, measures = _read_pair_runs(store)
     rows = []
     for answered, milliseconds in store.all_answers():
         question = answered.question
@@ -82,28 +82,24 @@ def answer_table(store: Store) -> pd.DataFrame:
             "version": question.version,
             "time": pd.Timestamp(milliseconds, unit="ms"),
             "origin": json.dumps(asdict(answered.origin), sort_keys=True),
-            **_flat("levels", answered.levels),
-            **_flat("request", contents.get(question.request, {})),
-            **_flat("stimulus", contents.get(question.stimulus, {})),
+            **_flatten("levels", answered.levels),
+            **_flatten("request", contents.get(question.request, {})),
+            **_flatten("stimulus", contents.get(question.stimulus, {})),
         }
-        for name, spec in zip(
-            ("test", "reference"), pairs.get(question.stimulus, ()), strict=False
-        ):
-            row |= _flat(name, contents.get(spec[:DIGEST_DIGITS], {}))
-        row |= _values(
+        pair = pairs.get(question.stimulus, ())
+        for name, spec in zip(("test", "reference"), pair, strict=False):
+            row |= _flatten(name, contents.get(spec[:DIGEST_DIGITS], {}))
+        row |= _label_values(
             answered.answer.get("values"),
             card.get("features") or ["difference"],
-            measures,
-            question.request,
+            measures.get(question.request),
         )
-        rows.append(row | _flat("answer", answered.answer))
+        rows.append(row | _flatten("answer", answered.answer))
     return pd.DataFrame(rows)
 
 
-def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
-    """Test and reference by what was shown, and measures by what was asked, in all runs about
-    pairs.
-    """
+def _read_pair_runs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
+    """Read test and reference by stimulus digest, and measures by request, from runs of pairs."""
     from psyprobe.probes.pair_batches import request_digest, stimulus_digests
 
     pairs: dict[str, tuple[str, str]] = {}
@@ -111,38 +107,32 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
     for run in store.runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
-            pairs |= zip(
-                (stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)),
-                map(tuple, layout["pairs"]),
-                strict=True,
-            )
+            stimuli = [stimulus[:DIGEST_DIGITS] for stimulus in stimulus_digests(layout)]
+            pairs |= zip(stimuli, map(tuple, layout["pairs"]), strict=True)
             measures[request_digest(layout)[:DIGEST_DIGITS]] = layout["measures"]
     return pairs, measures
 
 
-def _values(
-    values: Any, layers: list[str], measures: Mapping[str, list[str]], request: str
-) -> dict[str, float]:
-    """Numbers by layer, where there are several, and measure."""
-    named = measures.get(request)
-    if named is None or len(values) != len(layers):
+def _label_values(values: Any, layers: list[str], measures: list[str] | None) -> dict[str, float]:
+    """Name each number by its layer, where there are several, and its measure."""
+    if measures is None or len(values) != len(layers):
         return {}
-    return {
-        ".".join(["values", *([layer] if len(layers) > 1 else []), measure]): value
-        for layer, row in zip(layers, values, strict=True)
-        for measure, value in zip(named, row, strict=True)
-    }
+    columns = {}
+    for layer, row in zip(layers, values, strict=True):
+        prefix = f"values.{layer}" if len(layers) > 1 else "values"
+        for measure, value in zip(measures, row, strict=True):
+            columns[f"{prefix}.{measure}"] = value
+    return columns
 
 
-def _flat(prefix: str, value: Any) -> dict[str, Any]:
-    """The entries of a nested table by their names joined with points; lists as JSON."""
-    if isinstance(value, Mapping):
-        return {
-            name: entry
-            for key, each in value.items()
-            for name, entry in _flat(f"{prefix}.{key}", each).items()
-        }
-    return {prefix: json.dumps(value) if isinstance(value, list) else value}
+def _flatten(prefix: str, value: Any) -> dict[str, Any]:
+    """Flatten a nested table to one whose keys are joined with points; lists become JSON."""
+    if not isinstance(value, Mapping):
+        return {prefix: json.dumps(value) if isinstance(value, list) else value}
+    entries: dict[str, Any] = {}
+    for key, element in value.items():
+        entries |= _flatten(f"{prefix}.{key}", element)
+    return entries
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
@@ -161,16 +151,16 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
 def _write_netcdf(table: pd.DataFrame, path: Path) -> None:
     import xarray
 
-    # NetCDF knows no "/" in names, no missing text and no truth.
+    # NetCDF allows no "/" in names, and has neither missing text nor booleans.
     columns = {
-        str(name).replace("/", "_"): ("answer", _column(column).to_numpy())
+        str(name).replace("/", "_"): ("answer", _uniform_column(column).to_numpy())
         for name, column in table.items()
     }
     xarray.Dataset(columns).to_netcdf(path, engine="scipy")
 
 
-def _column(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of numbers, of times or of text."""
+def _uniform_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Convert a column to numbers or text; leave times as they are."""
     if column.name == "time":
         return column
     if all(isinstance(cell, bool | int | float) for cell in column.dropna()):

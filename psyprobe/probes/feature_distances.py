@@ -1,7 +1,7 @@
-"""Asking: how far tests are from references for an observer.
+"""Measure how far test images are from their references, for one observer.
 
-Responses are distances between features. A metric, which compares two images by itself, gives its
-own difference; a grid of either is what `detection` and `matching` are made of.
+The response of an encoder is a distance between features; that of a metric, which compares two
+images itself, is its difference. `detection` and `matching` measure grids of these responses.
 """
 
 from __future__ import annotations
@@ -26,52 +26,51 @@ if TYPE_CHECKING:
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep up to 512 MiB of freed memory for the next batch, where that is
-    glibc.
+    """Have glibc keep up to 512 MiB of freed memory for the next batch; other libraries ignore it.
 
-    By itself it maps each large block anew and gives it back as soon as it is free, so that the
+    By default it maps each large block anew and returns it as soon as it is free, so that the
     system clears the activations of a network page by page in every pass: half the time of
     EfficientNet-Lite0 in batches of 8.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is None:
         return
-    mallopt(_TRIM_THRESHOLD, _KEPT)
-    if not mallopt(_MMAP_THRESHOLD, _KEPT):
-        # Those that refuse so much take 32 MiB.
+    mallopt(_TRIM_THRESHOLD, _RETAINED_BYTES)
+    if not mallopt(_MMAP_THRESHOLD, _RETAINED_BYTES):
+        # Versions that refuse so much accept 32 MiB.
         mallopt(_MMAP_THRESHOLD, 32 << 20)
 
 
-#: Bytes, and the names of two options in malloc.h.
-_KEPT = 512 << 20
+_RETAINED_BYTES = 512 << 20
+#: Numbers of two options, from malloc.h.
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 
 
-#: The one measure of a metric: its own response. Beside it, that of the pixels is their angular
+#: The one measure of a metric: its response. For the pixels, its baseline, this is their angular
 #: distance.
 DIFFERENCE = "difference"
-#: Not a distance but the length of the test's own feature, by which one tells whether it has a
-#: direction.
+#: The length of the test's feature, which tells whether the feature has a direction.
 LENGTH = "length"
 
 
 def features(
     observer: FeatureObserver | DifferenceObserver, images: ImagePlanes
 ) -> Mapping[str, FloatArray]:
-    """Compute what is kept of reference images: an observer's features; for a metric their light.
+    """Compute an observer's features of images; for a metric return the images themselves.
 
     Parameters
     ----------
     observer : FeatureObserver or DifferenceObserver
-        Who looks.
+        The observer.
     images : ImagePlanes
-        As `presented` gives them.
+        Images as `presented` returns them.
 
     Returns
     -------
     mapping of str to array, shape (n, ...)
-        One entry for each name on the observer's card; of the pixels of grey images, of one plane.
+        One entry for each name on the observer's card; the features of pixels cover one plane of
+        grey images.
 
     Raises
     ------
@@ -80,19 +79,18 @@ def features(
     """
     if not _has_features(observer):
         return dict.fromkeys(observer.card.features, images.rgb)
-    found = observer.features(images.planes if by_pixel(observer) else images.rgb)
-    if set(found) != set(observer.card.features):
+    features_by_layer = observer.features(images.planes if by_pixel(observer) else images.rgb)
+    if set(features_by_layer) != set(observer.card.features):
         raise InputError(
-            f"observer {observer.card.name} gives features {', '.join(found)}, and its card says "
-            f"{', '.join(observer.card.features)}; make them agree"
+            f"observer {observer.card.name} gives features {', '.join(features_by_layer)}, and "
+            f"its card says {', '.join(observer.card.features)}; make them agree"
         )
-    arrays = {name: np.asarray(found[name]) for name in observer.card.features}
+    arrays = {name: np.asarray(features_by_layer[name]) for name in observer.card.features}
     for name, array in arrays.items():
         if array.ndim != 2 or len(array) != len(images):
             raise InputError(
                 f"observer {observer.card.name} gives features {name} of shape {array.shape} "
-                f"for {len(images)} "
-                f"images; they must have shape ({len(images)}, D)"
+                f"for {len(images)} images; they must have shape ({len(images)}, D)"
             )
     return arrays
 
@@ -107,32 +105,32 @@ def respond(
     ppd: float,
     parts: int = 1,
 ) -> FloatArray:
-    """How far test images are from their references for an observer.
+    """Measure how far test images are from their references for an observer.
 
     Parameters
     ----------
     observer : FeatureObserver or DifferenceObserver
-        Who is asked.
+        The observer.
     images : ImagePlanes
-        Test images, as `presented` gives them.
+        Test images, as `presented` returns them.
     references : mapping of str to array, shape (m, ...)
-        Of the reference images, as `features` gives them.
+        Features of the reference images, as `features` returns them.
     rows : sequence of int, length n
-        Which reference belongs to each test.
+        Index of each test's reference.
     measures : sequence of str
-        Which distances: those of `distances`, and "angular_float32"; "difference", which is a
-        metric's response or the angular distance of features; or "length", of the test's feature.
+        Names of distances, as `distances` has them, "angular_float32", "difference" (a metric's
+        response, or the angular distance of features) or "length" (of the test's feature).
     ppd : float
         Pixels per degree of the images.
     parts : int
-        Of how many equal parts of each image this is one, and its reference likewise: 4 for
-        quarters of images that mirror themselves. Only where `tells_by_part`.
+        Number of equal parts that each whole image consists of, of which `images` and `references`
+        hold one: 4 for quarters of symmetric images. Other than 1 only where `separable`.
 
     Returns
     -------
     array, shape (n, layers, measures), float64
-        In the order of the card's features and of `measures`; an angle with a feature of zeros is
-        NaN.
+        Distances in the order of the card's features and of `measures`; an angle with a feature of
+        zeros is NaN.
 
     Raises
     ------
@@ -142,92 +140,89 @@ def respond(
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
     tests = features(observer, images)
-    alone = equal_planes(observer, images)
-    chosen = list(rows[:1] if len(set(rows)) == 1 else rows)
+    equal_plane_count = equal_planes(observer, images)
+    reference_rows = list(rows[:1] if len(set(rows)) == 1 else rows)
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
-        seen = tests[name]
-        compared = references[name][chosen]
-        planes = alone
+        test_features = tests[name]
+        reference_features = references[name][reference_rows]
+        planes = equal_plane_count
         if by_pixel(observer) and (
-            len(seen[0]) != len(compared[0]) or "angular_float32" in measures
+            len(test_features[0]) != len(reference_features[0]) or "angular_float32" in measures
         ):
-            # Of colour beside grey; and the published sum has the order of all planes.
-            seen, compared = (
-                np.tile(each, (1, images.rgb[0].size // each.shape[-1]))
-                for each in (seen, compared)
+            # Colour is compared with grey; or the published sum needs all planes in their order.
+            size = images.rgb[0].size
+            test_features = np.tile(test_features, (1, size // test_features.shape[-1]))
+            reference_features = np.tile(
+                reference_features, (1, size // reference_features.shape[-1])
             )
             planes = 1
-        found = _distances(observer, name, seen, compared)
+        distance_by_measure = _distances(observer, name, test_features, reference_features)
         if "angular_float32" in measures:
-            both = zip(seen, np.broadcast_to(compared, seen.shape), strict=True)
-            found["angular_float32"] = np.array(
-                [float(angular_distance_float32(*pair)) for pair in both]
-            )
-        found[DIFFERENCE] = found["angular"]
-        for grown in GROWING.keys() & found.keys():
-            found[grown] *= (planes * parts) ** GROWING[grown]
+            broadcast = np.broadcast_to(reference_features, test_features.shape)
+            angles = map(angular_distance_float32, test_features, broadcast)
+            distance_by_measure["angular_float32"] = np.array([float(angle) for angle in angles])
+        distance_by_measure[DIFFERENCE] = distance_by_measure["angular"]
+        for growing_measure in GROWING.keys() & distance_by_measure.keys():
+            distance_by_measure[growing_measure] *= (planes * parts) ** GROWING[growing_measure]
         for measure, key in enumerate(measures):
-            responses[:, layer, measure] = found[key]
+            responses[:, layer, measure] = distance_by_measure[key]
     return responses
 
 
-def lengths_of(
+def measure_lengths(
     observer: FeatureObserver | DifferenceObserver,
     references: Mapping[str, FloatArray],
     drive: ImagePlanes,
 ) -> FloatArray | None:
-    """How long the features of references are, and how far one step of rounding moves them; None
-    for a metric.
+    """Measure the lengths of features, and how far one step of rounding moves them.
 
     Parameters
     ----------
     observer : FeatureObserver or DifferenceObserver
-        Who is asked about each reference once more.
+        The observer, to which each reference is shown once more.
     references : mapping of str to array, shape (m, ...)
-        As `features` gives them.
+        Features of the reference images, as `features` returns them.
     drive : ImagePlanes
-        Of the reference images.
+        Drive of the reference images.
 
     Returns
     -------
     array, shape (m, layers, 2), float64, or None
-        Length and difference, in feature units.
+        Length and difference, in feature units; None for a metric.
     """
     if not _has_features(observer):
         return None
     moved = features(observer, one_step_away(drive, observer.card))
-    told = [
+    lengths_and_steps = [
         (lengths(rows), _distances(observer, name, moved[name], rows)["l2"])
         for name, rows in references.items()
     ]
-    return np.asarray(
-        np.moveaxis(np.array(told) * equal_planes(observer, drive) ** GROWING[LENGTH], -1, 0)
-    )
+    growth = equal_planes(observer, drive) ** GROWING[LENGTH]
+    return np.asarray(np.moveaxis(np.array(lengths_and_steps) * growth, -1, 0))
 
 
-#: By which power of the number of equal planes and parts a measure grows.
+#: The power of the number of equal planes or parts with which a measure grows.
 GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
 
 
 def by_pixel(observer: Any) -> bool:
-    """Whether an observer's features are the pixels, one for one.
+    """Tell whether an observer's features are the pixels, one for one.
 
-    Then one of equal planes or parts tells of all, and an image gives the same whichever others it
-    comes with.
+    Then equal planes or parts have equal features, and the features of an image do not depend on
+    the other images of its batch.
     """
     return isinstance(observer, Pixels)
 
 
-def tells_by_part(observer: Any, measures: Sequence[str]) -> bool:
-    """Whether one of equal parts of images tells these measures of the whole; the published sum has
-    an order.
-    """
+def separable(observer: Any, measures: Sequence[str]) -> bool:
+    """Tell whether these measures of an image follow from those of one of its equal parts."""
+    # The published arithmetic depends on the order of its sum.
     return by_pixel(observer) and "angular_float32" not in measures
 
 
 def equal_planes(observer: FeatureObserver, images: ImagePlanes) -> int:
-    """For how many equal planes of images the one stands of which the features are."""
+    """Count the equal planes of images of which an observer's features cover one."""
     return 3 if by_pixel(observer) and images.is_grey else 1
 
 
@@ -240,11 +235,17 @@ def _distances(
         raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
 
 
-def plain(values: FloatArray) -> Any:
-    """Nested lists as JSON holds them: None for a value that does not exist."""
-    told = values.astype(object)
-    told[np.isnan(values)] = None
-    return told.tolist()
+def json_lists(values: FloatArray) -> Any:
+    """Convert an array to nested lists as JSON holds them: None stands for NaN."""
+    objects = values.astype(object)
+    objects[np.isnan(values)] = None
+    return objects.tolist()
+
+
+def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[dict[str, Any]]:
+    """Build an answer for each test from its values and the lengths of features."""
+    pairs = zip(json_lists(values), lengths.tolist(), strict=True)
+    return [{"values": test_values, "lengths": test_lengths} for test_values, test_lengths in pairs]
 
 
 def _has_features(observer: FeatureObserver | DifferenceObserver) -> TypeIs[FeatureObserver]:
@@ -261,23 +262,24 @@ def _differences(
     name = observer.card.name
     (layer,) = observer.card.features
     # Grey light stays a view of one plane, which a metric may take at a third of the cost.
-    compared = ImagePlanes.of(references[layer])[list(rows)]
-    found = np.asarray(observer.difference(images.rgb, compared.rgb, ppd=ppd), dtype=np.float64)
-    if found.shape != (len(images),):
+    reference_images = ImagePlanes.of(references[layer])[list(rows)]
+    differences = np.asarray(
+        observer.difference(images.rgb, reference_images.rgb, ppd=ppd), dtype=np.float64
+    )
+    if differences.shape != (len(images),):
         raise InputError(
-            f"observer {name} gives differences of shape {found.shape} for {len(images)} "
-            "images; they must have "
-            f"shape ({len(images)},)"
+            f"observer {name} gives differences of shape {differences.shape} for {len(images)} "
+            f"images; they must have shape ({len(images)},)"
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(differences).all():
         raise InputError(
             f"observer {name} gives a difference of NaN or infinity; each must be a finite number"
         )
-    return found[:, None, None]
+    return differences[:, None, None]
 
 
 def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
-    """The worst response to identical images.
+    """Find the worst response to identical images.
 
     Parameters
     ----------
@@ -289,12 +291,13 @@ def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
     Returns
     -------
     array, shape (layers, measures), float64
-        The largest distance, or the smallest similarity; where a feature has no angle, those of
-        none.
+        The largest distance, or the smallest similarity; a feature without an angle counts as
+        identical.
     """
-    known = np.where(np.isnan(repeats), [float(name == "cosine") for name in measures], repeats)
+    identical = [float(name == "cosine") for name in measures]
+    defined_repeats = np.where(np.isnan(repeats), identical, repeats)
     worst = [
-        (np.min if name == "cosine" else np.max)(known[..., m], axis=0)
+        (np.min if name == "cosine" else np.max)(defined_repeats[..., m], axis=0)
         for m, name in enumerate(measures)
     ]
     return np.stack(worst, axis=-1)

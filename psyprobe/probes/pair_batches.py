@@ -1,11 +1,10 @@
-"""Putting pairs to observers, and reading their answers: tests are drawn, looked at and compared
-with their references.
+"""Show batches of pairs to observers, and read their answers.
 
-An encoder is asked for its features of both, whose distances are measured; a metric says itself how
-different they look. Each distinct image is drawn, shown and passed through the observer once a run;
-all tests on one reference share its features. Their lengths are kept, and each reference is shown
-once more, one step of rounding away, since an angle says nothing where features all but vanish
-(`psyprobe.analysis.direction`).
+An encoder gives its features of test and reference, whose distances are measured; a metric gives
+the difference itself. Each distinct image is drawn, shown and passed through the observer once a
+run; all tests on one reference share its features. The lengths of features are stored, and each
+reference is shown once more, one step of rounding away, since an angle says nothing where features
+all but vanish (`psyprobe.analysis.direction`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from operator import length_hint
 from time import perf_counter
 from typing import Any
@@ -29,20 +27,20 @@ from psyprobe.observers.registry import loaded_as
 from psyprobe.probes.clips import DisplayedClips, clip_answers
 from psyprobe.probes.displayed_images import (
     DisplayedImages,
-    drawn_in_turn,
+    draw_in_turn,
     mirroring,
     presented,
     show,
 )
 from psyprobe.probes.feature_distances import (
     LENGTH,
+    answers_with_lengths,
     by_pixel,
     features,
     keep_freed_memory,
-    lengths_of,
-    plain,
+    measure_lengths,
     respond,
-    tells_by_part,
+    separable,
 )
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.schedule import run_attributes
@@ -54,10 +52,10 @@ from psyprobe.stimulus import Specification
 class PairImages:
     """The images of one batch of pairs: tests, references, and which belong to each other."""
 
-    #: In their order, each of one image or of more along one axis; of clips each of one.
+    #: Each holds one image, or several along one axis; clips are held singly.
     tests: tuple[Specification, ...]
     references: tuple[Specification, ...]
-    #: Which reference belongs to each test.
+    #: The index of each test's reference.
     rows: tuple[int, ...]
     display: Display
     measures: tuple[str, ...]
@@ -65,16 +63,16 @@ class PairImages:
     levels: tuple[str, ...] = ()
 
 
-#: Pixels of a batch: 8 images of 224 x 224; on a processor more of them gain nothing.
+#: Pixels of a batch: 8 images of 224 x 224; a larger batch gains nothing on a processor.
 BATCH_PIXELS = 8 * 224 * 224
-#: An accelerator works on so many times more at once.
+#: How many times larger the batches of an accelerator are.
 ACCELERATOR_FACTOR = 16
-#: Largest batch.
+#: Images in the largest batch.
 MOST_IMAGES = 256
 
 
 def default_batch_size(size: tuple[int, int], device: str) -> int:
-    """How many images memory surely holds at once.
+    """Choose how many images to process at once, so that memory surely holds them.
 
     Parameters
     ----------
@@ -98,72 +96,72 @@ def default_batch_size(size: tuple[int, int], device: str) -> int:
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Show each batch to every observer.
+    """Show each batch to every observer, and yield an answer for each question.
 
-    An answer holds "values": of each layer a list, one value a measure. Where there are features it
-    holds "lengths", too: of each layer the length of the test's, of the reference's, and of what
-    one step of rounding changes in it.
+    An answer holds "values": for each layer a list, one value a measure. If the observer has
+    features, it holds "lengths", too: for each layer the length of the test's feature, that of the
+    reference's, and the length of the change that one step of rounding makes in it.
     """
     keep_freed_memory()
     references = _References()
-    elsewhere = any(not observer.card.device.startswith("cpu") for observer in observers.values())
-    for together, tests in drawn_in_turn(
-        _neighbours(batches), tests_of, lambda: _known(batches), ahead=elsewhere
+    accelerated = any(not observer.card.device.startswith("cpu") for observer in observers.values())
+    for neighbours, tests in draw_in_turn(
+        _group_neighbours(batches), draw_tests, lambda: _has_next(batches), ahead=accelerated
     ):
-        if together[0].work.tests[0].is_clip:
-            for batch in together:
+        if neighbours[0].work.tests[0].is_clip:
+            for batch in neighbours:
                 yield from _answer_clips(observers, batch)
             continue
-        references.take(together[0].work)
+        references.take(neighbours[0].work)
         # The pixels, which stand last, come first: a network's pass leaves little of the images in
         # the cache.
-        for name, who in reversed([*observers.items()]):
-            for some, shown in [(together, tests)] if by_pixel(who) else _each(together, tests):
-                asked = [question for batch in some for question in _asked(batch, name)]
-                if any(asked):
-                    answers = _compared(name, who, some, shown, references)
-                    levels = [values for batch in some for values in _levels_of_tests(batch.work)]
-                    for question, each, values in zip(asked, answers, levels, strict=True):
+        for name, observer in reversed([*observers.items()]):
+            portions = (
+                [(neighbours, tests)] if by_pixel(observer) else _split_tests(neighbours, tests)
+            )
+            for members, images in portions:
+                questions = [
+                    question for batch in members for question in _questions_to(batch, name)
+                ]
+                if any(questions):
+                    answers = _compare(name, observer, members, images, references)
+                    levels = [values for batch in members for values in _test_levels(batch.work)]
+                    for question, response, values in zip(questions, answers, levels, strict=True):
                         if question:
-                            yield Answered(question, each, levels=values)
+                            yield Answered(question, response, levels=values)
 
 
-#: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's
-#: pass find nothing in the cache and take half as long again.
+#: Batches that are drawn at once and shown to the pixels: the first images after a network's pass
+#: find nothing in the cache and take half as long again.
 _DRAWN_TOGETHER = 4
-#: Unless these have so many pixels, as those of an accelerator do.
+#: Pixels from which fewer batches are drawn at once, as on an accelerator.
 DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
 
 
-def _known(batches: Iterable[Batch]) -> bool:
-    """Whether more batches are known; a worker, which has no more for now, would lose what it keeps
-    by asking.
-    """
+def _has_next(batches: Iterable[Batch]) -> bool:
+    """Whether another batch is at hand; a worker that waits for one would lose its progress."""
     return length_hint(batches) > 0
 
 
-def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """Batches that are drawn at once: neighbours with the same references."""
-    together: list[Batch] = []
+def _group_neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Group neighbouring batches with the same references, to draw them at once."""
+    neighbours: list[Batch] = []
     for batch in batches:
-        if together and batch.group != together[0].group:
-            yield together
-            together = []
-        together.append(batch)
-        pixels = sum(len(each.work.rows) for each in together) * math.prod(
-            batch.work.tests[0].extent
-        )
-        if len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS or not _known(batches):
-            yield together
-            together = []
-    if together:
-        yield together
+        if neighbours and batch.group != neighbours[0].group:
+            yield neighbours
+            neighbours = []
+        neighbours.append(batch)
+        images = sum(len(neighbour.work.rows) for neighbour in neighbours)
+        pixels = images * math.prod(batch.work.tests[0].extent)
+        if len(neighbours) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS or not _has_next(batches):
+            yield neighbours
+            neighbours = []
+    if neighbours:
+        yield neighbours
 
 
-def tests_of(batches: Sequence[Batch]) -> DisplayedImages:
-    """The tests of some batches as they are shown; none of clips, which are drawn as their frames
-    are taken.
-    """
+def draw_tests(batches: Sequence[Batch]) -> DisplayedImages:
+    """Draw the tests of some batches; draw no clips, whose frames are drawn on access."""
     specs = [test for batch in batches for test in batch.work.tests]
     if specs[0].is_clip:
         return DisplayedImages((), specs[0].shape)
@@ -172,10 +170,10 @@ def tests_of(batches: Sequence[Batch]) -> DisplayedImages:
     return show(specs, batches[0].work.display, quarters)
 
 
-def _each(
+def _split_tests(
     batches: Sequence[Batch], tests: DisplayedImages
 ) -> Iterator[tuple[Sequence[Batch], DisplayedImages]]:
-    """One batch after the other, each with its own tests."""
+    """Yield one batch after the other, each with its own tests."""
     start = 0
     for batch in batches:
         stop = start + len(batch.work.rows)
@@ -183,102 +181,111 @@ def _each(
         start = stop
 
 
-def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
-    """What an observer is asked about each test of a batch; of all or of none."""
-    return [question for question in batch.questions if question.observer == name] or [None] * len(
-        batch.work.rows
-    )
+def _questions_to(batch: Batch, name: str) -> Sequence[Question | None]:
+    """Return an observer's questions about the tests of a batch: about all of them, or None."""
+    questions = [question for question in batch.questions if question.observer == name]
+    return questions or [None] * len(batch.work.rows)
 
 
-def _compared(
-    name: str, who: Any, batches: Sequence[Batch], tests: DisplayedImages, references: _References
+def _compare(
+    name: str,
+    observer: Any,
+    batches: Sequence[Batch],
+    tests: DisplayedImages,
+    references: _References,
 ) -> list[dict[str, Any]]:
-    """What an observer answers about each test of some batches."""
+    """Compare each test of some batches with its reference, and return an observer's answers."""
     work: PairImages = batches[0].work
     rows = [row for batch in batches for row in batch.work.rows]
-    of_references = references.lengths(name, who)
-    measures = work.measures if of_references is None else (*work.measures, LENGTH)
-    told = []
+    reference_lengths = references.lengths(name, observer)
+    measures = work.measures if reference_lengths is None else (*work.measures, LENGTH)
+    responses = []
     start = 0
-    for drive in tests.pieces if tells_by_part(who, measures) else [tests.drive]:
+    for drive in tests.pieces if separable(observer, measures) else [tests.drive]:
         by_quarter = tests.by_quarter(drive)
-        own = rows[start : start + len(drive)]
-        known, places = references.features(name, who, own, by_quarter=by_quarter)
-        light = presented(drive, work.display, who.card.ability)
-        ppd = work.tests[0].ppd
-        told.append(
-            respond(who, light, known, places, measures, ppd=ppd, parts=4 if by_quarter else 1)
+        piece_rows = rows[start : start + len(drive)]
+        reference_features, reference_rows = references.features(
+            name, observer, piece_rows, by_quarter=by_quarter
         )
+        piece_responses = respond(
+            observer,
+            presented(drive, work.display, observer.card.ability),
+            reference_features,
+            reference_rows,
+            measures,
+            ppd=work.tests[0].ppd,
+            parts=4 if by_quarter else 1,
+        )
+        responses.append(piece_responses)
         start += len(drive)
-    values = np.concatenate(told)
-    if of_references is None:
-        return [{"values": each} for each in values.tolist()]
-    sizes = np.concatenate([values[..., -1:], of_references[rows]], axis=-1)
-    both = zip(plain(values[..., :-1]), sizes.tolist(), strict=True)
-    return [{"values": each, "lengths": size} for each, size in both]
+    values = np.concatenate(responses)
+    if reference_lengths is None:
+        return [{"values": test_values} for test_values in values.tolist()]
+    lengths = np.concatenate([values[..., -1:], reference_lengths[rows]], axis=-1)
+    return answers_with_lengths(values[..., :-1], lengths)
 
 
 class _References:
-    """The references of a batch, and what is kept of them of each observer that is asked."""
+    """The references of a batch as they are shown, and each observer's features of them."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
 
     def take(self, work: PairImages) -> None:
-        """Those of this batch from now on; they are shown only if they are others."""
+        """Switch to the references of this batch, and draw them unless they are the same."""
         names = [spec.digest for spec in work.references]
         if names == self._names:
             return
         self._names = names
         self._display = work.display
-        self._shown = show(work.references, work.display)
-        # Where each stands among those that are held by a quarter.
-        self._among = np.cumsum(mirroring(work.references)) - 1
+        self._images = show(work.references, work.display)
+        # The index of each among the references that are held by a quarter.
+        self._quarter_rows = np.cumsum(mirroring(work.references)) - 1
         self._features: dict[tuple[str, bool], Mapping[str, FloatArray]] = {}
         self._lengths: dict[str, FloatArray | None] = {}
 
     def features(
-        self, name: str, who: Any, rows: Sequence[int], *, by_quarter: bool
+        self, name: str, observer: Any, rows: Sequence[int], *, by_quarter: bool
     ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """As `psyprobe.probes.feature_distances.features`, of all or of the quarters, and where in it these
-        rows stand.
-        """
+        """Compute features of whole references or of quarters, and the index of each row in them."""
         if (name, by_quarter) not in self._features:
-            drive = self._shown.quarters.drive if by_quarter else self._shown.drive
-            self._features[name, by_quarter] = features(
-                who, presented(drive, self._display, who.card.ability)
-            )
-        return self._features[name, by_quarter], self._among[
-            list(rows)
-        ].tolist() if by_quarter else rows
+            images = self._images.quarters if by_quarter else self._images
+            observed = presented(images.drive, self._display, observer.card.ability)
+            self._features[name, by_quarter] = features(observer, observed)
+        if by_quarter:
+            rows = self._quarter_rows[list(rows)].tolist()
+        return self._features[name, by_quarter], rows
 
-    def lengths(self, name: str, who: Any) -> FloatArray | None:
-        """As `lengths_of`."""
+    def lengths(self, name: str, observer: Any) -> FloatArray | None:
+        """Measure the lengths of the references' features; see `measure_lengths`."""
         if name not in self._lengths:
-            known, _ = self.features(name, who, (), by_quarter=False)
-            self._lengths[name] = lengths_of(who, known, self._shown.drive)
+            reference_features, _ = self.features(name, observer, (), by_quarter=False)
+            self._lengths[name] = measure_lengths(observer, reference_features, self._images.drive)
         return self._lengths[name]
 
 
 def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
-    """As `answer`, of clips."""
+    """Show a batch of clips to every observer, and yield its answers; see `answer`."""
     work: PairImages = batch.work
-    for name, who in observers.items():
-        asked = [question for question in batch.questions if question.observer == name]
-        if not asked:
+    for name, observer in observers.items():
+        questions = [question for question in batch.questions if question.observer == name]
+        if not questions:
             continue
-        tests, references = (
-            DisplayedClips(specs, work.display, who.card) for specs in (work.tests, work.references)
+        first_test = work.tests[0]
+        answers = clip_answers(
+            observer,
+            DisplayedClips(work.tests, work.display, observer.card),
+            DisplayedClips(work.references, work.display, observer.card),
+            work.rows,
+            work.measures,
+            default_batch_size(first_test.shape, observer.card.device),
+            first_test.ppd,
         )
-        at_once = default_batch_size(work.tests[0].shape, who.card.device)
-        told = clip_answers(
-            who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd
-        )
-        for question, each, values in zip(asked, told, _levels_of_tests(work), strict=True):
-            yield Answered(question, each, levels=values)
+        for question, response, values in zip(questions, answers, _test_levels(work), strict=True):
+            yield Answered(question, response, levels=values)
 
 
-def _levels_of_tests(work: PairImages) -> list[dict[str, Any]]:
+def _test_levels(work: PairImages) -> list[dict[str, Any]]:
     """Return the levels of each test of a batch, by name; none of a test without such parameters."""
     levels = []
     for spec in work.tests:
@@ -295,33 +302,33 @@ def _levels_of_tests(work: PairImages) -> list[dict[str, Any]]:
 
 
 def stimulus_digests(layout: Mapping[str, Any]) -> list[str]:
-    """Return the digest of what is shown with each pair of a run."""
+    """Return a digest of the stimulus of each pair of a run, the display included."""
     return [digest_of_names((*pair, layout["display"])) for pair in layout["pairs"]]
 
 
 def request_digest(layout: Mapping[str, Any]) -> str:
-    """Return the digest of what is asked about each pair of a run."""
+    """Return the digest of the request that a run makes about each pair: its measures."""
     return digest({"measures": layout["measures"]})
 
 
-def keys_of(layout: Mapping[str, Any], stimuli: Iterable[str], observer: str) -> list[str]:
+def question_keys(layout: Mapping[str, Any], stimuli: Iterable[str], observer: str) -> list[str]:
     """Return the keys of the questions to an observer, whose card has this digest."""
     return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
 
 @dataclass(frozen=True)
 class Responses:
-    """What a run of pairs gave, for a probe's result."""
+    """The responses of a finished run of pairs, for a probe's result."""
 
     #: Shapes (pairs, layers, measures) and (pairs, measures).
     observer: FloatArray
     baseline: FloatArray
-    #: Of the angles, shapes (pairs, layers) and (pairs,), as `angle_status` gives them; None for a
-    #: metric.
+    #: Statuses of the angles as `angle_status` gives them, shapes (pairs, layers) and (pairs,);
+    #: None for a metric.
     status: FloatArray | None
     baseline_status: FloatArray
     layers: tuple[str, ...]
-    #: Where the result comes from.
+    #: Provenance of the result.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -338,25 +345,26 @@ def responses(record: RunRecord, store: Store) -> Responses:
     stimuli = stimulus_digests(layout)
 
     def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        keys = keys_of(layout, stimuli, observer)
-        found = store.require_answers(keys)
-        answers = [found[key] for key in keys]
-        values = np.array([each["values"] for each in answers], dtype=np.float64)
+        keys = question_keys(layout, stimuli, observer)
+        stored_answers = store.require_answers(keys)
+        answers = [stored_answers[key] for key in keys]
+        values = np.array([answer["values"] for answer in answers], dtype=np.float64)
         if "lengths" not in answers[0]:
             return values, None
-        # Of an observer that is asked beside a metric, the one measure is the angle.
+        # The one measure of pixels that are shown beside a metric is the angle.
         angle = layout["measures"].index("angular") if "angular" in layout["measures"] else 0
-        return values, angle_status(values[..., angle], [each["lengths"] for each in answers])
+        lengths = [answer["lengths"] for answer in answers]
+        return values, angle_status(values[..., angle], lengths)
 
     values, status = read(record.observer_digest)
-    alone = record.observer_digest == layout["baseline"]
-    pixels, of_pixels = (values, status) if alone else read(layout["baseline"])
-    assert of_pixels is not None  # pixels are features
+    is_baseline = record.observer_digest == layout["baseline"]
+    pixels, pixel_status = (values, status) if is_baseline else read(layout["baseline"])
+    assert pixel_status is not None  # the pixels have features, unlike a metric
     return Responses(
         observer=values,
         baseline=pixels[:, 0],
         status=status,
-        baseline_status=of_pixels[:, 0],
+        baseline_status=pixel_status[:, 0],
         layers=tuple(layout.get("layers", record.observer_card["features"])),
         attributes=run_attributes(
             record,
@@ -369,7 +377,7 @@ def responses(record: RunRecord, store: Store) -> Responses:
     )
 
 
-#: Pairs that are shown to both.
+#: How many pairs are shown in both number formats.
 MOST_PAIRS = 8
 
 
@@ -379,26 +387,26 @@ def effect_of_format(
     first: int,
     display: Display,
 ) -> dict[str, Any] | None:
-    """How far the number format of an encoder moves S_ac.
+    """Measure how far the number format of an encoder moves S_ac.
 
     Parameters
     ----------
     observer : FeatureObserver
-        Who was asked.
+        The encoder as it was loaded for the run.
     pairs : sequence of (Specification, Specification)
-        Test and reference; so many as `MOST_PAIRS` of them are shown, evenly spread.
+        Test and reference; up to `MOST_PAIRS` of them are shown, evenly spread.
     first : int
-        Index of the first that may be shown.
+        Index of the first pair that may be shown.
     display : Display
-        What shows them.
+        The display that shows them.
 
     Returns
     -------
     dict or None
-        "dtype", "pairs", and of the change of S_ac as a share of that in float32 the "median" and
-        the "largest", over pairs and layers; these are None where S_ac is 0 in float32 throughout.
-        None where the format is float32, or the network was not loaded by name, so that it is not
-        there in float32.
+        "dtype", "pairs", and the "median" and the "largest" change of S_ac over pairs and layers,
+        as a share of S_ac in float32; these two are None where S_ac is 0 in float32 throughout.
+        None where the format is float32, or the network was not loaded by name, so that it cannot
+        be loaded in float32.
     """
     loaded = loaded_as(observer)
     if loaded is None or loaded[1].get("dtype", "float32") == "float32":
@@ -406,17 +414,16 @@ def effect_of_format(
     name, options = loaded
     exact = load_observer(name, **{**options, "dtype": "float32"})
     places = np.unique(np.linspace(first, len(pairs) - 1, MOST_PAIRS).round().astype(int))
-    chosen = [pairs[place] for place in places.tolist()]
-    short, whole = (_angles(who, chosen, display) for who in (observer, exact))
-    known = (whole > 0) & np.isfinite(short)
-    moved = np.abs(short[known] / whole[known] - 1)
-    told = {"median": float(np.median(moved)), "largest": float(moved.max())} if moved.size else {}
+    sample = [pairs[place] for place in places.tolist()]
+    short_angles = _angles(observer, sample, display)
+    exact_angles = _angles(exact, sample, display)
+    comparable = (exact_angles > 0) & np.isfinite(short_angles)
+    change = np.abs(short_angles[comparable] / exact_angles[comparable] - 1)
     return {
         "dtype": observer.card.dtype,
-        "pairs": len(chosen),
-        "median": None,
-        "largest": None,
-        **told,
+        "pairs": len(sample),
+        "median": float(np.median(change)) if change.size else None,
+        "largest": float(change.max()) if change.size else None,
     }
 
 
@@ -424,30 +431,27 @@ def _angles(
     observer: Any, pairs: Sequence[tuple[Specification, Specification]], display: Display
 ) -> FloatArray:
     tests, references = (show(specs, display).drive for specs in zip(*pairs, strict=True))
-    known = features(observer, references)
-    return respond(observer, tests, known, range(len(pairs)), ("angular",), ppd=pairs[0][0].ppd)[
-        ..., 0
-    ]
+    reference_features = features(observer, references)
+    rows = range(len(pairs))
+    ppd = pairs[0][0].ppd
+    return respond(observer, tests, reference_features, rows, ("angular",), ppd=ppd)[..., 0]
 
 
 #: Seconds an image, by card, size and batch: a suite is timed once.
-_SPEEDS: dict[tuple[str, tuple[int, int], int], float] = {}
+_SECONDS: dict[tuple[str, tuple[int, int], int], float] = {}
 
 
 def seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_size: int) -> float:
-    """Time of one batch of grey images after another that warms up, over its images."""
+    """Time an observer on a batch of grey images, after one that warms up; return seconds an image."""
     key = (observer.card.digest, size, batch_size)
-    if key not in _SPEEDS:
+    if key not in _SECONDS:
         grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)
-        metric = observer.card.ability == "difference"
-        ask = (
-            partial(observer.difference, grey, grey, ppd=ppd)
-            if metric
-            else partial(observer.features, grey)
-        )
         keep_freed_memory()
-        ask()
-        start = perf_counter()
-        ask()
-        _SPEEDS[key] = (perf_counter() - start) / batch_size
-    return _SPEEDS[key]
+        for _ in range(2):
+            start = perf_counter()
+            if observer.card.ability == "difference":
+                observer.difference(grey, grey, ppd=ppd)
+            else:
+                observer.features(grey)
+        _SECONDS[key] = (perf_counter() - start) / batch_size
+    return _SECONDS[key]

@@ -1,17 +1,16 @@
-"""A run of pairs: how far an observer's response to each test lies from that to its reference.
+"""Plan runs of pairs: how far an observer's response to each test lies from that to its reference.
 
-The pixels themselves are asked beside every observer. Batches are fixed when a run begins and kept
-with it, since an encoder's rounding depends on which images share a batch: a run that was killed
-and taken up again ends with the same bytes as an unbroken one.
+Every run shows the same pairs to the pixels too, as a baseline. Batches are fixed when a run begins
+and stored with it, since an encoder's rounding depends on which images share a batch: a run that is
+interrupted and resumed ends with the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
-from itertools import chain, groupby
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -30,7 +29,7 @@ from psyprobe.probes.pair_batches import (
     PairImages,
     default_batch_size,
     effect_of_format,
-    keys_of,
+    question_keys,
     request_digest,
     seconds_an_image,
     stimulus_digests,
@@ -49,29 +48,22 @@ Pair = tuple[Specification, Specification]
 
 @dataclass(frozen=True)
 class Grid:
-    """Tests and references at every place of a grid, each as one specification whose numbers are
-    arrays.
-    """
+    """Tests and references on a grid of levels, each one specification whose numbers are arrays."""
 
-    #: Of the shape of the grid.
+    #: Its arrays have the shape of the grid.
     tests: Specification
-    #: Broadcasts to it.
+    #: Its arrays broadcast to the shape of the grid.
     references: Specification
 
     @cached_property
     def digests(self) -> list[tuple[str, str]]:
-        """Of test and reference at every place."""
-        names = self.references.digests()
-        own = np.arange(math.prod(self.references.batch))
-        of_places = (
-            np.broadcast_to(own.reshape(self.references.batch), self.tests.batch).ravel().tolist()
-        )
-        return list(zip(self.tests.digests(), (names[i] for i in of_places), strict=True))
+        """Return the digests of test and reference at every point of the grid."""
+        reference_digests = np.reshape(self.references.digests(), self.references.batch)
+        broadcast = np.broadcast_to(reference_digests, self.tests.batch)
+        return list(zip(self.tests.digests(), broadcast.ravel().tolist(), strict=True))
 
-    def shown_on(self, display: Display) -> npt.NDArray[np.bool_]:
-        """Of which tests it is certain without drawing that a display shows them, of the shape of
-        the grid.
-        """
+    def surely_displayable(self, display: Display) -> npt.NDArray[np.bool_]:
+        """Tell for each test whether a display can surely show it, without drawing it."""
         bounds = self.tests.bounds()
         if bounds is None:
             return np.zeros(self.tests.batch, bool)
@@ -79,27 +71,25 @@ class Grid:
 
 
 class Pairs(Sequence[Pair]):
-    """Distinct pairs of test and reference, made when they are taken; planning needs their digests
-    alone.
-    """
+    """Distinct pairs of test and reference, built on access; planning needs only their digests."""
 
     def __init__(self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]) -> None:
-        known = list(sources)
-        #: Of test and reference.
-        self.digests = [list(names) for names, _ in known]
-        self._sources = [source for _, source in known]
+        entries = list(sources)
+        #: The digests of test and reference of each pair.
+        self.digests = [list(names) for names, _ in entries]
+        self._sources = [source for _, source in entries]
 
-    def doubtful(self, places: Iterable[int], display: Display) -> list[int]:
-        """Those of some pairs whose test must be drawn to tell whether a display shows it."""
-        shown: dict[int, Any] = {}
-        left = []
-        for i in places:
+    def doubtful(self, pair_indices: Iterable[int], display: Display) -> list[int]:
+        """Find the pairs whose test must be drawn to tell whether a display can show it."""
+        displayable: dict[int, Any] = {}
+        undecided = []
+        for i in pair_indices:
             grid, place, alone = self._sources[i]
-            if id(grid) not in shown:
-                shown[id(grid)] = grid.shown_on(display).ravel()
-            if alone or not shown[id(grid)][place]:
-                left.append(i)
-        return left
+            if id(grid) not in displayable:
+                displayable[id(grid)] = grid.surely_displayable(display).ravel()
+            if alone or not displayable[id(grid)][place]:
+                undecided.append(i)
+        return undecided
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -110,46 +100,46 @@ class Pairs(Sequence[Pair]):
         return self.spec(index, reference=False), self.spec(index, reference=True)
 
     def spec(self, index: int, *, reference: bool) -> Specification:
-        """Test or reference of a pair."""
+        """Return the test or the reference of a pair."""
         grid, place, alone = self._sources[index]
-        chosen = grid.references if reference or alone else grid.tests
-        return chosen.single(
-            grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch)))
-        )
+        specification = grid.references if reference or alone else grid.tests
+        shape = grid.tests.batch
+        return specification.single(shape, tuple(map(int, np.unravel_index(place, shape))))
 
     def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
-        """The tests of some pairs in their order, neighbours of one grid as one specification; each
-        clip by itself.
+        """Return the tests of some pairs in order; neighbours of one grid share a specification.
+
+        Each clip is a specification of its own.
         """
-        found: list[Specification] = []
+        specifications: list[Specification] = []
         sources = ((i, *self._sources[i]) for i in indices)
         for _, neighbours in groupby(sources, key=lambda source: (id(source[1]), source[3])):
-            own, grids, places, alone = zip(*neighbours, strict=True)
+            pair_indices, grids, places, alone = zip(*neighbours, strict=True)
             grid: Grid = grids[0]
-            chosen = grid.references if alone[0] else grid.tests
-            if chosen.is_clip or len(own) == 1:
-                found += [self.spec(i, reference=False) for i in own]
+            specification = grid.references if alone[0] else grid.tests
+            if specification.is_clip or len(pair_indices) == 1:
+                specifications += [self.spec(i, reference=False) for i in pair_indices]
             else:
-                found.append(chosen.select(grid.tests.batch, places))
-        return tuple(found)
+                specifications.append(specification.select(grid.tests.batch, places))
+        return tuple(specifications)
 
     def contents(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """What the digests of all grids stand for, each once."""
-        told: set[str] = set()
+        """Yield each distinct digest once, with the specification that it stands for."""
+        seen_digests: set[str] = set()
         for grid in {id(grid): grid for grid, *_ in self._sources}.values():
-            names = (test for test, _ in grid.digests)
-            both = chain(
-                zip(names, grid.tests.dicts(), strict=True),
-                zip(grid.references.digests(), grid.references.dicts(), strict=True),
-            )
-            for name, values in both:
-                if name not in told:
-                    told.add(name)
-                    yield name, values
+            test_digests = [test for test, _ in grid.digests]
+            for digests, stack in (
+                (test_digests, grid.tests),
+                (grid.references.digests(), grid.references),
+            ):
+                for name, values in zip(digests, stack.dicts(), strict=True):
+                    if name not in seen_digests:
+                        seen_digests.add(name)
+                        yield name, values
 
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
-    """Pairs that a probe made itself, in their order."""
+    """Collect pairs that a probe has made itself, in their order."""
     return Pairs(
         ((test.digest, reference.digest), (Grid(test, reference), 0, False))
         for test, reference in pairs
@@ -157,105 +147,107 @@ def paired(pairs: Iterable[Pair]) -> Pairs:
 
 
 def response_task(record: RunRecord) -> Task:
-    """The task of observers that respond to pairs with numbers, along the axis of a run."""
+    """Describe the task of observers that respond with numbers, along the stimulus axis of a run."""
     difference = record.layout["difference"]
     axis = StimulusAxis(difference["name"], difference["unit"], difference["label"])
     return Task(axis=axis)
 
 
 def pair_up(
-    grid: Grid | None, scored: Grid | None, beside: Mapping[str, Grid] = MappingProxyType({})
+    grid: Grid | None, scored: Grid | None, extra_grids: Mapping[str, Grid] = MappingProxyType({})
 ) -> tuple[Pairs, Any, Any, list[int], dict[str, Any]]:
-    """Distinct pairs of test and reference, and where each is needed.
+    """Collect the distinct pairs of several grids, and index them at every point of each grid.
 
     Parameters
     ----------
     grid, scored : Grid or None
-        The level grid, and what is scored; one may lack.
-    beside : mapping of str to Grid, optional
-        What is shown besides, by name.
+        The level grid, and the grid of scored stimuli; one may be missing.
+    extra_grids : mapping of str to Grid, optional
+        Further grids to show, by name.
 
     Returns
     -------
     pairs : Pairs
-        Up to three references of what is scored, or else of the grid, come first, with themselves,
-        for the noise floor.
+        The first of them, up to three, are references of the scored grid, or else of the level
+        grid, paired with themselves, for the noise floor.
     grid, scored : nested list of int
         Indices into ``pairs``.
     noise_floor : list of int
-        The same.
-    beside : dict of str to nested list of int
-        The same, by name.
+        Indices into ``pairs``.
+    extra : dict of str to nested list of int
+        Indices into ``pairs``, by name.
     """
     first = scored or grid
     assert first is not None
-    references = {name: place for place, (_, name) in reversed(list(enumerate(first.digests)))}
-    names = list(dict.fromkeys(name for _, name in first.digests))
-    repeated = [
-        names[i] for i in np.unique(np.linspace(0, len(names) - 1, _REPEATED).round().astype(int))
-    ]
+    references: dict[str, int] = {}
+    for place, (_, name) in enumerate(first.digests):
+        references.setdefault(name, place)
+    names = list(references)
+    spaced = np.linspace(0, len(names) - 1, _REPEATED).round()
+    repeated = [names[i] for i in np.unique(spaced.astype(int))]
     sources = {(name, name): (first, references[name], True) for name in repeated}
     index = {pair: i for i, pair in enumerate(sources)}
 
-    def places(of: Grid | None) -> Any:
-        if of is None:
+    def index_grid(points: Grid | None) -> Any:
+        if points is None:
             return []
-        for place, pair in enumerate(of.digests):
-            sources.setdefault(pair, (of, place, False))
+        for place, pair in enumerate(points.digests):
+            sources.setdefault(pair, (points, place, False))
             index.setdefault(pair, len(index))
-        return np.reshape([index[pair] for pair in of.digests], of.tests.batch).tolist()
+        return np.reshape([index[pair] for pair in points.digests], points.tests.batch).tolist()
 
-    grid_places = places(grid)
-    scored_places = places(scored)
-    others = {name: places(each) for name, each in beside.items()}
-    return Pairs(sources.items()), grid_places, scored_places, list(range(len(repeated))), others
+    grid_indices = index_grid(grid)
+    scored_indices = index_grid(scored)
+    extra = {name: index_grid(extra_grid) for name, extra_grid in extra_grids.items()}
+    noise_floor = list(range(len(repeated)))
+    return Pairs(sources.items()), grid_indices, scored_indices, noise_floor, extra
 
 
-#: References that are shown twice to measure the noise floor, evenly spread over all of them.
+#: How many references are shown twice to measure the noise floor, evenly spread over all of them.
 _REPEATED = 3
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is shown to an observer, and where each response belongs."""
+    """The pairs that a run shows to an observer, and where each response belongs."""
 
     #: Distinct pairs of test and reference; those of the noise floor, whose test is the reference,
     #: come first.
     pairs: Pairs
-    #: Indices into `pairs`: of the level grid, of what is scored, and of repeated references;
+    #: Indices into `pairs` of the level grid, of the scored grid and of the repeated references;
     #: nested lists of int.
     grid: Any
     scored: Any
     noise_floor: list[int]
-    #: Names of what is measured of each response.
+    #: Names of the measures of each response.
     measures: tuple[str, ...]
-    #: All else that the result needs and is known before asking, as JSON can hold it.
+    #: Whatever else the result needs and is known before the run, as JSON can hold it.
     axes: Mapping[str, Any]
-    #: Indices of the pairs of the strongest contrast at each level, with words for them.
+    #: Indices of the pairs of the strongest contrast at each level, with a description of each.
     strongest: Mapping[int, str]
-    #: What a reader should know before anything is asked.
+    #: Remarks for a reader before the run begins.
     remarks: tuple[str, ...] = ()
-    #: Indices of what is shown besides, by name; nested lists of int.
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    #: Indices into `pairs` of further grids, by name; nested lists of int.
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def shown(self) -> Specification:
-        """One of the stimuli, which all have its size."""
+    def first_test(self) -> Specification:
+        """The first test; all stimuli have its size."""
         return self.pairs.spec(0, reference=False)
 
 
-#: Clips of a batch, which are small: a run keeps and shares with other processes what it has by
+#: Clips in a batch. Few, since a run stores its progress, and shares it with other processes, by
 #: whole batches.
 CLIPS_AT_ONCE = 8
 
 
 class PairSchedule(ExperimentSchedule):
-    """One run of pairs: a single round, in batches that are fixed when it begins.
+    """The schedule of one run of pairs: a single round, in batches that are fixed when it begins.
 
     Raises
     ------
     InputError
-        The observer is not fed as the experiment has it.
+        The observer was loaded with another input than the experiment demands.
     """
 
     def __init__(
@@ -274,107 +266,112 @@ class PairSchedule(ExperimentSchedule):
         self._batch_size = batch_size
         self._batches: list[dict[str, Any]] = []
         self._outcome: dict[str, Any] = {}
+        first_test = conditions.first_test
         self._layout = {
             **conditions.axes,
             "pairs": conditions.pairs.digests,
-            **{name: getattr(conditions, name) for name in ("grid", "scored", "noise_floor")},
-            **conditions.beside,
-            "size": list(conditions.shown.shape),
-            "ppd": conditions.shown.ppd,
+            "grid": conditions.grid,
+            "scored": conditions.scored,
+            "noise_floor": conditions.noise_floor,
+            **conditions.extra,
+            "size": list(first_test.shape),
+            "ppd": first_test.ppd,
             "measures": list(conditions.measures),
             "version": version,
             "baseline": self.baseline.card.digest,
             "display": digest(experiment.display.to_dict()),
         }
-        if conditions.shown.is_clip:
-            self._layout |= clip_layout(conditions.shown, experiment, observer.card)
+        if first_test.is_clip:
+            self._layout |= clip_layout(first_test, experiment, observer.card)
         if experiment.variant:
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
         self._stimuli = stimulus_digests(self._layout)
 
     def layout(self) -> dict[str, Any]:
-        """The conditions by digests, and what each of their responses is."""
+        """Return the conditions by their digests, and the axes of their responses."""
         return self._layout
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it
-        cannot be shown.
+        """Plan the run as it would begin now, in batches of the pairs that the store lacks.
 
-        Batches of which a part is asked are those of all pairs, so that every part has the same.
+        A shard plans batches of all pairs, so that every shard has the same batches.
+
+        Raises
+        ------
+        GamutError
+            The display cannot show a stimulus.
         """
-        every = set(range(len(self.conditions.pairs)))
-        self._wanted = self._planned(store, self._missing(store) if self.holds is None else every)
-        return self._wanted
+        pairs = range(len(self.conditions.pairs))
+        missing = self._missing(store) if self.holds is None else set(pairs)
+        self._planned_record = self._plan_record(store, missing)
+        return self._planned_record
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """The stimuli, the display and the cards."""
+        """Yield what digests of the run stand for: the stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
         yield from ((name, "stimulus", values) for name, values in self.conditions.pairs.contents())
 
     def begin(self, record: RunRecord) -> None:
-        """Take the batches with which the run began, and besides what the store had answered by
-        then.
-        """
+        """Adopt the batches with which the run began, and batches of the pairs answered earlier."""
         self._outcome = dict(record.outcome)
-        began = record.grouping["batches"]
-        size = record.grouping["batch_size"]
-        if self.holds is not None and record.grouping != self._wanted.grouping:
+        stored_batches = record.grouping["batches"]
+        batch_size = record.grouping["batch_size"]
+        if self.holds is not None and record.grouping != self._planned_record.grouping:
             raise StoreError(
                 f"{self.experiment.name} was begun in this store in other batches than those of "
-                "which shards are made; "
-                "give each shard a store of its own, and all of them the same --batch-size"
+                "shards; give each shard a store of its own, and all the same --batch-size"
             )
-        planned = {i for batch in began for i in batch["pairs"]}
+        planned_pairs = {i for batch in stored_batches for i in batch["pairs"]}
         references = [reference for _, reference in self.conditions.pairs.digests]
-        known = [i for i in range(len(references)) if i not in planned]
-        self._batches = [*began, *fixed_batches(references, known, size)]
+        answered = [i for i in range(len(references)) if i not in planned_pairs]
+        self._batches = [*stored_batches, *fixed_batches(references, answered, batch_size)]
 
     def next(self) -> list[Batch]:
-        """All batches at once, then none."""
-        batches = self._batches
+        """Return all batches at once, then none."""
+        groups = self._batches
         self._batches = []
-        request = request_digest(self._layout)
-        version = self._layout["version"]
-        difference = self.experiment.difference
-        levels = (
-            *self.experiment.variant,
-            *self.experiment.levels,
-            *([difference.parameter] if difference else []),
-        )
-        digests = self.conditions.pairs.digests
         pairs = self.conditions.pairs
-        shows = {reference: i for i, (_, reference) in enumerate(digests)}
-        reference = cache(lambda name: pairs.spec(shows[name], reference=True))
-        made = [
-            Batch(
-                tuple(
-                    Question(self._stimuli[i], request, observer, version)
-                    for observer in self.observers
-                    for i in batch["pairs"]
-                ),
-                PairImages(
-                    tests=pairs.tests(batch["pairs"]),
-                    references=tuple(map(reference, batch["references"])),
-                    rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),
-                    display=self.experiment.display,
-                    measures=self.conditions.measures,
-                    levels=levels,
-                ),
-                atomic=True,
-                group=digest(batch["references"]),
-            )
-            for batch in batches
+        first_pairs = {reference: i for i, (_, reference) in enumerate(pairs.digests)}
+        reference = cache(lambda name: pairs.spec(first_pairs[name], reference=True))
+        batches = [self._build_batch(reference=reference, **group) for group in groups]
+        if self.holds is None:
+            return batches
+        return [batch for batch in batches if self.holds(batch.questions[0].key)]
+
+    def _build_batch(
+        self,
+        pairs: list[int],
+        references: list[str],
+        reference: Callable[[str], Specification],
+    ) -> Batch:
+        experiment = self.experiment
+        levels = [*experiment.variant, *experiment.levels]
+        if experiment.difference:
+            levels.append(experiment.difference.parameter)
+        request = request_digest(self._layout)
+        questions = [
+            Question(self._stimuli[i], request, observer, self._layout["version"])
+            for observer in self.observers
+            for i in pairs
         ]
-        return (
-            made
-            if self.holds is None
-            else [batch for batch in made if self.holds(batch.questions[0].key)]
+        digests = self.conditions.pairs.digests
+        images = PairImages(
+            tests=self.conditions.pairs.tests(pairs),
+            references=tuple(map(reference, references)),
+            rows=tuple(references.index(digests[i][1]) for i in pairs),
+            display=experiment.display,
+            measures=self.conditions.measures,
+            levels=tuple(levels),
         )
+        return Batch(tuple(questions), images, atomic=True, group=digest(references))
 
     def outcome(self) -> dict[str, Any]:
-        """What a short number format of the network costs, measured once a run of images."""
-        if not self._outcome and not self.conditions.shown.is_clip:
+        """Measure how far a network's short number format moves its responses, once a run.
+
+        Clips are not measured.
+        """
+        if not self._outcome and not self.conditions.first_test.is_clip:
             pairs = self.conditions.pairs
             first = len(self.conditions.noise_floor)
             effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
@@ -382,90 +379,85 @@ class PairSchedule(ExperimentSchedule):
         return self._outcome
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
-        """What is left to show, and how long that takes by one batch of grey images where it shall
-        be timed.
-        """
+        """Count what is left to show; if `timed`, time grey images to say how long that takes."""
         missing = self._missing(store)
-        planned = self._planned(store, missing)
+        planned = self._plan_record(store, missing)
         record = store.find_run(planned.key) or planned
         conditions = self.conditions
         grouping = record.grouping
-        grid, *needed = (
+        grid, *other_grids = (
             set(np.ravel(nested).tolist())
-            for nested in (conditions.grid, conditions.scored, *conditions.beside.values())
+            for nested in (conditions.grid, conditions.scored, *conditions.extra.values())
         )
-        scored = set().union(*needed)
         references = {reference for _, reference in conditions.pairs.digests}
-        left = [batch for batch in grouping["batches"] if not missing.isdisjoint(batch["pairs"])]
         seconds = 0.0 if timed else None
         if missing and timed:
-            each = self._seconds(grouping["batch_size"])
+            seconds_an_item = self._seconds(grouping["batch_size"])
             # The references of unanswered questions are shown again, so this errs on the long side.
-            seconds = each * (len(missing) + 2 * len(references))
+            seconds = seconds_an_item * (len(missing) + 2 * len(references))
+        first_test = conditions.first_test
         return PairPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             grid=len(grid),
-            score=len(scored - grid),
+            score=len(set().union(*other_grids) - grid),
             references=len(references),
             repeated=len(conditions.noise_floor),
             questions=len(conditions.pairs),
             answered=len(conditions.pairs) - len(missing),
-            batches=len(left),
+            batches=sum(not missing.isdisjoint(batch["pairs"]) for batch in grouping["batches"]),
             batch_size=grouping["batch_size"],
-            size=conditions.shown.shape,
-            ppd=conditions.shown.ppd,
+            size=first_test.shape,
+            ppd=first_test.ppd,
             seconds=seconds,
             remarks=tuple(self.remarks),
-            frames=conditions.shown.frames,
+            frames=first_test.frames,
         )
 
     def _seconds(self, batch_size: int) -> float:
-        """Time that the observer takes for one image, or for one clip."""
-        shown = self.conditions.shown
+        """Time the observer on one image, or on one clip."""
+        first_test = self.conditions.first_test
         card = self.observer.card
-        if not shown.is_clip:
-            return seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
-        if card.clips:
-            return seconds_a_clip(self.observer, shown, self.experiment.display)
-        frames_at_once = default_batch_size(shown.shape, card.device)
-        return shown.frames * seconds_an_image(
-            self.observer, shown.shape, shown.ppd, frames_at_once
-        )
+        if first_test.is_clip and card.clips:
+            return seconds_a_clip(self.observer, first_test, self.experiment.display)
+        if first_test.is_clip:
+            batch_size = default_batch_size(first_test.shape, card.device)
+        seconds = seconds_an_image(self.observer, first_test.shape, first_test.ppd, batch_size)
+        return first_test.frames * seconds
 
-    def _planned(self, store: Store, missing: set[int]) -> RunRecord:
+    def _plan_record(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
         references = [reference for _, reference in self.conditions.pairs.digests]
-        size = self._batch_size
-        if size is None:
-            held = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
-            size = min(held, CLIPS_AT_ONCE) if self.conditions.shown.is_clip else held
-        grouping = {"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)}
+        batch_size = self._batch_size
+        if batch_size is None:
+            first_test = self.conditions.first_test
+            batch_size = default_batch_size(first_test.shape, self.observer.card.device)
+            if first_test.is_clip:
+                batch_size = min(batch_size, CLIPS_AT_ONCE)
+        batches = fixed_batches(references, sorted(missing), batch_size)
+        grouping = {"batch_size": batch_size, "batches": batches}
         return replace(super().record(store), grouping=grouping)
 
     def _check_gamut(self, missing: set[int]) -> None:
-        """Draw the strongest contrast at each level before the observer works for minutes and the
-        display refuses.
+        """Draw the strongest contrast at each level, so that a display refuses it at the start.
 
-        Of very many that only drawing can tell of, some.
+        If there are many, check an evenly spaced sample.
         """
         display = self.experiment.display
         pairs = self.conditions.pairs
-        doubtful = pairs.doubtful(
-            (place for place in self.conditions.strongest if place in missing), display
-        )
-        for place in spread(doubtful):
-            spec = pairs.spec(place, reference=False)
+        strongest = self.conditions.strongest
+        missing_strongest = [index for index in strongest if index in missing]
+        for index in spread(pairs.doubtful(missing_strongest, display)):
             try:
-                for chunk in spec.chunks():
+                for chunk in pairs.spec(index, reference=False).chunks():
                     display.encode(chunk)
             except InputError as error:
-                words = self.conditions.strongest[place]
-                raise type(error)(f"{self.experiment.name}, {words}: {error}") from error
+                description = strongest[index]
+                raise type(error)(f"{self.experiment.name}, {description}: {error}") from error
 
     def _missing(self, store: Store) -> set[int]:
-        """Indices of pairs that the observer has not been asked about."""
-        keys = keys_of(self._layout, self._stimuli, self.observer.card.digest)
+        """Find the indices of the pairs that the observer has not been asked about."""
+        keys = question_keys(self._layout, self._stimuli, self.observer.card.digest)
         missing = store.missing(keys)
         return {i for i, key in enumerate(keys) if key in missing}
 
@@ -475,50 +467,47 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
     if feeding.input == "raw" and card.input != "raw":
         raise InputError(
             f"{experiment.name} feeds drive values to the observer as they are, and {card.name} "
-            "was loaded with "
-            f"input={card.input!r}; load it with input='raw', or run the experiment that is not "
-            "'_published'"
+            f"was loaded with input={card.input!r}; load it with input='raw', or run the "
+            "experiment that is not '_published'"
         )
     if feeding.metric_ppd is not None and card.options.get("ppd") == STIMULUS_PPD:
         raise InputError(
             f"{experiment.name} tells a metric that images have {feeding.metric_ppd:g} pixels "
-            "per degree, and "
-            f"{card.name} was loaded to take those {STIMULUS_PPD}; load it with "
-            f"ppd={feeding.metric_ppd:g}, or with "
-            "the ppd you want"
+            f"per degree, and {card.name} was loaded to take those {STIMULUS_PPD}; load it with "
+            f"ppd={feeding.metric_ppd:g}, or with the ppd you want"
         )
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """What running an experiment of pairs means, before anything is asked."""
+    """The work that a run of pairs would do, before it begins."""
 
     #: Names.
     experiment: str
     observer: str
-    #: Distinct images of the level grid, those that only the score needs, and those that tests are
-    #: compared with.
+    #: Numbers of distinct images: of the level grid, of those that only the score needs, and of
+    #: those that tests are compared with.
     grid: int
     score: int
     references: int
-    #: References shown a second time, for the noise floor; all are shown once more one step of
-    #: rounding away.
+    #: Number of references shown a second time, for the noise floor; all are shown once more one
+    #: step of rounding away.
     repeated: int
-    #: Pairs of test and reference, those of the noise floor included, and how many of them the
-    #: store has answered.
+    #: Number of pairs of test and reference, those of the noise floor included, and how many of
+    #: them the store has answered.
     questions: int
     answered: int
-    #: Batches left to ask, and images in each.
+    #: Number of batches left to show, and images in each.
     batches: int
     batch_size: int
     #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
-    #: What is left takes about so long, without drawing; None where nothing was timed.
+    #: Estimated time for what is left, without drawing; None where nothing was timed.
     seconds: float | None
-    #: What a reader should know before anything is asked.
+    #: Remarks for a reader before the run begins.
     remarks: tuple[str, ...] = ()
-    #: Of a clip; 1 for images.
+    #: Frames of a clip; 1 for images.
     frames: int = 1
 
     @property
@@ -526,15 +515,15 @@ class PairPlan:
         """Distinct images, each drawn and passed through the observer once."""
         return self.grid + self.score + self.references
 
-    def with_all(self, others: Sequence[PairPlan]) -> PairPlan:
-        """What running all variants of an experiment means: the sums of all counts."""
+    def with_all(self, plans: Sequence[PairPlan]) -> PairPlan:
+        """Sum the counts of the plans of all variants of an experiment."""
         counts = ["grid", "score", "references", "repeated", "questions", "answered", "batches"]
         counts += ["seconds"] * (self.seconds is not None)
-        sums = {name: sum(getattr(each, name) for each in (self, *others)) for name in counts}
-        return replace(self, experiment=f"{self.experiment} in {1 + len(others)} variants", **sums)
+        sums = {name: sum(getattr(plan, name) for plan in (self, *plans)) for name in counts}
+        return replace(self, experiment=f"{self.experiment} in {1 + len(plans)} variants", **sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as numbers, text and lists.
+        """Return the plan as numbers, text and lists.
 
         Returns
         -------
@@ -553,23 +542,21 @@ class PairPlan:
 
     def __str__(self) -> str:
         height, width = self.size
-        what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
+        items = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         return (
-            f"{self.experiment} with {self.observer}: {self.images} distinct {what} of {height} "
-            f"x {width} px at "
-            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): "
-            f"{self.grid} on the level "
-            f"grid, {self.score} more for the score, {self.references} backgrounds, each also "
-            "one step of rounding "
-            f"away; {self.repeated} shown again for the noise floor. {self.answered} of "
-            f"{self.questions} questions are "
-            f"answered; {self.batches} batches of up to {self.batch_size} are left."
+            f"{self.experiment} with {self.observer}: {self.images} distinct {items} of {height} "
+            f"x {width} px at {self.ppd:.4g} ppd ({height / self.ppd:.3g} x "
+            f"{width / self.ppd:.3g} deg): {self.grid} on the level grid, {self.score} more for "
+            f"the score, {self.references} backgrounds, each also one step of rounding away; "
+            f"{self.repeated} shown again for the noise floor. {self.answered} of "
+            f"{self.questions} questions are answered; {self.batches} batches of up to "
+            f"{self.batch_size} are left."
             + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
 
 
 def fixed_batches(
-    references: Sequence[str], wanted: Sequence[int], size: int
+    references: Sequence[str], questions: Sequence[int], size: int
 ) -> list[dict[str, Any]]:
     """Group questions into batches whose references fit into memory together.
 
@@ -577,7 +564,7 @@ def fixed_batches(
     ----------
     references : sequence of str
         Digest of each question's reference.
-    wanted : sequence of int
+    questions : sequence of int
         Index of each question to ask.
     size : int
         Images of a batch, and references kept at a time.
@@ -595,11 +582,11 @@ def fixed_batches(
     """
     if size < 1:
         raise InputError(f"batch size is {size}; give at least 1 image")
-    distinct = list(dict.fromkeys(references[i] for i in wanted))
+    distinct = list(dict.fromkeys(references[question] for question in questions))
     groups: list[list[int]] = [[] for _ in range(0, len(distinct), size)]
-    group = {name: i // size for i, name in enumerate(distinct)}
-    for i in wanted:
-        groups[group[references[i]]].append(i)
+    group = {name: question // size for question, name in enumerate(distinct)}
+    for question in questions:
+        groups[group[references[question]]].append(question)
     return [
         {
             "references": distinct[start * size : (start + 1) * size],

@@ -1,4 +1,4 @@
-"""A result run again from what it holds, and what differs then."""
+"""Run a result again from its own contents, and report the differences."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray
 
-#: Attributes of a result that are tables: entries are compared one by one.
+#: Attributes of a result that are tables, whose entries are compared one by one.
 _TABLES = ("observer_card", "software", "display")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as it was."""
+    """A variable or attribute that differs between a result and its repeat."""
 
-    #: A variable of the result, or what stands in its attributes.
+    #: Name of the variable, or of the attribute and its entry.
     what: str
     before: str
     now: str
@@ -50,39 +50,35 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of running a result again; it prints as lines."""
+    """The differences between a result and its repeat; it prints as lines."""
 
     experiment: str
     observer: str
-    #: Numbers and texts that came out.
+    #: Differences of numbers and texts.
     responses: tuple[Difference, ...]
-    #: How they came about: page, card, display, software, server.
+    #: Differences of their origin: page, card, display, software, server.
     circumstances: tuple[Difference, ...]
 
     @property
     def same(self) -> bool:
-        """Whether every number and every text came out as it was."""
+        """Whether every number and every text is the same."""
         return not self.responses
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON can hold it."""
+        """Return all fields as JSON can hold them, and "same"."""
         return {**asdict(self), "same": self.same}
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a difference, of responses first and then of circumstances."""
+        """Tabulate the differences, of responses first and then of circumstances."""
         return frame_of((*self.responses, *self.circumstances))
 
     def __str__(self) -> str:
-        found = "same" if self.same else "not the same"
-        lines = [f"{self.experiment} with {self.observer}: every number and text is the {found}"]
+        verdict = "every number and text is the same"
         if not self.same:
-            lines = [
-                f"{self.experiment} with {self.observer}: {len(self.responses)} variables are "
-                "not the same"
-            ]
-        return "\n".join(
-            [*lines, *(f"  {each}" for each in (*self.responses, *self.circumstances))]
-        )
+            verdict = f"{len(self.responses)} variables are not the same"
+        lines = [f"{self.experiment} with {self.observer}: {verdict}"]
+        lines += [f"  {difference}" for difference in (*self.responses, *self.circumstances)]
+        return "\n".join(lines)
 
 
 def reproduce(
@@ -92,32 +88,31 @@ def reproduce(
     observer: Any = None,
     **options: Any,
 ) -> Reproduction:
-    """Run a result again from what it holds, into a store that is forgotten, and compare.
+    """Run a result again from its own contents, without a store, and compare the two.
 
     Parameters
     ----------
     result : str or Path
-        ``.nc`` that `psyprobe run` wrote, or the ``.json`` beside it.
+        The ``.nc`` file that `psyprobe run` wrote, or the ``.json`` file beside it.
     experiment : str or Path, optional
-        The page; by default the text that the result holds, which finds its own files beside the
-        result.
+        The page; by default the text in the result, whose files are looked for beside the result.
     observer : str or observer, optional
-        Who is asked; by default the one of the result, which must still be the same.
+        The observer; by default that of the result, which must still be the same.
     **options
-        Of `load_observer`.
+        Options of `load_observer`.
 
     Returns
     -------
     Reproduction
-        What differs.
+        The differences.
 
     Raises
     ------
     InputError
-        The result does not hold what it takes, a file that its page names is gone, or the observer
-        of its name is another one now.
+        The result lacks its page, a file that the page names is missing, or the observer of that
+        name has changed.
     PsyprobeError
-        The observer cannot be had.
+        The observer cannot be loaded.
     """
     path = Path(result)
     if path.suffix not in (".nc", ".json"):
@@ -129,27 +124,27 @@ def reproduce(
             f"{path} holds scores only, and the result {path.stem}.nc is not beside it; give that"
         )
     (before,) = load_results(path.with_suffix(".nc"))
-    page = _page(before, path.parent, experiment)
-    who = _observer(before, page, observer, options)
+    page = _load_page(before, path.parent, experiment)
+    participant = _load_observer(before, page, observer, options)
     size = before.attrs.get("batch_size")
-    now = run_experiment(
+    repeat = run_experiment(
         page,
-        who,
+        participant,
         batch_size=None if size is None else int(size),
         score_only=_score_only(before, page),
     )
     return Reproduction(
         str(before.attrs["experiment"]),
         str(before.attrs.get("observer", "")),
-        tuple(_responses(before, now)),
-        tuple(_circumstances(_attributes(before), _attributes(now))),
+        tuple(_compare_variables(before, repeat)),
+        tuple(_compare_attributes(_attributes(before), _attributes(repeat))),
     )
 
 
-def _page(result: xarray.Dataset, folder: Path, given: str | Path | None) -> Experiment:
+def _load_page(result: xarray.Dataset, folder: Path, replacement: str | Path | None) -> Experiment:
     name, text = (result.attrs.get(key) for key in ("experiment", "experiment_toml"))
-    if given is not None:
-        page = read_experiment(given)
+    if replacement is not None:
+        page = read_experiment(replacement)
     elif not isinstance(name, str) or not isinstance(text, str):
         raise InputError(
             "the result does not hold the page of its experiment; give it with --experiment"
@@ -167,112 +162,126 @@ def _page(result: xarray.Dataset, folder: Path, given: str | Path | None) -> Exp
 
 
 def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
-    """Whether only what the score needs was shown: then levels that figures need are not there."""
+    """Tell whether the run showed only what the score needs, so that levels of figures lack."""
     if "score" not in load_probe(page.probe).SECTIONS:
         return False
-    known = {name: len(values) for name, values in page.levels.items() if name in result.sizes}
     return "response" not in join_measures(result) or any(
-        result.sizes[name] != count for name, count in known.items()
+        result.sizes.get(name, len(values)) != len(values) for name, values in page.levels.items()
     )
 
 
-def _observer(
-    result: xarray.Dataset, page: Experiment, given: Any, options: Mapping[str, Any]
+def _load_observer(
+    result: xarray.Dataset, page: Experiment, replacement: Any, options: Mapping[str, Any]
 ) -> Any:
-    if given is not None or "observer_card" not in result.attrs:
-        return observer_for(page, given, **options)
+    if replacement is not None or "observer_card" not in result.attrs:
+        return observer_for(page, replacement, **options)
     card = Card.from_dict(json.loads(result.attrs["observer_card"]))
-    known = {"random_weights": True} if card.random_weights else {}
-    who = observer_for(page, card.name, **known, **options)
-    if who.card.digest != card.digest and not options:
-        who = _with_options(page, card, who, known)
-    if who.card.digest != card.digest:
-        changed = _told(card.to_dict(), who.card.to_dict(), ("device", "software", "weights"))
+    weight_options = {"random_weights": True} if card.random_weights else {}
+    participant = observer_for(page, card.name, **weight_options, **options)
+    if participant.card.digest != card.digest and not options:
+        participant = _with_options(page, card, participant, weight_options)
+    if participant.card.digest != card.digest:
+        ignored = ("device", "software", "weights")
+        changed = _compare_tables(card.to_dict(), participant.card.to_dict(), ignored)
         raise InputError(
             f"{card.name} is not the observer of the result any more: "
             f"{'; '.join(map(str, changed))}"[:240]
             + "; give what it was loaded with, --observer-option NAME=VALUE, or another --observer"
         )
-    return who
+    return participant
 
 
-def _with_options(page: Experiment, card: Card, plain: Any, known: Mapping[str, Any]) -> Any:
-    """The observer with what its card says that it was loaded with, as far as its kind takes
-    that.
-    """
-    asked = {
-        name: value for name, value in card.options.items() if plain.card.options.get(name) != value
+def _with_options(
+    page: Experiment, card: Card, plain_observer: Any, weight_options: Mapping[str, Any]
+) -> Any:
+    """Load the observer with the options on its card, or return the plain one if that fails."""
+    recorded_options = {
+        name: value
+        for name, value in card.options.items()
+        if plain_observer.card.options.get(name) != value
     }
-    if card.features != plain.card.features:
-        asked["layers"] = card.features
-    if card.input != plain.card.input:
-        asked["input"] = card.input
+    if card.features != plain_observer.card.features:
+        recorded_options["layers"] = card.features
+    if card.input != plain_observer.card.input:
+        recorded_options["input"] = card.input
     try:
-        return observer_for(page, card.name, **known, **asked)
+        return observer_for(page, card.name, **weight_options, **recorded_options)
     except (PsyprobeError, TypeError):
-        return plain
+        return plain_observer
 
 
-def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Difference]:
-    for name in sorted({*map(str, before.variables), *map(str, now.variables)}):
-        if name not in before.variables or name not in now.variables:
-            there = ["there" if name in one.variables else "not there" for one in (before, now)]
-            yield Difference(name, there[0], there[1])
+def _compare_variables(before: xarray.Dataset, repeat: xarray.Dataset) -> Iterator[Difference]:
+    for name in sorted({*map(str, before.variables), *map(str, repeat.variables)}):
+        if name not in before.variables:
+            yield Difference(name, "not there", "there")
             continue
-        one = before[name].values
-        other = now[name].values
-        if one.shape != other.shape:
-            yield Difference(name, f"shape {one.shape}", f"shape {other.shape}")
-        elif one.dtype.kind in "fiub" and other.dtype.kind in "fiub":
-            yield from _numbers(name, one.astype(float), other.astype(float))
-        elif (apart := one.astype(str) != other.astype(str)).any():
-            texts = [repr(printable_line(str(each[apart].flat[0]))[:40]) for each in (one, other)]
-            yield Difference(f"{name} ({int(apart.sum())} of {one.size})", texts[0], texts[1])
+        if name not in repeat.variables:
+            yield Difference(name, "there", "not there")
+            continue
+        first = before[name].values
+        second = repeat[name].values
+        if first.shape != second.shape:
+            yield Difference(name, f"shape {first.shape}", f"shape {second.shape}")
+        elif first.dtype.kind in "fiub" and second.dtype.kind in "fiub":
+            yield from _compare_numbers(name, first.astype(float), second.astype(float))
+        else:
+            yield from _compare_texts(name, first, second)
 
 
-def _numbers(
-    name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]
+def _compare_texts(
+    name: str, before: np.ndarray[Any, Any], repeat: np.ndarray[Any, Any]
 ) -> Iterator[Difference]:
-    apart = ~((one == other) | (np.isnan(one) & np.isnan(other)))
-    if not apart.any():
+    differs = before.astype(str) != repeat.astype(str)
+    if differs.any():
+        label = f"{name} ({int(differs.sum())} of {before.size})"
+        first = printable_line(str(before[differs].flat[0]))[:40]
+        second = printable_line(str(repeat[differs].flat[0]))[:40]
+        yield Difference(label, repr(first), repr(second))
+
+
+def _compare_numbers(
+    name: str, before: np.ndarray[Any, Any], repeat: np.ndarray[Any, Any]
+) -> Iterator[Difference]:
+    differs = ~((before == repeat) | (np.isnan(before) & np.isnan(repeat)))
+    if not differs.any():
         return
-    told = f"{name} ({int(apart.sum())} of {one.size})"
-    size = np.where(apart, np.abs(one - other), 0)
-    place = np.unravel_index(int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape)
-    largest = float(size[place])
-    values = [f"{each[place]:.17g}" for each in (one, other)]
-    yield Difference(told, values[0], values[1], largest if np.isfinite(largest) else None)
+    label = f"{name} ({int(differs.sum())} of {before.size})"
+    size = np.where(differs, np.abs(before - repeat), 0)
+    index = np.unravel_index(int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape)
+    largest = float(size[index]) if np.isfinite(size[index]) else None
+    yield Difference(label, f"{before[index]:.17g}", f"{repeat[index]:.17g}", largest)
 
 
 def _attributes(result: xarray.Dataset) -> dict[str, Any]:
-    told = {
-        name: value
+    return {
+        name: json.loads(value) if name in _TABLES else value
         for name, value in result.attrs.items()
         if name not in ("experiment_toml", "psyprobe_version")
     }
-    return told | {name: json.loads(told[name]) for name in _TABLES if name in told}
 
 
-def _circumstances(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
-    for name in sorted({*before, *now}):
-        one = before.get(name)
-        other = now.get(name)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            yield from _told(one, other, (), name)
-        elif str(one) != str(other):
-            yield Difference(name, _short(one), _short(other))
+def _compare_attributes(
+    before: Mapping[str, Any], repeat: Mapping[str, Any]
+) -> Iterator[Difference]:
+    for name in sorted({*before, *repeat}):
+        first = before.get(name)
+        second = repeat.get(name)
+        if isinstance(first, Mapping) and isinstance(second, Mapping):
+            yield from _compare_tables(first, second, (), f"{name} ")
+        elif str(first) != str(second):
+            yield Difference(name, _shorten(first), _shorten(second))
 
 
-def _told(
-    before: Mapping[str, Any], now: Mapping[str, Any], but: tuple[str, ...], table: str = ""
+def _compare_tables(
+    before: Mapping[str, Any], repeat: Mapping[str, Any], ignored: tuple[str, ...], prefix: str = ""
 ) -> list[Difference]:
-    """Entries of a table that differ; what is not there is none."""
+    """List the entries that differ between two tables; a missing entry counts as None."""
     return [
-        Difference(f"{table} {name}".strip(), _short(before.get(name)), _short(now.get(name)))
-        for name in sorted({*before, *now} - set(but))
-        if before.get(name) != now.get(name)
+        Difference(f"{prefix}{name}", _shorten(before.get(name)), _shorten(repeat.get(name)))
+        for name in sorted({*before, *repeat} - set(ignored))
+        if before.get(name) != repeat.get(name)
     ]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return printable_line(str(value))[:60]

@@ -1,10 +1,9 @@
-"""Scores and figures of any result, by the probe that asked: the one place that goes from a result
-to its probe.
+"""Score and plot any result by the probe that produced it.
 
-A probe offers ``score(result, **options)``, which gives a tuple of `psyprobe.analysis.Score` (one a
+A probe has ``score(result, **options)``, which returns a tuple of `psyprobe.analysis.Score` (one a
 layer where there are layers, none where there is nothing to compare with), and ``plot(results,
-ax=None, *, figure, observer, measure, layer, levels)``, which gives Axes, a figure or the subfigure
-that it was given.
+ax=None, *, figure, observer, measure, layer, levels)``, which returns Axes, a figure or the
+subfigure that it draws on.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     Parameters
     ----------
     result : xarray.Dataset
-        Of any run.
+        Result of any run.
     **options
-        Of the probe's own ``score``; those of encoders and metrics take measure, layer, confidence,
+        Options of the probe's ``score``; for encoders and metrics measure, layer, confidence,
         resamples and seed.
 
     Returns
@@ -45,10 +44,10 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     Raises
     ------
     InputError
-        If this is no result, there is no human reference, several layers were run and none was
-        named, or values are not finite.
+        This is no result, there is no human reference, several layers were run and none was named,
+        or values are not finite.
     UnknownNameError
-        If the probe, measure or layer is not known.
+        The probe, measure or layer is not known.
 
     See Also
     --------
@@ -56,16 +55,16 @@ def score(result: xr.Dataset, **options: Any) -> Score:
     psyprobe.analysis.score_table : several scores as text, Markdown, LaTeX, CSV or JSON.
     scoreboard : models and tests in one table.
     """
-    found = score_layers(result, **options)
-    if not found:
+    scores = score_layers(result, **options)
+    if not scores:
         raise InputError(
             f"{result.attrs.get('experiment', 'this result')} has {NO_SCORE}; give its page a "
             "[human]"
         )
-    if len(found) > 1:
-        layers = ", ".join(one.layer for one in found)
-        raise InputError(f"the result holds {len(found)} layers ({layers}); name one with layer=")
-    return found[0]
+    if len(scores) > 1:
+        layers = ", ".join(score.layer for score in scores)
+        raise InputError(f"the result holds {len(scores)} layers ({layers}); name one with layer=")
+    return scores[0]
 
 
 def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
@@ -81,35 +80,31 @@ def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
     InputError, UnknownNameError
         As for `score`.
     """
-    return tuple(_offered(result, "score", "scored")(result, **options))
+    return tuple(_probe_function(result, "score", "scored")(result, **options))
 
 
 def all_scores(results: Sequence[xr.Dataset], **options: Any) -> list[Score]:
-    """Scores of each result, and those that a probe finds in several together, as in several
-    people.
+    """Score each result, and several results jointly where their probe does so.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of any runs.
+        Results of any runs.
     **options
         As for `score`.
     """
-    return [
-        layer for result in results for layer in score_layers(result, **options)
-    ] + scores_together(results)
+    scores = [score for result in results for score in score_layers(result, **options)]
+    return scores + joint_scores(results)
 
 
-def scores_together(results: Sequence[xr.Dataset]) -> list[Score]:
-    """Scores that probes find in several results together, such as several people against each
-    other.
-    """
-    found: list[Score] = []
-    for name in dict.fromkeys(map(_probe_of, results)):
-        together = getattr(load_probe(name), "score_together", None)
-        if together is not None:
-            found += together([result for result in results if _probe_of(result) == name])
-    return found
+def joint_scores(results: Sequence[xr.Dataset]) -> list[Score]:
+    """Score several results jointly where their probe does so, such as people against each other."""
+    scores: list[Score] = []
+    for name in dict.fromkeys(map(_probe_name, results)):
+        score_together = getattr(load_probe(name), "score_together", None)
+        if score_together is not None:
+            scores += score_together([result for result in results if _probe_name(result) == name])
+    return scores
 
 
 def scoreboard(
@@ -119,13 +114,12 @@ def scoreboard(
     sort: str | None = None,
     **options: Any,
 ) -> Scoreboard:
-    """Put results of observers in tests into one table, each layer by itself, with the trivial
-    responders under them.
+    """Tabulate the scores of observers in tests, one row for each layer, with trivial responders.
 
     Parameters
     ----------
     results_or_scores : iterable of xarray.Dataset or Score
-        Of any observers, experiments and layers.
+        Results or scores of any observers, experiments and layers.
     published, sort
         As for `psyprobe.analysis.scoreboard`.
     **options
@@ -141,8 +135,8 @@ def scoreboard(
     from psyprobe.analysis import scoreboards
 
     scores: list[Score] = []
-    for one in results_or_scores:
-        scores += score_layers(one, **options) if isinstance(one, xarray.Dataset) else [one]
+    for entry in results_or_scores:
+        scores += score_layers(entry, **options) if isinstance(entry, xarray.Dataset) else [entry]
     return scoreboards.scoreboard(scores, published=published, sort=sort)
 
 
@@ -157,40 +151,39 @@ def plot(
     cmap: str | None = None,
     width: float | None = None,
 ) -> Axes | Figure:
-    """Draw the figure that fits each result: contours, contrast matches, sensitivity functions, or
-    its probe's own.
+    """Draw the figure that fits each result: contours, contrast matches, sensitivity and others.
 
     Parameters
     ----------
     result : xarray.Dataset or iterable of xarray.Dataset
-        Of any runs.
+        Results of any runs.
     ax : matplotlib.axes.Axes, optional
-        Where to draw one panel; without it, on a new pyplot figure.
+        Axes for a single panel; by default a new pyplot figure is made.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        What to draw; without it the measure that the experiment names, else "angular".
+        Measure to draw; by default the one that the experiment names, else "angular".
     layer : str, optional
-        Name of a layer that all results hold; without it, one panel for each layer of each result.
+        Name of a layer that all results hold; by default one panel for each layer of each result.
     levels : "log", "linear" or array_like of float, optional
-        Of contours, as for `psyprobe.plotting.contour`.
+        Levels of contours, as for `psyprobe.plotting.contour`.
     human : {"both", "model", "measured", "none"}, optional
-        What of people is drawn: the curve of a model, measured thresholds with the spread between
+        Human data to draw: the curve of a model, measured thresholds with the spread between
         people, or both.
     cmap : str, optional
-        A colour map of matplotlib, of what is drawn in one.
+        A colour map of matplotlib, for figures that use one.
     width : float, optional
-        Of a new figure, mm: 85 for one column of a journal, 178 for two, with type as journals
-        print it.
+        Width of a new figure in mm: 85 for one column of a journal, 178 for two, with type as
+        journals print it.
 
     Returns
     -------
     matplotlib Axes or Figure
-        Axes of a single panel, or the figure that holds several, the results of each probe in a row
-        of their own.
+        Axes of a single panel, or the figure of several, with the results of each probe in a row of
+        their own.
 
     Raises
     ------
     InputError
-        If something is no result, or several panels are to go on one Axes.
+        Something is no result, or several panels are to go on one Axes.
 
     See Also
     --------
@@ -198,12 +191,12 @@ def plot(
     """
     import xarray
 
-    listed = [result] if isinstance(result, xarray.Dataset) else list(result)
-    if not listed:
+    results = [result] if isinstance(result, xarray.Dataset) else list(result)
+    if not results:
         raise InputError("there are no results to draw; give at least one")
     groups: dict[str, list[xr.Dataset]] = {}
-    for one in listed:
-        groups.setdefault(_probe_of(one), []).append(one)
+    for member in results:
+        groups.setdefault(_probe_name(member), []).append(member)
     check_new(width, ax)
     options = {"measure": measure, "layer": layer, "levels": levels, "human": human, "cmap": cmap}
     if len(groups) > 1 and ax is not None:
@@ -212,60 +205,59 @@ def plot(
         )
     with typeset(width):
         if len(groups) == 1:
-            drawn = _offered(listed[0], "plot", "drawn")(listed, ax, **options)
+            figure = _probe_function(results[0], "plot", "drawn")(results, ax, **options)
         else:
-            drawn = _stacked(list(groups.values()), options)
-    fit_width(drawn, width)
-    return cast("Axes | Figure", drawn)
+            figure = _stack_figures(list(groups.values()), options)
+    fit_width(figure, width)
+    return cast("Axes | Figure", figure)
 
 
-def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
-    """The figure of each probe under the other."""
+def _stack_figures(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
+    """Draw the figure of each probe below that of the one before."""
     import matplotlib.pyplot as plt
 
-    widest = max(min(len(group), 3) for group in groups)
-    figure: Figure = plt.figure(layout="constrained", figsize=(4.8 * widest, 3.6 * len(groups)))
-    names = {title_of(one, width=80) for group in groups for one in group}
-    figure.suptitle(names.pop() if len(names) == 1 else "", fontsize="large")
-    together = bool(figure.get_suptitle())
+    columns = max(min(len(group), 3) for group in groups)
+    figure: Figure = plt.figure(layout="constrained", figsize=(4.8 * columns, 3.6 * len(groups)))
+    names = {title_of(result, width=80) for group in groups for result in group}
+    title = names.pop() if len(names) == 1 else ""
+    figure.suptitle(title, fontsize="large")
     spec = figure.add_gridspec(len(groups), 1)
-    shapes = []
-    keys = []
+    widths = []
+    heights = []
     for row, group in enumerate(groups):
-        part = figure.add_subfigure(spec[row])
-        _offered(group[0], "plot", "drawn")(
-            group, None, figure=part, observer=not together, **options
-        )
-        shapes.append(_shape(part))
-        keys.append(legend_lines(part))
-    heights = [3.6 * rows + 0.13 * lines for (rows, _), lines in zip(shapes, keys, strict=True)]
+        subfigure = figure.add_subfigure(spec[row])
+        plot_group = _probe_function(group[0], "plot", "drawn")
+        plot_group(group, None, figure=subfigure, observer=not title, **options)
+        rows, columns = _panel_grid(subfigure)
+        widths.append(4.8 * min(columns, 3))
+        heights.append(3.6 * rows + 0.13 * legend_lines(subfigure))
     spec.set_height_ratios(heights)
-    figure.set_size_inches(max(4.8 * min(across, 3) for _, across in shapes), sum(heights) + 0.2)
+    figure.set_size_inches(max(widths), sum(heights) + 0.2)
     return figure
 
 
-def _shape(part: SubFigure) -> tuple[int, int]:
-    """Rows and columns of panels."""
-    grid = part.axes[0].get_subplotspec() if part.axes else None
+def _panel_grid(subfigure: SubFigure) -> tuple[int, int]:
+    """Return the numbers of rows and columns of panels."""
+    grid = subfigure.axes[0].get_subplotspec() if subfigure.axes else None
     return (1, 1) if grid is None else grid.get_gridspec().get_geometry()
 
 
-def _probe_of(result: xr.Dataset) -> str:
+def _probe_name(result: xr.Dataset) -> str:
     name = getattr(result, "attrs", {}).get("probe")
     if not name:
         raise InputError(
-            "this is no result of a run: it does not say which probe asked; pass what "
-            "psyprobe.run() gave"
+            "this is no result of a run: it does not name its probe; pass what psyprobe.run() gave"
         )
     return str(name)
 
 
-def _offered(result: xr.Dataset, what: str, done: str) -> Any:
-    """A function of the probe that asked."""
-    name = _probe_of(result)
-    function = getattr(load_probe(name), what, None)
+def _probe_function(result: xr.Dataset, name: str, participle: str) -> Any:
+    """Return a function of the probe that produced a result."""
+    probe = _probe_name(result)
+    function = getattr(load_probe(probe), name, None)
     if function is None:
         raise InputError(
-            f"probe {name!r} does not say how its results are {done}; give it a function {what!r}"
+            f"probe {probe!r} does not say how its results are {participle}; give it a function "
+            f"{name!r}"
         )
     return function

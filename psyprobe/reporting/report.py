@@ -17,8 +17,8 @@ from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.figure_data import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import load_results, together
-from psyprobe.probes.results import score_layers, scoreboard, scores_together
+from psyprobe.probes.experiments import load_results, merge_results
+from psyprobe.probes.results import joint_scores, score_layers, scoreboard
 from psyprobe.reporting.figure_json import compact
 from psyprobe.reporting.page import picture, render, write_page
 from psyprobe.reporting.provenance import methods, observers_table, runs_table, summarise_stimulus
@@ -146,7 +146,7 @@ def _fill(section: _Section, figures: list[Figure], measure: str | None) -> list
         except PsyprobeError as error:
             name = f"{section.name}, {result.attrs['observer']}"
             failures.append((name, f"not scored: {error}"))
-    section.scores += scores_together(scored_results)
+    section.scores += joint_scores(scored_results)
     try:
         section.parts = [_template_part(part, figures) for part in _parts(scored_results)]
     except PsyprobeError as error:
@@ -192,7 +192,7 @@ def _load(sources: Sequence[Source]) -> tuple[list[xr.Dataset], list[Failure]]:
                 (f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}")
                 for run in unfinished
             ]
-    return together(results), failures
+    return merge_results(results), failures
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:

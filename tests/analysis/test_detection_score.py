@@ -155,7 +155,7 @@ def test_unfinished_results_are_refused(name: str) -> None:
 def test_other_datasets_are_refused() -> None:
     with pytest.raises(InputError, match="no detection result: it lacks scored_response"):
         score_detection(xr.Dataset())
-    with pytest.raises(InputError, match="does not say which probe asked"):
+    with pytest.raises(InputError, match="does not name its probe"):
         score(xr.Dataset())
     with pytest.raises(InputError, match="multiplier_of"):
         score(simulated_result(human_observer).assign_attrs(multiplier_of="contrast"))

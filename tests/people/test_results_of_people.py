@@ -22,7 +22,7 @@ from psyprobe.analysis.words.readers import reread
 from psyprobe.analysis.words.sessions import screen_error
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
-from psyprobe.probes.experiments import together
+from psyprobe.probes.experiments import merge_results
 from psyprobe.probes.results import all_scores
 
 
@@ -98,7 +98,7 @@ def test_sessions_of_one_person_are_one_result(store: Path) -> None:
     assert [one["session"] for one in json.loads(anna.attrs["sessions"])] == ["first", "second"]
     assert "design_estimates" not in anna.attrs and bert.sizes["session"] == 1
     # The same sessions from two files are there once.
-    (twice,) = together([anna, anna])
+    (twice,) = merge_results([anna, anna])
     assert trials(twice).sizes["trial"] == 60
     csf = chat_csf(anna)
     low, high = csf["log10_session_offset"].values[::-1]
@@ -113,7 +113,7 @@ def test_sessions_at_one_screen_are_pooled_as_they_are() -> None:
         seated(None, "ANNA", 1, experiment=SHORT, session=session)
         for session in ("first", "second")
     ]
-    csf = chat_csf(*together(halves))
+    csf = chat_csf(*merge_results(halves))
     assert (csf["log10_session_offset"].values == 0).all()
     alone = [chat_csf(one) for one in halves]
     widths = [

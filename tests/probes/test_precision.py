@@ -49,13 +49,13 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, drawn_by = write_experiment(tmp_path), []
-    draw = pair_batches.tests_of
+    draw = pair_batches.draw_tests
 
     def noted(batches: Sequence[Batch]) -> DisplayedImages:
         drawn_by.append(threading.current_thread().name)
         return draw(batches)
 
-    monkeypatch.setattr(pair_batches, "tests_of", noted)
+    monkeypatch.setattr(pair_batches, "draw_tests", noted)
     monkeypatch.setattr(pair_batches, "DRAWN_PIXELS", 1)
     here = Counting()
     alone = pp.run(page, here, batch_size=2)

@@ -147,9 +147,9 @@ def test_references_are_shown_once_however_batches_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     drawn: list[int] = []
-    draw = pair_batches.tests_of
+    draw = pair_batches.draw_tests
     monkeypatch.setattr(
-        pair_batches, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
+        pair_batches, "draw_tests", lambda batches: (drawn.append(len(batches)), draw(batches))[1]
     )
     page, who = read_experiment(write_experiment(tmp_path)), Counting()
     who.card = replace(who.card, device=device)

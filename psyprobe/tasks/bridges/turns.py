@@ -23,7 +23,7 @@ from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, image_digest
 from psyprobe.observers.protocol import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import checked
+from psyprobe.probes.experiments import check_experiment
 from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import RunRecord
@@ -288,7 +288,7 @@ def prompts_of(record: RunRecord) -> dict[str, Prompt]:
 
 
 def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
-    probe = load_probe(checked(experiment).probe)
+    probe = load_probe(check_experiment(experiment).probe)
     if "answer" not in probe.ABILITIES or (
         "asking" in probe.SECTIONS and experiment.asking is None
     ):

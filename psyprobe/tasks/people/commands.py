@@ -13,7 +13,7 @@ from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, settings, show, stop_event
 from psyprobe.light.screen import display_from
 from psyprobe.observers.people.observer import checked_person
-from psyprobe.probes.experiments import checked
+from psyprobe.probes.experiments import check_experiment
 from psyprobe.tasks.people.patterns import PATTERN_PROBES, PatternVisit
 from psyprobe.tasks.people.pictures import PICTURE_PROBES, PictureVisit
 from psyprobe.tasks.people.sessions import PersonVisit
@@ -49,7 +49,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
 def _visit(arguments: argparse.Namespace) -> PersonVisit:
     experiment = read_experiment(arguments.experiment)
     changed = settings(arguments.set, "--set")
-    experiment = checked(experiment.with_settings(changed) if changed else experiment)
+    experiment = check_experiment(experiment.with_settings(changed) if changed else experiment)
     person = checked_person(arguments.person)
     store = Path(arguments.store)
     if experiment.probe in PICTURE_PROBES:

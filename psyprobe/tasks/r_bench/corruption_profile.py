@@ -42,7 +42,7 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.plotting.figure_data import Part
-from psyprobe.probes.feature_distances import features, plain, respond
+from psyprobe.probes.feature_distances import features, json_lists, respond
 from psyprobe.probes.pair_batches import seconds_an_image
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule, run_attributes
@@ -201,7 +201,7 @@ def answer(
             values = respond(
                 who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0
             )
-            for question, value, cell in zip(asked, plain(values), work.cells, strict=True):
+            for question, value, cell in zip(asked, json_lists(values), work.cells, strict=True):
                 corruption, strength = cell
                 levels = {"corruption": corruption, "strength": strength}
                 yield Answered(question, {"values": value}, levels=levels)

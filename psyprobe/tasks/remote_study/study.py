@@ -36,7 +36,7 @@ from psyprobe.observers.people.by_eye import pixel_pitch
 from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.observer import PersonObserver, checked_person
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import checked, run_experiment
+from psyprobe.probes.experiments import check_experiment, run_experiment
 
 #: Of the files that come back.
 FORMAT = "psyprobe people 1"
@@ -70,7 +70,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     InputError
         Its probe or design is another, or it cannot be shown on a usual screen at one metre.
     """
-    read = checked(
+    read = check_experiment(
         read_experiment(experiment) if not isinstance(experiment, Experiment) else experiment
     )
     if read.probe != "orientation" or read.asking is None or read.asking.design != "constant":
