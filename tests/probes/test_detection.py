@@ -150,7 +150,7 @@ def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
 def test_native_size_keeps_the_visual_angle(name: str) -> None:
     experiment = read_experiment(name)
     planned = conditions(experiment, Card("big", "features", ("output",), input_size=(448, 448)))
-    assert planned.shown.shape == (448, 448) and planned.shown.ppd == 120.0
+    assert planned.first_test.shape == (448, 448) and planned.first_test.ppd == 120.0
     for test, reference in planned.pairs:
         assert test.shape == reference.shape == (448, 448)
         assert test.field == pytest.approx((224 / 60, 224 / 60))
