@@ -343,7 +343,7 @@ def test_what_a_server_refuses_is_left_out_of_the_next_file(tmp_path: Path) -> N
             write(folder / f"out-{number}.jsonl", answered(server, new.read_bytes(), str(number)))
         result = one_round(path, folder)
         expected = directly(server, path)
-    assert {each["name"] for each in json.loads(result.attrs["asked_instead"])} >= {
+    assert {each["name"] for each in json.loads(result.attrs["replaced_settings"])} >= {
         "temperature",
         "logprobs",
     }

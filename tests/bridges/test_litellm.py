@@ -144,7 +144,7 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
     ):
         ran(store, page, chat)
         result = trials(load_results(store)[0])
-    instead = {each["name"]: each for each in json.loads(result.attrs["asked_instead"])}
+    instead = {each["name"]: each for each in json.loads(result.attrs["replaced_settings"])}
     assert instead["temperature"] == {
         "name": "temperature",
         "asked": 0.5,

@@ -38,9 +38,9 @@ from psyprobe.tasks.items import Case, Judge, judge_cases, read_verdicts
 from psyprobe.tasks.mvp_bench import (
     mvp_metrics,
     mvp_tables,
+    parse_replies,
     read_predictions,
     read_questions,
-    said,
     with_categories,
     with_rotations,
 )
@@ -409,7 +409,7 @@ def mvp_bench(
         predictions, orient="records", lines=True
     )
     metrics = {
-        parser: mvp_metrics(with_categories(said(asked, judged, parser)))
+        parser: mvp_metrics(with_categories(parse_replies(asked, judged, parser)))
         for parser in ("rule", "rule+judge", "lenient", "lenient+judge")
     }
     return flat(

@@ -22,7 +22,7 @@ def answers(pairs: int, wrong: int = 0) -> pd.DataFrame:
             "run": "main",
             "mcq": -1,
             "rotation": 0,
-            "said": "no" if 2 * pair + k < wrong else answer,
+            "response": "no" if 2 * pair + k < wrong else answer,
         }
         for pair in range(pairs)
         for k, (kind, answer) in enumerate((("N", "yes"), ("M", "no")))

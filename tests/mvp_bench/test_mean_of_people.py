@@ -25,7 +25,7 @@ def mvp(right: int) -> pd.DataFrame:
             "run": "main",
             "mcq": -1,
             "rotation": 0,
-            "said": key if pair < right else "",
+            "response": key if pair < right else "",
         }
         for pair in range(10)
         for kind, key in (("N", "no"), ("M", "yes"))

@@ -21,9 +21,9 @@ from psyprobe.tasks.mvp_bench import (
     constant_replies,
     mvp_metrics,
     mvp_tables,
+    parse_replies,
     read_predictions,
     read_questions,
-    said,
     with_categories,
 )
 from psyprobe.tasks.mvp_bench.metrics import beside_published, plot_mvp, published
@@ -66,7 +66,7 @@ def test_every_integer_of_the_released_replies(
     stem = FILES[model]
 
     def scored(name: str, of: str, parser: str) -> pd.DataFrame:
-        replies = said(questions[of], read_predictions(released / name), parser)
+        replies = parse_replies(questions[of], read_predictions(released / name), parser)
         return mvp_metrics(with_categories(replies), resamples=100)
 
     by_source = {
@@ -161,10 +161,12 @@ def test_printed_values_that_differ_are_marked_with_the_reason(
 ) -> None:
     replies = pd.concat(
         [
-            said(
+            parse_replies(
                 questions["all"], read_predictions(released / "GPT4o_evaluated.jsonl"), "rule+judge"
             ),
-            said(questions["mcq"], read_predictions(released / "mcq_GPT4o.jsonl"), "rule+judge"),
+            parse_replies(
+                questions["mcq"], read_predictions(released / "mcq_GPT4o.jsonl"), "rule+judge"
+            ),
         ]
     )
     metrics = mvp_metrics(with_categories(replies), resamples=100)
@@ -273,7 +275,7 @@ def answered() -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=names)
     wrong = table["answer"].map({"yes": "no", "no": "yes", "A": "B", "B": "C", "C": ""})
-    return table.assign(said=table["answer"].where(rng.random(len(table)) < 0.8, wrong))
+    return table.assign(response=table["answer"].where(rng.random(len(table)) < 0.8, wrong))
 
 
 @settings(max_examples=25, deadline=None)
@@ -292,7 +294,7 @@ def test_order_doubled_rows_and_further_columns_do_not_matter(
 
 def test_metrics_by_counting_by_hand(answered: pd.DataFrame) -> None:
     metrics = mvp_metrics(answered, resamples=100)
-    right = answered["said"] == answered["answer"]
+    right = answered["response"] == answered["answer"]
     yes_no = answered["task"] == "yes_no"
     assert numbers(metrics, "yes/no", "multi", "aAcc") == (
         int(right[yes_no].sum()),
@@ -334,7 +336,7 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
     for _ in range(repeats):
         chance = rng.beta(8, 2, size=60)[base["pair"]]
         other = base["answer"].map({"yes": "no", "no": "yes"})
-        table = base.assign(said=base["answer"].where(rng.random(len(base)) < chance, other))
+        table = base.assign(response=base["answer"].where(rng.random(len(base)) < chance, other))
         metrics = mvp_metrics(table, resamples=400).set_index(["level", "metric"])
         row = metrics.loc[("multi", "aAcc")]
         covered += row["low"] <= 80 <= row["high"]
@@ -344,7 +346,7 @@ def test_intervals_cover_the_accuracy_of_endless_pairs() -> None:
 def test_two_different_replies_to_one_question_are_refused(
     answered: pd.DataFrame, tmp_path: Path
 ) -> None:
-    other = answered.iloc[[0]].assign(said="maybe")
+    other = answered.iloc[[0]].assign(response="maybe")
     with pytest.raises(InputError, match="has two different answers"):
         mvp_metrics(pd.concat([answered, other]))
     path = tmp_path / "replies.jsonl"
@@ -369,24 +371,24 @@ def test_predictions_in_the_form_of_vlmevalkit(tmp_path: Path, suffix: str) -> N
 
 
 def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no column 'said'"):
-        mvp_metrics(answered.drop(columns="said"))
+    with pytest.raises(InputError, match="no column 'response'"):
+        mvp_metrics(answered.drop(columns="response"))
     with pytest.raises(InputError, match="is empty"):
         mvp_metrics(answered.iloc[:0])
     with pytest.raises(UnknownNameError, match="unknown parser"):
-        said(answered, pd.DataFrame(), "guess")
+        parse_replies(answered, pd.DataFrame(), "guess")
     assert set(PARSERS) == {"rule", "rule+judge", "lenient", "lenient+judge"}
     path = tmp_path / "replies.jsonl"
     path.write_text('{"question_id": "x", "output": "Yes"}\n', encoding="utf-8")
     with pytest.raises(InputError, match="none of the questions has a reply"):
-        said(answered.drop(columns="said"), read_predictions(path))
+        parse_replies(answered.drop(columns="response"), read_predictions(path))
 
 
 def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(answered: pd.DataFrame) -> None:
     same = compare_models(answered, answered, resamples=200)
     assert (same["difference"] == 0).all()
     assert (same["p"] == 1).all()
-    worse = compare_models(answered.assign(said=answered["answer"]), answered, resamples=200)
+    worse = compare_models(answered.assign(response=answered["answer"]), answered, resamples=200)
     one = worse[(worse["metric"] == "aAcc") & (worse["level"] == "multi")].iloc[0]
     metrics = mvp_metrics(answered, resamples=100).set_index(["level", "metric"])
     assert one["difference"] == pytest.approx(100 - metrics.loc[("multi", "aAcc"), "value"])
@@ -400,7 +402,7 @@ def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(answered: pd.
     one = mvp_metrics(answered, resamples=100, seed=1)
     assert one.equals(mvp_metrics(answered, resamples=100, seed=1))
     assert not one.equals(mvp_metrics(answered, resamples=100))
-    flawed = answered.assign(said=answered["answer"])
+    flawed = answered.assign(response=answered["answer"])
     wide, narrow = (
         compare_models(flawed, answered, resamples=200, seed=1, confidence=share)
         .eval("high - low")

@@ -48,7 +48,7 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
         "--json",
     ]
     answer = json.loads(succeed(capsys, *ask, *faint))
-    assert answer["read"] == "no" and answer["p_yes"] < 0.1 and answer["text"].startswith("No")
+    assert answer["reading"] == "no" and answer["p_yes"] < 0.1 and answer["text"].startswith("No")
     rng = np.random.default_rng(0)
     Image.fromarray(rng.integers(60, 190, (64, 64), np.uint8)).save(tmp_path / "noise.png")
     assert (

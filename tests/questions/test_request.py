@@ -64,7 +64,7 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
         refused = server.counts["refused"]
     told = {
         each["name"]: [each["asked"], each["sent"]]
-        for each in json.loads(result.attrs["asked_instead"])
+        for each in json.loads(result.attrs["replaced_settings"])
     }
     assert {name: told[name] for name in changed} == changed
     assert set(np.unique(result["reading"].values[result["reply_requested"].values > 0])) <= {
@@ -109,7 +109,7 @@ def test_what_a_server_takes_is_asked_as_it_stands(tmp_path: Path) -> None:
         server._answered = lambda body: (bodies.append(json.loads(body)), answered(body))[1]  # type: ignore[method-assign]
         with load_observer("openai:simulated:flat", base_url=server.base_url) as observer:
             result = trials(pp.run(page, observer, progress=False))
-    assert "asked_instead" not in result.attrs
+    assert "replaced_settings" not in result.attrs
     for body in bodies:
         assert (body["top_p"], body["reasoning_effort"], body["guided_choice"]) == (
             0.9,

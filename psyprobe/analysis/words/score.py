@@ -501,7 +501,7 @@ def score_chat(
             excluded=excluded / max(count + excluded, 1.0),
             agreement=answer_agreement(result),
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
-            instead=asked_instead(result),
+            instead=replaced_settings(result),
             sessions=session_notes(csf),
             spent=spent_on(result.attrs),
             confidence=confidence,
@@ -540,20 +540,20 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
     return tuple(told)
 
 
-def asked_instead(result: xr.Dataset) -> tuple[str, ...]:
+def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
     """What a server was asked in place of what the page says, since it refuses that; one sentence
     each.
 
     Examples
     --------
     >>> import xarray
-    >>> told = '[{"name": "temperature", "asked": 0.0, "sent": null, "answers": 90}]'
-    >>> asked_instead(xarray.Dataset(attrs={"asked_instead": told}))
+    >>> told = '[{"name": "temperature", "requested": 0.0, "sent": null, "answers": 90}]'
+    >>> replaced_settings(xarray.Dataset(attrs={"replaced_settings": told}))
     ('temperature 0.0 was left out of 90 questions, since the server does not take it',)
     """
     told = []
-    for load in json.loads(result.attrs.get("asked_instead", "[]")):
-        name, asked, sent, count = (load[key] for key in ("name", "asked", "sent", "answers"))
+    for load in json.loads(result.attrs.get("replaced_settings", "[]")):
+        name, asked, sent, count = (load[key] for key in ("name", "requested", "sent", "answers"))
         if name == "logprobs":
             told.append(f"no log-probabilities came back of {count} questions that asked for them")
         elif sent is None:

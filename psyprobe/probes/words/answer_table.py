@@ -169,14 +169,12 @@ def _variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, str]]:
     return dict(told.get(name, (name, about)) for name, about in known.items())
 
 
-def _told(instead: Counter[str]) -> list[dict[str, Any]]:
-    """What was sent in place of what was asked for, and of how many answers."""
+def _replaced_settings(substitutions: Counter[str]) -> list[dict[str, Any]]:
+    """List the settings that were sent in place of others, and the number of answers of each."""
+    settings = [(json.loads(setting), count) for setting, count in substitutions.items()]
     return [
-        {"name": name, "asked": asked, "sent": sent, "answers": count}
-        for (name, asked, sent), count in sorted(
-            ((json.loads(told), count) for told, count in instead.items()),
-            key=lambda pair: str(pair[0]),
-        )
+        {"name": name, "requested": requested, "sent": sent, "answers": count}
+        for (name, requested, sent), count in sorted(settings, key=lambda pair: str(pair[0]))
     ]
 
 
@@ -225,7 +223,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             design_estimates=record.outcome["estimates"],
             size=layout["size"],
             spent=spending.to_dict(),
-            **({"asked_instead": _told(substitutions)} if substitutions else {}),
+            **({"replaced_settings": _replaced_settings(substitutions)} if substitutions else {}),
         ),
         **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
         "readout": readouts.pop() if len(readouts) == 1 else "mixed",

@@ -28,7 +28,13 @@ _PUBLIC = {
         "split_choices",
         "with_rotations",
     ),
-    "replies": ("PARSERS", "read_predictions", "said", "vlmevalkit_index", "write_vlmevalkit"),
+    "replies": (
+        "PARSERS",
+        "parse_replies",
+        "read_predictions",
+        "vlmevalkit_index",
+        "write_vlmevalkit",
+    ),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 _BIBTEX = files("psyprobe.tasks.mvp_bench").joinpath("reference.bib").read_text(encoding="utf-8")

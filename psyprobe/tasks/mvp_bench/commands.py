@@ -27,7 +27,7 @@ from psyprobe.tasks.mvp_bench.metrics import (
 )
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
-from psyprobe.tasks.mvp_bench.replies import PARSERS, read_predictions, said
+from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, read_predictions
 
 if TYPE_CHECKING:
     import xarray
@@ -115,17 +115,17 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
         predictions = read_predictions(path)
         if doubled := predictions.attrs["doubled"]:
             tell(f"{Path(path).name}: {doubled} rows are there twice and were counted once")
-        table = said(questions, predictions, parser)
-        unread = int((table["said"] == "").sum())
+        table = parse_replies(questions, predictions, parser)
+        unread = int((table["response"] == "").sum())
         tell(
             f"{name}, {Path(path).name}: {len(table)} replies, {unread} of which parser "
             f"{parser!r} could not read"
         )
         for other in PARSERS:
-            theirs = said(questions, predictions, other)["said"]
-            differ = theirs != table["said"]
+            theirs = parse_replies(questions, predictions, other)["response"]
+            differ = theirs != table["response"]
             if differ.any():
-                opposite = int((differ & (theirs != "") & (table["said"] != "")).sum())
+                opposite = int((differ & (theirs != "") & (table["response"] != "")).sum())
                 told = (
                     f"parser {other!r} reads {int(differ.sum())} otherwise, {opposite} of "
                     "them as another answer"
@@ -156,7 +156,7 @@ def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFram
         label = json.loads(result.attrs["observer_card"])["name"]
         files.append(folder / f"{stem}-failed.html")
         write_page(failed_pairs_page(table, arguments.images, label), files[1])
-    unread = int((table["said"] == "").sum())
+    unread = int((table["response"] == "").sum())
     tell(
         f"{name}: {len(table)} replies, {unread} of which could not be read; "
         f"{', '.join(map(str, files))}"
@@ -170,7 +170,7 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
     Parameters
     ----------
     answers : pandas.DataFrame
-        A question table with columns reply and said.
+        A question table with columns reply and response.
     images : str or Path
         The folder that its image paths start from.
     model : str
@@ -178,7 +178,7 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
     most : int
         Pairs at most; the page says how many there are.
     """
-    failed = answers["pair"][answers["said"] != answers["answer"]].unique()
+    failed = answers["pair"][answers["response"] != answers["answer"]].unique()
     pairs = []
     for number in failed[:most]:
         group = answers[answers["pair"] == number]

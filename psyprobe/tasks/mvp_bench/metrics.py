@@ -46,7 +46,7 @@ _NEEDED = (
     "run",
     "mcq",
     "rotation",
-    "said",
+    "response",
 )
 _TASKS = {"single_mcq": "single-image MCQ", "cross_mcq": "cross-image MCQ"}
 #: The paper's name of all levels together.
@@ -61,7 +61,7 @@ def mvp_metrics(
     Parameters
     ----------
     table : pandas.DataFrame
-        A question table with a column said: "yes", "no", a letter, or "" for what no rule could
+        A question table with a column response: "yes", "no", a letter, or "" for what no rule could
         read, which is wrong. A column category (a low-level code such as "B1") adds pAcc. Order of
         rows and further columns do not matter, and rows that are there twice count once.
     confidence : float
@@ -154,9 +154,9 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"question {twice.iloc[0]} has two different answers; keep one of them")
     if not len(answers):
         raise InputError("the table is empty; there is nothing to score")
-    answers["right"] = (answers["said"] == answers["answer"]).astype(int)
+    answers["right"] = (answers["response"] == answers["answer"]).astype(int)
     answers["asked"] = 1
-    answers["unread"] = (answers["said"] == "").astype(int)
+    answers["unread"] = (answers["response"] == "").astype(int)
     return answers
 
 
@@ -274,20 +274,20 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
     questions : pandas.DataFrame
         A question table.
     answer : {"yes", "no", "A", "B", "C", "D", "E", "key"}
-        What is always said; "key" is the right answer.
+        The response to every question; "key" is the right answer.
 
     Returns
     -------
     pandas.DataFrame
         The yes/no questions or the multiple-choice ones, whichever the answer is one of, with a
-        column said.
+        column response.
     """
     if answer == "key":
-        return questions.assign(said=questions["answer"])
+        return questions.assign(response=questions["answer"])
     chosen = (
         questions["task"] == "yes_no" if answer in ("yes", "no") else questions["task"] != "yes_no"
     )
-    return questions[chosen].assign(said=answer)
+    return questions[chosen].assign(response=answer)
 
 
 def compare_models(

@@ -76,7 +76,7 @@ from psyprobe.tasks.mvp_bench.questions import (
     split_choices,
     with_rotations,
 )
-from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
+from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, parse_reply
 from psyprobe.tasks.parts import answers_table, by_parts
 from psyprobe.tasks.tables import ReadScore, by_observer, place
 
@@ -141,7 +141,7 @@ _ANSWERED = {
     "question": "asked",
     "answer": "key",
     "reply": "reply",
-    "said": "read as",
+    "response": "read as",
 }
 
 #: Resamples where only the values are wanted.
@@ -235,11 +235,11 @@ def task(record: RunRecord) -> Task:
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """The columns of a question table and the reply, over the dimension `item`."""
     items = pd.DataFrame(store.content(record.layout["items"]))
-    said = answers_of(record, store)
+    answers = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in COLUMNS}
-    columns["reply"] = np.array([each.text for each in said], dtype=object)
+    columns["reply"] = np.array([answer.text for answer in answers], dtype=object)
     names = [_name(row).replace("\n", " ").strip() for row in items.to_dict("records")]
-    columns |= reaction_times(said)
+    columns |= reaction_times(answers)
     return item_result(names, columns, judged_attributes(record, store))
 
 
@@ -297,7 +297,7 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
     """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was
-    asked) and said.
+    asked) and response.
     """
     return _read_by(result, json.loads(result.attrs["options"])["parser"])
 
@@ -311,7 +311,7 @@ def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
     ]
     replies = {"reply": result["reply"].to_numpy(), "judge": judge, "place": range(len(questions))}
     predictions = questions[["question_id"]].assign(**replies)
-    return with_categories(said(questions, predictions, parser))
+    return with_categories(parse_replies(questions, predictions, parser))
 
 
 def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
@@ -329,7 +329,7 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
     table = _read_by(result, own)
     found = []
     readings = {
-        f"parser {name}": _read_by(result, name)["said"].to_numpy()
+        f"parser {name}": _read_by(result, name)["response"].to_numpy()
         for name in others
         if name != own
     }
@@ -337,11 +337,11 @@ def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
         readings[result[JUDGE_READING].attrs["reader"]] = (
             result[JUDGE_READING].values.astype(str).astype(object)
         )
-    ours = table["said"].to_numpy()
+    ours = table["response"].to_numpy()
     for name, theirs in readings.items():
         differ = theirs != ours
         opposite = differ & (theirs != "") & (ours != "")
-        metrics = _ranked(mvp_metrics(table.assign(said=theirs), resamples=_FEWEST))
+        metrics = _ranked(mvp_metrics(table.assign(response=theirs), resamples=_FEWEST))
         under = {metric.suffix: value for metric, (value, *_) in metrics.items()}
         shares = [float(each.mean()) for each in (differ, opposite, theirs == "")]
         found.append(Rereading(name, len(ours), shares[0], shares[1], shares[2], under))
@@ -377,7 +377,7 @@ def judge_replies(
 def marks(result: xarray.Dataset) -> dict[str, float]:
     """How right each reply is, 0 or 1, by the name of its question."""
     table = read_run(result)
-    right = (table["said"] == table["answer"]).astype(float)
+    right = (table["response"] == table["answer"]).astype(float)
     return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
 
 
@@ -400,7 +400,11 @@ def _ranked(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, fl
 
 
 def _chosen(result: xarray.Dataset) -> dict[str, str]:
-    return {_name(row): row["said"] for row in read_run(result).to_dict("records") if row["said"]}
+    return {
+        _name(row): row["response"]
+        for row in read_run(result).to_dict("records")
+        if row["response"]
+    }
 
 
 @dataclass(frozen=True)
@@ -417,7 +421,7 @@ class MvpScore(ReadScore):
 
     def rows(self) -> Sequence[Row]:
         """The observer, those who always say the same, and the replies read otherwise."""
-        unread = int((self.table["said"] == "").sum())
+        unread = int((self.table["response"] == "").sum())
         notes = (
             [f"{unread} of {len(self.table)} replies could not be read and are wrong"]
             if unread

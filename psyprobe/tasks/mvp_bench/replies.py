@@ -131,7 +131,7 @@ def parse_reply(
     return head if head in allowed else ""
 
 
-#: Named ways from replies to answers, for `said`: the rule, and whether a stored judgement decides
+#: Named ways from replies to answers, for `parse_replies`: the rule, and whether a stored judgement decides
 #: what it leaves open.
 PARSERS: Mapping[str, tuple[str, bool]] = {
     "rule": ("published", False),
@@ -141,8 +141,10 @@ PARSERS: Mapping[str, tuple[str, bool]] = {
 }
 
 
-def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule") -> pd.DataFrame:
-    """A question table with what was replied and what that says.
+def parse_replies(
+    questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule"
+) -> pd.DataFrame:
+    """Read what each reply to a question says, and add it to the question table.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
     Returns
     -------
     pandas.DataFrame
-        The questions that have a reply, with columns reply and said; ``attrs["without_reply"]``
+        The questions that have a reply, with columns reply and response; ``attrs["without_reply"]``
         counts the others.
 
     Raises
@@ -185,7 +187,7 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
             (table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), ""
         )
         read = [found or judge for found, judge in zip(read, judges, strict=True)]
-    table["said"] = read
+    table["response"] = read
     table.attrs["without_reply"] = len(questions) - len(table)
     return table
 
