@@ -59,7 +59,7 @@ def ask_command(arguments: argparse.Namespace) -> int:
         "observer": observer.card.name,
         "prompt": arguments.prompt,
         **answer.to_dict(),
-        "read": reading.text,
+        "reading": reading.text,
         "p_yes": p_yes,
         "answer_mass": mass,
     }

@@ -147,7 +147,7 @@ def test_what_the_server_refuses_is_found_through_the_proxy(
     instead = {each["name"]: each for each in json.loads(result.attrs["replaced_settings"])}
     assert instead["temperature"] == {
         "name": "temperature",
-        "asked": 0.5,
+        "requested": 0.5,
         "sent": None,
         "answers": QUESTIONS,
     }

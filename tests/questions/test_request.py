@@ -63,7 +63,7 @@ def test_a_run_finishes_on_servers_that_refuse_and_tells_what_it_asked(
             result = trials(pp.run(few, observer, progress=False))
         refused = server.counts["refused"]
     told = {
-        each["name"]: [each["asked"], each["sent"]]
+        each["name"]: [each["requested"], each["sent"]]
         for each in json.loads(result.attrs["replaced_settings"])
     }
     assert {name: told[name] for name in changed} == changed

@@ -166,6 +166,12 @@ def parse_replies(
     ------
     InputError
         No question has a reply.
+
+    Examples
+    --------
+    >>> questions = pd.DataFrame({"question_id": [1], "task": "yes_no", "run": "", "question": "Is it red?"})
+    >>> parse_replies(questions, pd.DataFrame({"question_id": [1], "reply": ["Yes."]}))["response"].tolist()
+    ['yes']
     """
     if parser not in PARSERS:
         raise unknown_name("parser", parser, PARSERS)
