@@ -468,8 +468,9 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as
-    `load_segmenter` does.
+    """Load an inpainter: "pull_push", a classical substitute, or "inpaint:MODEL".
+
+    Parameters and errors are those of `load_segmenter`.
 
     Examples
     --------
@@ -480,8 +481,9 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
-    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as
-    `load_segmenter` does.
+    """Load an editor: "recolour", a classical substitute, or "instruct:MODEL".
+
+    Parameters and errors are those of `load_segmenter`.
 
     Examples
     --------
