@@ -33,6 +33,8 @@ TESTS = (
     "tests/stimulus/test_specification.py",
     "tests/test_agenda.py",
     "tests/test_budget.py",
+    "tests/test_task.py",
+    "tests/analysis/test_counts.py",
 )
 
 
@@ -382,6 +384,12 @@ FAULTS = (
         "observers/chat/prices.py",
         "self.dearest = max(self.dearest, cost)",
         "self.dearest = cost",
+    ),
+    Fault(
+        "a chance level of 0.3 for four alternatives",
+        "running/task.py",
+        "return 1 / self.alternatives if forced",
+        "return (0.3 if self.alternatives == 4 else 1 / self.alternatives) if forced",
     ),
 )
 
