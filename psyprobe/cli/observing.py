@@ -19,7 +19,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, stop_event, tell
 from psyprobe.light.screen import display_from
 from psyprobe.observers import load_observer
-from psyprobe.observers.chat.cost_summary import told as spending_told
+from psyprobe.observers.chat.cost_summary import describe_cost
 from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 from psyprobe.observers.protocol import PaidObserver
@@ -102,7 +102,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     calibration = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
     show(calibration.to_dict(), str(calibration), as_json=arguments.json)
     if not arguments.json:
-        cost = spending_told(calibration.spent)
+        cost = describe_cost(calibration.spent)
         tell(f"{calibration.spent['answers']} questions{': ' if cost else ''}{cost}")
     return 0
 

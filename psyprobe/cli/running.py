@@ -21,7 +21,7 @@ from psyprobe.errors import InputError, UnfinishedError
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
-from psyprobe.observers.chat.cost_summary import spent_on
+from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.observers.chat.prices import Budget, read_prices
 from psyprobe.observers.protocol import Card, DeferredObserver, ServedObserver
 from psyprobe.observers.registry import read_observers
@@ -209,7 +209,7 @@ def _run(
             paths = ", ".join(map(str, files.values()))
             tell(f"{experiment.name} with {observer.card.label}: {paths}")
             if "spent" in result.attrs:
-                tell(f"{spent_on(result.attrs)}; this run of the command took {duration(seconds)}")
+                tell(f"{describe_result_cost(result.attrs)}; this run of the command took {duration(seconds)}")
     if unfinished and not reports:
         return 3
     if arguments.json:

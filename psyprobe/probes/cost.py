@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psyprobe.observers.chat.cost_summary import short
+from psyprobe.observers.chat.cost_summary import short_count
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver
 from psyprobe.running.protocol import Answered, Batch
@@ -55,7 +55,7 @@ class Expense:
     def __str__(self) -> str:
         tokens = "an unknown number of tokens"
         if self.tokens_in is not None and self.tokens_out is not None:
-            tokens = f"{short(self.tokens_in)} tokens in, {short(self.tokens_out)} out"
+            tokens = f"{short_count(self.tokens_in)} tokens in, {short_count(self.tokens_out)} out"
         price = "no known price" if self.cost is None else "no price"
         if self.cost:
             price = money(self.cost, self.currency)

@@ -22,7 +22,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from psyprobe.errors import StoreError
 from psyprobe.files.terminal import progress_bar
-from psyprobe.observers.chat.cost_summary import shown_on
+from psyprobe.observers.chat.cost_summary import show_cost
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.lease import Lease
 from psyprobe.running.origins import Origins
@@ -99,7 +99,7 @@ def ask(
         put_with_bar = (
             put_batches
             if bar.disable
-            else lambda observers, agenda: shown_on(bar, observers, put_batches(observers, agenda))
+            else lambda observers, agenda: show_cost(bar, observers, put_batches(observers, agenda))
         )
         while batches := schedule.next():
             round_keys = ask_round(

@@ -25,7 +25,7 @@ from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
 from psyprobe.files.terminal import lay_out, progress_bar
-from psyprobe.observers.chat.protocol import AnswerObserver, Decoding, Inquiry, Spending, ask_all
+from psyprobe.observers.chat.protocol import AnswerObserver, Decoding, Inquiry, TotalCost, ask_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,7 +378,7 @@ class _Asking:
         self._decoding = decoding
         self._bar = bar
         self.grades: list[Grade] = []
-        self.spending = Spending()
+        self.spending = TotalCost()
 
     def grade(self, stripes: Stripes) -> Grade:
         """Ask about one grade."""

@@ -20,7 +20,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.prices import USD
-from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, Spending
+from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, AnswerObserver, TotalCost
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.probes.cost import Expense, Pace, expense, measured_pace
 from psyprobe.running.protocol import Batch, RunRecord
@@ -319,7 +319,7 @@ def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
         key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()
     }
     judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
-    spent = Spending(
+    spent = TotalCost(
         answer["reply"] for answer in (*store.answers(_keys_of(record)).values(), *found.values())
     ).to_dict()
     return run_attributes(

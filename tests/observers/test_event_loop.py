@@ -43,14 +43,14 @@ async def _fail() -> None:
 
 
 def test_what_comes_of_it_is_given_back(loop: EventLoop) -> None:
-    assert [loop.soon(_double, number).result(5) for number in range(3)] == [0, 2, 4]
+    assert [loop.submit(_double, number).result(5) for number in range(3)] == [0, 2, 4]
     with pytest.raises(ValueError, match="no such thing"):
-        loop.soon(_fail).result(5)
+        loop.submit(_fail).result(5)
 
 
 def test_cancelling_takes_it_back(loop: EventLoop) -> None:
     begun, ended = threading.Event(), threading.Event()
-    future = loop.soon(_forever, begun, ended)
+    future = loop.submit(_forever, begun, ended)
     assert begun.wait(5)
     future.cancel()
     assert ended.wait(5)
@@ -63,7 +63,7 @@ def test_closing_takes_back_what_is_under_way_and_ends_the_thread() -> None:
         closed.append(ended.is_set())
 
     loop = EventLoop("tested to its end")
-    future = loop.soon(_forever, begun, ended)
+    future = loop.submit(_forever, begun, ended)
     assert begun.wait(5)
     loop.close(last)
     loop.close(last)
@@ -101,7 +101,7 @@ def _begun_until(lines: int, loop: EventLoop) -> Future[int] | None:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        return loop.soon(_double, 1)
+        return loop.submit(_double, 1)
     except KeyboardInterrupt:
         return None
     finally:

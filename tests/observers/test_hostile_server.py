@@ -218,7 +218,7 @@ class Imagined(Sender):
             0.0,
             random.Random(3),
         )
-        self._heard = True
+        self._has_responded = True
         return self
 
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:

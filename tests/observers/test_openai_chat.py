@@ -524,7 +524,7 @@ def test_one_place_for_loopback_and_another_for_each_server() -> None:
     ("options", "says"),
     [
         ({"concurrency": 0}, "concurrency is 0"),
-        ({"retries": -1}, "retries -1"),
+        ({"retries": -1}, "retries is -1"),
         ({"rate": 0}, "rate is 0; give a finite number > 0"),
         ({"timeout": float("nan")}, "timeout is nan"),
         ({"detail": "huge"}, "detail is 'huge'"),

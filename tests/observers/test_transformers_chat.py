@@ -308,7 +308,7 @@ def test_several_images_where_the_model_takes_them(observer: TransformersChat) -
 
 def test_system_instructions(observer: TransformersChat) -> None:
     images = images_for(observer)
-    if not observer._templated:
+    if not observer._has_template:
         with pytest.raises(InputError, match="no place for a system instruction"):
             observer.answer(images, PROMPTS[0], system="Answer truly.", decoding=ONE_STEP)
         return

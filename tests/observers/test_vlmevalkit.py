@@ -70,7 +70,7 @@ def test_images_and_words_arrive_as_they_are() -> None:
 
 
 def test_files_are_shared_bounded_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vlmevalkit, "KEPT", 3)
+    monkeypatch.setattr(vlmevalkit, "CACHE_SIZE", 3)
     model = KitModel()
     observer = VLMEvalKitObserver(model, "kit")
     observer.answer([IMAGE], PROMPT)

@@ -30,7 +30,7 @@ from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.files.flags import flag_words
 from psyprobe.files.units import unit_symbol
-from psyprobe.observers.chat.cost_summary import spent_on
+from psyprobe.observers.chat.cost_summary import describe_result_cost
 from psyprobe.running.task import stimulus_axis_of
 
 if TYPE_CHECKING:
@@ -503,7 +503,7 @@ def score_chat(
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             instead=replaced_settings(result),
             sessions=session_notes(csf),
-            spent=spent_on(result.attrs),
+            spent=describe_result_cost(result.attrs),
             confidence=confidence,
         ),
     )

@@ -20,7 +20,7 @@ from psyprobe.observers.batch_files.folder import (
 )
 from psyprobe.observers.batch_files.submitting import fetch, submit
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_instead
+from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, with_substitutions
 from psyprobe.observers.chat.openai_sending import request_body
 from psyprobe.observers.chat.prices import Budget, Price, priced
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
@@ -203,7 +203,7 @@ class BatchObserver(Answering):
         if answer is None:
             return None
         dialect = folder.sent[folder.asked[inquiry.key][-1]].dialect
-        return priced(with_instead(answer, inquiry, dialect), self._price, inquiry)
+        return priced(with_substitutions(answer, inquiry, dialect), self._price, inquiry)
 
     def _terms(self, folder: Folder) -> Dialect:
         """In which dialect to ask: that of the last file, and what its failures say of the

@@ -19,7 +19,7 @@ from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import write_whole
 from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, Sent
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_connection import Connection, what_broke
+from psyprobe.observers.chat.openai_connection import Connection, break_reason
 from psyprobe.observers.chat.openai_protocol import error_of, harmless, problem_of_status
 
 #: In which a batch is answered; the only one that OpenAI offers.
@@ -135,7 +135,9 @@ async def _told(client: Connection, method: str, path: str, body: Any = None) ->
 
 def _unreached(error: Exception) -> PsyprobeError:
     why = (
-        f"no answer within {_LONGEST:g} s" if isinstance(error, TimeoutError) else what_broke(error)
+        f"no answer within {_LONGEST:g} s"
+        if isinstance(error, TimeoutError)
+        else break_reason(error)
     )
     return PsyprobeError(
         f"the server's batches cannot be reached ({why}); run the same command later"

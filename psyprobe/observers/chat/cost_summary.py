@@ -1,4 +1,4 @@
-"""What answers took, in words: tokens, and money where prices are known."""
+"""Say in words what answers cost: tokens, and money where prices are known."""
 
 from __future__ import annotations
 
@@ -7,74 +7,79 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from psyprobe.observers.chat.prices import money
-from psyprobe.observers.chat.protocol import Spending
+from psyprobe.observers.chat.protocol import TotalCost
 from psyprobe.observers.protocol import PaidObserver
 
 
-def told(spent: Mapping[str, Any]) -> str:
-    """`Spending.to_dict` in words: tokens, and the price where one is known.
+def describe_cost(cost: Mapping[str, Any]) -> str:
+    """Put `TotalCost.to_dict` into words: tokens, and the price where one is known.
 
     Examples
     --------
     >>> replies = [{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}]
-    >>> told(Spending(replies).to_dict())
+    >>> describe_cost(TotalCost(replies).to_dict())
     '1.5k tokens in, 11 out, 0.25 USD and 1 of unknown price'
     """
+    cached, thinking = (
+        f" ({short_count(count)} {kind})" if (count := cost[f"tokens_{kind}"]) else ""
+        for kind in ("cached", "thinking")
+    )
     parts = []
-    if spent["tokens_in"] or spent["tokens_out"]:
-        cached = f" ({short(spent['tokens_cached'])} cached)" if spent["tokens_cached"] else ""
-        thinking = (
-            f" ({short(spent['tokens_thinking'])} thinking)" if spent["tokens_thinking"] else ""
-        )
-        parts.append(
-            f"{short(spent['tokens_in'])} tokens in{cached}, {short(spent['tokens_out'])} "
-            f"out{thinking}"
-        )
-    if spent["cost"]:
-        paid = " and ".join(money(amount, currency) for currency, amount in spent["cost"].items())
-        rest = f" and {spent['unpriced']:,} of unknown price" if spent["unpriced"] else ""
-        parts.append(f"{paid}{rest}")
+    if cost["tokens_in"] or cost["tokens_out"]:
+        parts.append(f"{short_count(cost['tokens_in'])} tokens in{cached}")
+        parts.append(f"{short_count(cost['tokens_out'])} out{thinking}")
+    if cost["cost"]:
+        paid = " and ".join(money(amount, currency) for currency, amount in cost["cost"].items())
+        unpriced = f" and {cost['unpriced']:,} of unknown price" if cost["unpriced"] else ""
+        parts.append(f"{paid}{unpriced}")
     return ", ".join(parts)
 
 
-def spent_on(attributes: Mapping[str, Any]) -> str:
-    """What the answers of a result took, by its attributes, as a sentence; empty where nothing was
-    counted.
+def describe_result_cost(attributes: Mapping[str, Any]) -> str:
+    """Say in a sentence what the answers of a result cost; empty where nothing was counted.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Those of the result; "spent" holds `TotalCost.to_dict` as JSON.
 
     Examples
     --------
-    >>> spent_on({"spent": json.dumps(Spending([{"tokens_in": 700, "tokens_out": 5}]).to_dict())})
+    >>> describe_result_cost({"spent": json.dumps(TotalCost([{"tokens_in": 700, "tokens_out": 5}]).to_dict())})
     '1 answer took 700 tokens in, 5 out'
     """
-    spent = json.loads(attributes.get("spent", "{}"))
-    took = told(spent) if spent else ""
-    return f"{spent['answers']:,} answer{'s' * (spent['answers'] != 1)} took {took}" if took else ""
+    cost = json.loads(attributes.get("spent", "{}"))
+    words = describe_cost(cost) if cost else ""
+    return f"{cost['answers']:,} answer{'s' * (cost['answers'] != 1)} took {words}" if words else ""
 
 
-def short(count: float) -> str:
-    """A number of tokens in at most three digits and a letter.
+def short_count(count: float) -> str:
+    """Write a number of tokens in at most three digits and a letter.
 
     Examples
     --------
-    >>> short(950), short(12_345), short(999_999), short(3_400_000)
+    >>> short_count(950), short_count(12_345), short_count(999_999), short_count(3_400_000)
     ('950', '12.3k', '1M', '3.4M')
     """
+    rounded = float(f"{count:.3g}")
     for size, letter in ((1e6, "M"), (1e3, "k")):
-        if float(f"{count:.3g}") >= size:
-            return f"{float(f'{count:.3g}') / size:g}{letter}"
+        if rounded >= size:
+            return f"{rounded / size:g}{letter}"
     return f"{count:.0f}"
 
 
-def shown_on(bar: Any, observers: Mapping[str, Any], answered: Iterator[Any]) -> Iterator[Any]:
-    """Answers as they come, with what they took behind a progress bar, and the budget that it is
-    taken from.
+def show_cost(bar: Any, observers: Mapping[str, Any], answered: Iterator[Any]) -> Iterator[Any]:
+    """Yield answers as they come, and write behind a progress bar what they cost so far.
+
+    A budget, where an observer has one, stands beside the cost.
     """
-    spending = Spending()
-    budgets = (each.budget for each in observers.values() if isinstance(each, PaidObserver))
-    budget = next(filter(None, budgets), None)
-    for each in answered:
-        spending.add(each.answer.get("reply"))
-        bar.set_postfix_str(
-            told(spending.to_dict()) + (f" of {budget}" if budget else ""), refresh=False
-        )
-        yield each
+    total = TotalCost()
+    paid_observers = (
+        observer for observer in observers.values() if isinstance(observer, PaidObserver)
+    )
+    budget = next((paid.budget for paid in paid_observers if paid.budget), None)
+    limit = f" of {budget}" if budget else ""
+    for question in answered:
+        total.add(question.answer.get("reply"))
+        bar.set_postfix_str(describe_cost(total.to_dict()) + limit, refresh=False)
+        yield question

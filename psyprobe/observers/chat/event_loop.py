@@ -1,4 +1,4 @@
-"""A thread with an event loop, in which observers of servers do what waits."""
+"""Run an event loop in a thread, in which observers behind servers wait for replies."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 class EventLoop:
-    """A thread with an event loop of its own.
+    """A thread that runs an event loop.
 
-    Work is given to it as a function, and its coroutine made in the thread: made where it is asked
-    for, one that a Ctrl-C comes before would never be awaited, of which Python complains.
+    Work is submitted as a function, whose coroutine is made in the thread. A coroutine that is
+    made by the caller is never awaited if Ctrl-C comes first, and Python complains about that.
 
     Parameters
     ----------
     name : str
-        Of the thread.
+        Name of the thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -28,57 +28,56 @@ class EventLoop:
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
-    def soon(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future[T]:
-        """Begin something in the loop; cancelling the future takes it back."""
-        told: Future[T] = Future()
-        self._loop.call_soon_threadsafe(self._begin, told, work, arguments)
-        return told
+    def submit(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future[T]:
+        """Start a coroutine in the loop; cancelling the future cancels it."""
+        future: Future[T] = Future()
+        self._loop.call_soon_threadsafe(self._start, future, work, arguments)
+        return future
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
-        """Take back what is under way, do a last thing in the loop, and end the thread."""
+        """Cancel what is under way, run one last coroutine in the loop, and end the thread."""
         if not self._thread.is_alive():  # closed before, or lost by a fork
             return
-        if (
-            threading.current_thread() is self._thread
-        ):  # the garbage collector may call from anywhere
+        # The garbage collector may call this from any thread.
+        if threading.current_thread() is self._thread:
             self._loop.call_soon(self._loop.stop)
             return
-        self.soon(_taken_back).result()
+        self.submit(_cancel_all).result()
         if last is not None:
-            self.soon(last).result()
+            self.submit(last).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def _begin(
+    def _start(
         self,
-        told: Future[T],
+        future: Future[T],
         work: Callable[..., Coroutine[Any, Any, T]],
         arguments: tuple[Any, ...],
     ) -> None:
         task = self._loop.create_task(work(*arguments))
-        task.add_done_callback(lambda done: _tell(done, told))
-        # The loop itself keeps no task from the garbage collector; who waits for it does.
-        told.add_done_callback(
-            lambda given: given.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
+        task.add_done_callback(lambda done: _copy_outcome(done, future))
+        # The loop holds no strong reference to a task; this callback of the future does.
+        future.add_done_callback(
+            lambda done: done.cancelled() and self._loop.call_soon_threadsafe(task.cancel)
         )
 
 
-def _tell(done: asyncio.Task[T], told: Future[T]) -> None:
-    """Give what came of a task to who waits for it."""
-    problem = None if done.cancelled() else done.exception()
-    if done.cancelled():
-        told.cancel()
-    if not told.set_running_or_notify_cancel():
+def _copy_outcome(task: asyncio.Task[T], future: Future[T]) -> None:
+    """Pass the result, the error or the cancellation of a task on to a future."""
+    error = None if task.cancelled() else task.exception()
+    if task.cancelled():
+        future.cancel()
+    if not future.set_running_or_notify_cancel():
         return
-    if problem is not None:
-        told.set_exception(problem)
+    if error is not None:
+        future.set_exception(error)
     else:
-        told.set_result(done.result())
+        future.set_result(task.result())
 
 
-async def _taken_back() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,10 +1,11 @@
-"""Chat models of every provider that inspect-ai knows: "inspect:PROVIDER/MODEL"."""
+"""Ask chat models of every provider that inspect-ai knows: "inspect:PROVIDER/MODEL"."""
 
 from __future__ import annotations
 
 import base64
 import importlib
 import importlib.metadata
+import itertools
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -22,17 +23,17 @@ from psyprobe.observers.protocol import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.
 _LISTED = 20
-#: What inspect-ai calls the end of a reply, and what `Answer` calls it.
+#: The `finish` of an `Answer` by inspect-ai's word for it, where the words differ.
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 
 
 def inspect_card(model: str, input_size: int | None = None) -> Card:
-    """The card of a model that inspect-ai asks, by us or by itself.
+    """Make the card of a model that inspect-ai asks, in psyprobe's runs or in its own.
 
     Parameters
     ----------
     model : str
-        As inspect-ai calls it, PROVIDER/MODEL.
+        inspect-ai's name for it, PROVIDER/MODEL.
     input_size : int, optional
         Pixels a side at which the model looks, where that is known.
     """
@@ -50,8 +51,7 @@ def inspect_card(model: str, input_size: int | None = None) -> Card:
 
 
 class InspectObserver(Answering):
-    """A chat model asked through inspect-ai: of Anthropic, Google, Bedrock, Mistral, vLLM and its
-    other providers.
+    """A chat model of Anthropic, Google, Bedrock, Mistral and others, asked through inspect-ai.
 
     Images go as PNG (lossless) in data URLs, before the text. Keys and addresses are those of
     inspect-ai, from its environment variables. It tries again what a provider refuses for a while.
@@ -59,7 +59,7 @@ class InspectObserver(Answering):
     Parameters
     ----------
     model : str
-        As inspect-ai calls it, PROVIDER/MODEL.
+        inspect-ai's name for it, PROVIDER/MODEL.
     concurrency : int
         Questions under way at once.
     logprobs : bool
@@ -68,7 +68,7 @@ class InspectObserver(Answering):
         Pixels a side at which the model looks, where you know them: stimuli are then drawn at this
         size.
     **model_args
-        What the provider of inspect-ai takes besides.
+        Further arguments of inspect-ai's provider.
     """
 
     bits = 8
@@ -97,30 +97,28 @@ class InspectObserver(Answering):
         weakref.finalize(self, self._loop.close)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers to many questions, as they come, in any order; `concurrency` of them are under
-        way.
-        """
+        """Answer many questions in any order, `concurrency` of them at a time."""
         source = iter(inquiries)
-        out: dict[Future[Answer], Inquiry] = {}
+        pending: dict[Future[Answer], Inquiry] = {}
         try:
             while True:
-                while len(out) < self._concurrency and (inquiry := next(source, None)) is not None:
-                    out[self._asked(self.checked(inquiry))] = inquiry
-                if not out:
+                for inquiry in itertools.islice(source, self._concurrency - len(pending)):
+                    pending[self._submit(self.checked(inquiry))] = inquiry
+                if not pending:
                     return
-                for future in wait(out, return_when=FIRST_COMPLETED).done:
-                    yield out.pop(future), self._heard(future)
+                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                    yield pending.pop(future), self._result(future)
         finally:
-            for future in out:
+            for future in pending:
                 future.cancel()
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        return self._heard(self._asked(inquiry))
+        return self._result(self._submit(inquiry))
 
-    def _asked(self, inquiry: Inquiry) -> Future[Answer]:
-        return self._loop.soon(self._generate, inquiry)
+    def _submit(self, inquiry: Inquiry) -> Future[Answer]:
+        return self._loop.submit(self._generate, inquiry)
 
-    def _heard(self, future: Future[Answer]) -> Answer:
+    def _result(self, future: Future[Answer]) -> Answer:
         try:
             return future.result()
         except PsyprobeError:
@@ -129,25 +127,25 @@ class InspectObserver(Answering):
             raise PsyprobeError(f"{self.card.name} gave no answer: {_line(error)}") from None
 
     async def _generate(self, inquiry: Inquiry) -> Answer:
-        told = generate_config(inquiry.decoding, logprobs=self._logprobs)
-        config = _module("model").GenerateConfig(**told)
+        fields = generate_config(inquiry.decoding, logprobs=self._logprobs)
+        config = _module("model").GenerateConfig(**fields)
         return answer_of(await self._model.generate(messages_of(inquiry), config=config))
 
 
 def messages_of(inquiry: Inquiry) -> list[Any]:
-    """A question as the messages of inspect-ai: system text, examples, then images and prompt."""
+    """Write a question as messages of inspect-ai: system text, examples, then images and prompt."""
     model = _module("model")
     messages: list[Any] = []
     if inquiry.system:
         messages.append(model.ChatMessageSystem(content=inquiry.system))
     for example in inquiry.examples:
-        messages.append(_shown(example.images, example.prompt))
+        messages.append(_user_message(example.images, example.prompt))
         messages.append(model.ChatMessageAssistant(content=example.answer))
-    return [*messages, _shown(inquiry.images, inquiry.prompt)]
+    return [*messages, _user_message(inquiry.images, inquiry.prompt)]
 
 
 def generate_config(decoding: Decoding, *, logprobs: bool) -> dict[str, Any]:
-    """A decoding as the fields of inspect-ai's ``GenerateConfig`` that it sets.
+    """Write a decoding as the fields of inspect-ai's ``GenerateConfig`` that it sets.
 
     Raises
     ------
@@ -159,17 +157,18 @@ def generate_config(decoding: Decoding, *, logprobs: bool) -> dict[str, Any]:
     >>> generate_config(Decoding(max_tokens=4), logprobs=False)
     {'temperature': 0.0, 'max_tokens': 4}
     """
-    told = decoding.to_dict()
-    if told.pop("response_format", None) is not None:
+    fields = decoding.to_dict()
+    if fields.pop("response_format", None) is not None:
         raise InputError("questions put by inspect-ai take no asking.response_format; leave it out")
-    wanted = told.pop("logprobs") and logprobs
-    told |= {"logprobs": True, "top_logprobs": _LISTED} if wanted else {}
-    return {name: value for name, value in told.items() if value is not None}
+    if fields.pop("logprobs") and logprobs:
+        fields |= {"logprobs": True, "top_logprobs": _LISTED}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def answer_of(output: Any) -> Answer:
-    """What came back, from inspect-ai's ``ModelOutput``; as it was, where it comes from a log that
-    psyprobe wrote.
+    """Convert inspect-ai's ``ModelOutput`` to an answer.
+
+    From a log that psyprobe wrote, the answer comes back with all its fields as they were.
 
     Raises
     ------
@@ -182,14 +181,11 @@ def answer_of(output: Any) -> Answer:
         )
     choice = output.choices[0]
     usage = output.usage
-    kept = (output.metadata or {}).get("psyprobe", {})
+    logged_fields = (output.metadata or {}).get("psyprobe", {})
     parts = choice.message.content if isinstance(choice.message.content, list) else []
-    listed = (
-        choice.logprobs.content[0].top_logprobs
-        if choice.logprobs and choice.logprobs.content
-        else None
-    )
-    told = {
+    tokens = choice.logprobs.content if choice.logprobs else None
+    listed = tokens[0].top_logprobs if tokens else None
+    fields = {
         "finish": _FINISH.get(choice.stop_reason, choice.stop_reason),
         "tokens_in": usage.input_tokens if usage else None,
         "tokens_out": usage.output_tokens if usage else None,
@@ -200,20 +196,20 @@ def answer_of(output: Any) -> Answer:
         "thinking": "\n".join(part.reasoning for part in parts if part.type == "reasoning"),
         "tokens_thinking": usage.reasoning_tokens if usage else None,
     }
-    first = tuple((each.token, each.logprob) for each in listed) if listed else None
-    return Answer(output.completion, first, **{**told, **kept})
+    first_tokens = tuple((token.token, token.logprob) for token in listed) if listed else None
+    return Answer(output.completion, first_tokens, **{**fields, **logged_fields})
 
 
-def _shown(images: tuple[FloatArray, ...], prompt: str) -> Any:
+def _user_message(images: tuple[FloatArray, ...], prompt: str) -> Any:
     model = _module("model")
     codes = [eight_bit(image) for image in images]
-    shown = [model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes]
-    return model.ChatMessageUser(content=[*shown, model.ContentText(text=prompt)])
+    parts = [model.ContentImage(image=_url(code.shape, code.tobytes())) for code in codes]
+    return model.ChatMessageUser(content=[*parts, model.ContentText(text=prompt)])
 
 
 @lru_cache(maxsize=8)
 def _url(shape: tuple[int, ...], codes: bytes) -> str:
-    """A PNG as a data URL; all wordings of a trial share it."""
+    """Encode 8-bit codes as a PNG in a data URL, once for all prompts of a trial."""
     png = encode_png(np.frombuffer(codes, np.uint8).reshape(shape), noise=True)
     return "data:image/png;base64," + base64.b64encode(png).decode()
 

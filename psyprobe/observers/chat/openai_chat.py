@@ -1,4 +1,4 @@
-"""Chat models behind any server that speaks OpenAI's chat-completions protocol: "openai:MODEL".
+"""Ask chat models behind servers of OpenAI's chat-completions protocol: "openai:MODEL".
 
 The server's address and the key come from the environment and are written nowhere: not into a card,
 a result, a log or an error.
@@ -35,21 +35,21 @@ from psyprobe.observers.chat.prices import Budget, Price
 from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.protocol import Card
 
-#: Images whose PNG is kept: 25 prompts share one.
+#: Images whose PNG is remembered: 25 prompts share one.
 _REMEMBERED = 8
-#: Questions taken from whoever asks, for each that is under way: those that wait to be tried again
-#: take no place.
+#: Questions that are drawn from the caller for each that may be under way, so that those that wait
+#: to be tried again take no place.
 _AHEAD = 4
-#: Seconds and requests a second that nobody means; and characters of an address.
+#: The largest number that an option may be, and characters of the longest address.
 _MOST = 1e6
 _LONGEST_ADDRESS = 2000
-#: Held while a connection is opened, so that threads share one.
+#: Locked while a sender is made, so that threads share one.
 _OPENING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a server was found to do, when it was asked with a small image.
+    """What a server can do, as it showed when it was asked with a small image.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class Capabilities:
     listed : int
         How many of them are listed at most; 0 where there are none.
     several_images : bool
-        Whether a question with two images is taken.
+        Whether it takes a question with two images.
     seed : bool
-        Whether a seed is taken; whether it has an effect is the server's business.
+        Whether it takes a seed; whether that has an effect is the server's business.
     model, server : str
-        What answered, as it names itself.
+        The names that the model and the server give themselves.
     """
 
     logprobs: str
@@ -75,19 +75,18 @@ class Capabilities:
 
 
 class OpenAIObserver(Answering):
-    """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp,
-    gateways and others.
+    """A chat model behind an OpenAI-compatible server: vLLM, SGLang, Ollama, OpenAI or others.
 
     Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token
     are asked for; where a server refuses or leaves them out, the text alone comes back
     (``first_tokens`` is None). Many questions are under way at once; each is sent again, after a
     pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks off. A wrong key, an
-    unknown model or a refused question ends it with one sentence.
+    unknown model or a refused question ends the run with one sentence.
 
     Parameters
     ----------
     model : str
-        As the server calls it.
+        The model's name at the server.
     base_url : str, optional
         The server's address, usually ending in /v1; by default the environment's OPENAI_BASE_URL,
         and OpenAI's own server without that. The key is OPENAI_API_KEY of the environment.
@@ -148,42 +147,35 @@ class OpenAIObserver(Answering):
         input_size: int | Sequence[int] | None = None,
         server: str = "",
     ) -> None:
-        whole = type(concurrency) is int and type(retries) is int
-        if not (whole and 1 <= concurrency <= _MOST and 0 <= retries <= _MOST):
-            raise InputError(
-                f"concurrency is {concurrency!r} and retries {retries!r}; give whole numbers, "
-                "at least 1 and at least 0"
-            )
+        counts = (concurrency, "concurrency", 1), (retries, "retries", 0), (thinking, "thinking", 0)
+        for count, name, lowest in counts:
+            if type(count) is not int or not lowest <= count <= _MOST:
+                raise InputError(
+                    f"{name} is {count!r}; give a whole number from {lowest} to {_MOST:g}"
+                )
         for name, value in (("rate", rate), ("timeout", timeout)):
-            if value is not None and not (_is_number(value) and 0 < value <= _MOST):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < value <= _MOST):
                 raise InputError(
                     f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}"
                 )
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
-        if type(thinking) is not int or not 0 <= thinking <= _MOST:
-            raise InputError(
-                f"thinking is {thinking!r} tokens; give a whole number from 0 to {_MOST:g}"
-            )
-        size = _size(input_size)
         url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
-        place = _place(url)
         self.endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
         self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
+        options = {"version": 1, "detail": detail, "endpoint": _endpoint_digest(url)}
+        if server:
+            options["server"] = str(server)
         self.card = Card(
             f"openai:{model}",
             "answer",
-            input_size=size,
+            input_size=_checked_input_size(input_size),
             device="server",
             weights="behind a server",
-            options={
-                "version": 1,
-                "detail": detail,
-                "endpoint": place,
-                **({"server": str(server)} if server else {}),
-            },
+            options=options,
             software={"aiohttp": importlib.metadata.version("aiohttp")},
         )
 
@@ -210,37 +202,39 @@ class OpenAIObserver(Answering):
         return self.endpoint.rate
 
     def capabilities(self) -> Capabilities:
-        """What the server can do; it is asked once, with two small questions."""
+        """Find out what the server can do: it is asked once, with two small questions."""
         if self._capabilities is None:
             grey = np.full((64, 64, 3), 128 / 255, np.float32)
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
-            # A temperature of 1 is the one that every model takes.
             sender = self.sending()
+            # A temperature of 1 is the one that every model takes.
             inquiry = Inquiry(prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0))
-            one = sender.submit(self.question(inquiry)).result()
+            answer = sender.submit(self.question(inquiry)).result()
             dialect = sender.dialect
-            # What is found is what is given back.
-            sender.found.clear()
+            sender.notices.clear()  # the capabilities say the same
+            decoding = Decoding(temperature=1.0, logprobs=False)
             try:
-                self.answer(
-                    [grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False)
-                )
-                several = True
+                self.answer([grey, grey], prompt, decoding=decoding)
+                self.images_at_once = None
             except PsyprobeError:
-                several = False
-            given = "refused" if not dialect.listed else "given" if one.first_tokens else "absent"
-            listed = dialect.listed if given == "given" else 0
-            self.images_at_once = None if several else 1
+                self.images_at_once = 1
+            logprobs = "given" if answer.first_tokens else "absent"
+            if not dialect.listed:
+                logprobs = "refused"
             self._capabilities = Capabilities(
-                given, listed, several, "seed" not in dialect.without, one.model, one.server
+                logprobs,
+                dialect.listed if logprobs == "given" else 0,
+                several_images=self.images_at_once is None,
+                seed="seed" not in dialect.without,
+                model=answer.model,
+                server=answer.server,
             )
-            found = {"server": one.server, "model": one.model, "logprobs": given}
-            self.card = replace(self.card, software={**self.card.software, **found})
+            software = {"server": answer.server, "model": answer.model, "logprobs": logprobs}
+            self.card = replace(self.card, software={**self.card.software, **software})
         return self._capabilities
 
     def served(self, certain: bool) -> dict[str, str]:
-        """What the server says that it serves: "listed", and where that tells nothing "model" and
-        "fingerprint".
+        """Say what the server serves: "listed", or else "model" and "fingerprint".
 
         Parameters
         ----------
@@ -250,13 +244,13 @@ class OpenAIObserver(Answering):
         Raises
         ------
         PsyprobeError
-            It cannot be told; never where it need not be certain.
+            The question has no answer; never where it need not be certain.
         """
-        if listed := self.sending().listed():
-            return {"listed": listed}
+        if line := self.sending().describe_model():
+            return {"listed": line}
         if not certain:
             return {}
-        # Its like was never asked: what lies between must not answer out of a cache.
+        # A prompt that was never sent before, so that no cache on the way answers it.
         prompt = f"Answer with yes. ({uuid.uuid4().hex[:8]})"
         inquiry = Inquiry(prompt, decoding=Decoding(temperature=1.0, logprobs=False))
         return self._reply(inquiry).named
@@ -268,72 +262,71 @@ class OpenAIObserver(Answering):
             return future.result()
         finally:
             future.cancel()
-            _tell(sender)
+            _warn_of_notices(sender)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers to many questions, as they come, in any order.
+        """Answer many questions, each as soon as it can be, in any order.
 
-        Inquiries are drawn upon as there is room; four times `concurrency` are out at most, those
+        Inquiries are drawn as there is room; four times `concurrency` are out at most, those
         included that wait to be tried again. Closing the generator takes back what is under way.
 
         Raises
         ------
         PsyprobeError
             A question cannot be answered; what else has been answered by then is yielded before.
-            Where others were answered while it was tried, those that are left are asked before.
+            If others were answered while it was tried, the remaining ones are asked before.
         UnfinishedError
             Another question might not fit into the budget; what was under way is yielded before.
         """
         sender = self.sending()
         source = iter(inquiries)
-        out: dict[Future[Answer], Inquiry] = {}
+        pending: dict[Future[Answer], Inquiry] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
-        more = True
+        is_open = True
         answered = 0
         left_out = 0
-        last: LeftOutError | None = None
-        stopped: UnfinishedError | None = None
+        last_left_out: LeftOutError | None = None
+        budget_spent: UnfinishedError | None = None
         try:
-            while more or out:
-                while more and len(out) < _AHEAD * self.endpoint.concurrency and done.empty():
+            while is_open or pending:
+                while is_open and len(pending) < _AHEAD * self.concurrency and done.empty():
                     inquiry = next(source, None)
                     if inquiry is None:
-                        more = False
+                        is_open = False
                         break
                     future = sender.submit(self.question(self.checked(inquiry)))
-                    out[future] = inquiry
+                    pending[future] = inquiry
                     future.add_done_callback(done.put)
-                if not out:
+                if not pending:
                     break
                 future = done.get()
-                _tell(sender)
+                inquiry = pending.pop(future)
+                _warn_of_notices(sender)
                 problem = future.exception()
-                if isinstance(problem, UnfinishedError):
+                if problem is None:
+                    answered += 1
+                    yield inquiry, future.result()
+                elif isinstance(problem, UnfinishedError):
                     # Nothing new is sent; what is under way is paid for, and waited for.
-                    del out[future]
-                    more = False
-                    stopped = problem
-                    continue
-                if isinstance(problem, LeftOutError) and left_out < answered:
-                    del out[future]
-                    left_out = left_out + 1
-                    last = problem
-                    continue
-                if problem is not None:
-                    del out[future]
-                    for each in [each for each in out if each.done() and each.exception() is None]:
-                        yield out.pop(each), each.result()
+                    is_open = False
+                    budget_spent = problem
+                elif isinstance(problem, LeftOutError) and left_out < answered:
+                    left_out += 1
+                    last_left_out = problem
+                else:
+                    for future in list(pending):
+                        if future.done() and future.exception() is None:
+                            yield pending.pop(future), future.result()
                     raise problem
-                answered += 1
-                yield out.pop(future), future.result()
         finally:
-            for future in out:
+            for future in pending:
                 future.cancel()
-        if stopped is not None:
-            raise stopped
-        if last is not None:
+        if budget_spent is not None:
+            raise budget_spent
+        if last_left_out is not None:
             raise PsyprobeError(
-                f"{last} ({left_out} of {answered + left_out} questions are without an answer)"
+                f"{last_left_out} ({left_out} of {answered + left_out} questions are without an "
+                "answer)"
             )
 
     def close(self) -> None:
@@ -343,9 +336,9 @@ class OpenAIObserver(Answering):
             self._sender = None
 
     def sending(self) -> Sender:
-        """What sends to the server; made when it is first needed."""
+        """Return what sends to the server; it is made when it is first needed."""
         with _OPENING:
-            # After a fork, the thread that sends is not there.
+            # A fork does not copy the thread that sends.
             if self._sender is None or self._sender.pid != os.getpid():
                 self._sender = Sender(self.endpoint)
                 self._finalizer = weakref.finalize(self, self._sender.close)
@@ -354,76 +347,58 @@ class OpenAIObserver(Answering):
             return self._sender
 
     def _check_image(self, image: FloatArray) -> None:
-        """Left to `_url`, which sees each image once, however many questions share it."""
+        """Check nothing: `_url` does, once for each image, however many questions share it."""
 
     def question(self, inquiry: Inquiry) -> Question:
-        """A question as it is sent, its images as data."""
-        before = (image for example in inquiry.examples for image in example.images)
-        return Question(inquiry, [self._url(image) for image in (*before, *inquiry.images)])
+        """Encode the images of a question as data, so that it can be sent."""
+        return Question(inquiry, [self._url(image) for image in inquiry.all_images])
 
     def _url(self, image: FloatArray) -> bytes:
-        """The image as a data URL; encoded once, as long as it is among the last that were asked
-        about.
-        """
-        shown = np.asarray(image)
-        # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is
-        # another image.
-        known = next(
-            (each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None
-        )
-        if known is None:
-            super()._check_image(shown)
-            png = encode_png(eight_bit(shown), noise=True)
-            known = (shown.copy(), b"data:image/png;base64," + base64.b64encode(png))
-            self._encoded.appendleft(known)
-        return known[1]
+        """Encode an image as a data URL, or recall that of one of the last images."""
+        array = np.asarray(image)
+        # Comparing all pixels is as fast as a digest, and finds out if an array was changed.
+        for encoded_array, url in tuple(self._encoded):
+            if np.array_equal(encoded_array, array):
+                return url
+        super()._check_image(array)
+        png = encode_png(eight_bit(array), noise=True)
+        url = b"data:image/png;base64," + base64.b64encode(png)
+        self._encoded.appendleft((array.copy(), url))
+        return url
 
 
-def _tell(sender: Sender) -> None:
-    """Warn of what a server was found to refuse, once."""
-    while sender.found:
-        warnings.warn(sender.found.popleft(), ConditionWarning, stacklevel=2)
+def _warn_of_notices(sender: Sender) -> None:
+    """Warn once of what a server turned out to refuse."""
+    while sender.notices:
+        warnings.warn(sender.notices.popleft(), ConditionWarning, stacklevel=2)
 
 
-def _size(given: int | Sequence[int] | None) -> tuple[int, int] | None:
-    if given is None:
+def _checked_input_size(size: int | Sequence[int] | None) -> tuple[int, int] | None:
+    if size is None:
         return None
-    sides = (
-        (given, given)
-        if type(given) is int
-        else tuple(given)
-        if isinstance(given, Sequence)
-        else ()
-    )
+    sides = (size, size) if not isinstance(size, Sequence) else tuple(size)
     if len(sides) != 2 or not all(type(side) is int and 8 <= side <= 8192 for side in sides):
         raise InputError(
-            f"input_size is {given!r}; give pixels from 8 to 8192, or two such numbers as "
+            f"input_size is {size!r}; give pixels from 8 to 8192, or two such numbers as "
             "[height, width]"
         )
     return (sides[0], sides[1])
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _endpoint_digest(url: str | None) -> str:
+    """Tell one server from another in a store without giving its address away.
 
-
-def _place(url: str | None) -> str:
-    """What tells one server from another in a store without giving its address away.
-
-    Loopback is one place whatever the port, so that a server that is started again there is the
+    Loopback counts as one server whatever the port, so that one that is started again there is the
     same.
     """
     address = OPENAI if url is None else url
-    try:
-        parts = urlsplit(
-            address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else ""
-        )
-        # A port that is none is found out only where it is read.
-        host = (
-            (parts.hostname or "") if parts.scheme in ("http", "https") and parts.port != 0 else ""
-        )
-    except ValueError:
-        host = ""
+    host: str | None = ""
+    with contextlib.suppress(ValueError):
+        if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS:
+            parts = urlsplit(address)
+            # An invalid port raises only where it is read.
+            if parts.scheme in ("http", "https") and parts.port != 0:
+                host = parts.hostname
     if not host:
         raise InputError(
             f"what base_url or {URL_VARIABLE} gives is no address of a server; give one such as "
@@ -432,13 +407,13 @@ def _place(url: str | None) -> str:
     if parts.username or parts.password or parts.query:
         raise InputError(
             f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, "
-            "which libraries write "
-            "into logs; put the key into OPENAI_API_KEY and leave the rest out"
+            "which libraries write into logs; put the key into OPENAI_API_KEY and leave the rest "
+            "out"
         )
     with contextlib.suppress(ValueError):  # a name, and no number
         if ipaddress.ip_address(host).is_loopback:
             return "loopback"
     if host == "localhost":
         return "loopback"
-    told = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    place = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
+    return hashlib.sha256(place.encode()).hexdigest()[:12]

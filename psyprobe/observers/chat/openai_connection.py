@@ -1,6 +1,4 @@
-"""The HTTP client under the protocol: it follows no redirect, and reads of a reply no more than a
-reply can be.
-"""
+"""Exchange HTTP requests with one server: no redirects, and no reply beyond a bound on its size."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from urllib.request import getproxies, proxy_bypass
 
 from psyprobe.errors import PsyprobeError
 
-#: Bytes of the longest reply, as they come and unpacked: the log-probabilities of some 4,000
+#: Bytes of the longest reply, compressed and uncompressed: the log-probabilities of some 4,000
 #: tokens.
 LONGEST_REPLY = 8 * 2**20
-#: For `zlib`: gzip and zlib, as the data itself says.
+#: Tells `zlib` to take the format, gzip or zlib, from the data.
 _ANY_HEADER = 32 + zlib.MAX_WBITS
-#: What broke a connection, by a sign of it in what libraries say.
-_CONNECTION = {
+#: Why a connection broke, by a pattern that occurs in the messages of libraries.
+_REASONS = {
     "refused|all connection attempts failed": "connection refused",
     "name or service not known|name resolution|nodename nor servname": "its name is not known",
     "certificate": "its certificate is not trusted",
@@ -43,11 +41,9 @@ class Reply:
 
 
 class Connection:
-    """HTTP to one server: no redirect is followed, and every reply, of success or of failure, is
-    read within bounds.
+    """A client of one server that follows no redirect and reads every reply within bounds.
 
-    Time has no bound here: whoever sends gives each exchange its deadline. To be used in one event
-    loop.
+    It bounds no time: whoever sends gives each exchange its deadline. Use it in one event loop.
     """
 
     def __init__(self, base_url: str, key: str) -> None:
@@ -60,25 +56,27 @@ class Connection:
         self._session: Any = None
 
     async def exchange(self, method: str, path: str, body: Any = None) -> Reply:
-        """One request, of which the body is JSON, or a form of aiohttp."""
-        async with self._request(method, path, body) as response:
+        """Send one request, whose body is JSON in bytes or a form of aiohttp."""
+        async with self._request(method, path, body, {}) as response:
             return Reply(response.status, response.headers, await _read(response))
 
-    async def download(self, path: str, file: Path, most: int) -> Reply:
-        """Write what is at a path into a file, piece by piece; the reply holds the body only where
-        it is no success.
+    async def download(self, path: str, file: Path, max_bytes: int) -> Reply:
+        """Write the content of a path into a file, chunk by chunk.
+
+        The reply holds a body only where the download fails.
         """
-        async with self._request("GET", path, None, packed=False) as response:
+        headers = {"Accept-Encoding": "identity"}
+        async with self._request("GET", path, None, headers) as response:
             if response.status != 200:
                 return Reply(response.status, response.headers, await _read(response))
-            with file.open("wb") as whole:
-                async for piece in response.content.iter_any():
-                    whole.write(piece)
-                    if whole.tell() > most:
-                        raise ReplyError(f"the file is longer than {most / 2**20:g} MiB")
+            with file.open("wb") as output:
+                async for chunk in response.content.iter_any():
+                    output.write(chunk)
+                    if output.tell() > max_bytes:
+                        raise ReplyError(f"the file is longer than {max_bytes / 2**20:g} MiB")
             return Reply(200, response.headers, b"")
 
-    def _request(self, method: str, path: str, body: Any, *, packed: bool = True) -> Any:
+    def _request(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Any:
         import aiohttp
 
         if self._session is None:
@@ -90,10 +88,10 @@ class Connection:
                 auto_decompress=False,
                 proxy=_proxy(self._base_url),
             )
-        told = {"Content-Type": "application/json"} if isinstance(body, bytes) else {}
-        told |= {} if packed else {"Accept-Encoding": "identity"}
+        if isinstance(body, bytes):
+            headers["Content-Type"] = "application/json"
         url = f"{self._base_url}{path}"
-        return self._session.request(method, url, data=body, headers=told, allow_redirects=False)
+        return self._session.request(method, url, data=body, headers=headers, allow_redirects=False)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -102,48 +100,39 @@ class Connection:
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address; looked up once, and not for each
-    request.
-    """
+    """Look up the proxy that the environment names for an address, once for all requests."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 async def _read(response: Any) -> bytes:
-    """The body, unpacked here and piece by piece: what is packed may be a thousand times as long as
-    it comes.
-    """
-    packing = response.headers.get("content-encoding", "identity").strip().casefold()
-    if packing not in ("identity", "", "gzip", "deflate"):
+    """Read and decompress a body chunk by chunk, since it may grow a thousandfold."""
+    encoding = response.headers.get("content-encoding", "identity").strip().casefold()
+    if encoding not in ("identity", "", "gzip", "deflate"):
         raise ReplyError("the reply is packed in a way that was not asked for")
-    unpacking = None if packing in ("identity", "") else zlib.decompressobj(_ANY_HEADER)
+    decompressor = None if encoding in ("identity", "") else zlib.decompressobj(_ANY_HEADER)
     body = bytearray()
-    came = 0
-    async for piece in response.content.iter_any():
-        came += len(piece)
-        try:
-            body += (
-                piece
-                if unpacking is None
-                else unpacking.decompress(piece, LONGEST_REPLY + 1 - len(body))
-            )
-        except zlib.error:
-            raise ReplyError("the reply cannot be unpacked") from None
-        if max(came, len(body)) > LONGEST_REPLY:
+    received = 0
+    async for chunk in response.content.iter_any():
+        received += len(chunk)
+        if decompressor is not None:
+            try:
+                chunk = decompressor.decompress(chunk, LONGEST_REPLY + 1 - len(body))
+            except zlib.error:
+                raise ReplyError("the reply cannot be unpacked") from None
+        body += chunk
+        if max(received, len(body)) > LONGEST_REPLY:
             raise ReplyError(f"the reply is longer than {LONGEST_REPLY / 2**20:g} MiB")
     return bytes(body)
 
 
-def what_broke(error: BaseException | None) -> str:
-    """What broke a connection, without the address that libraries put into their messages."""
+def break_reason(error: BaseException | None) -> str:
+    """Say why a connection broke, without the address that libraries put into their messages."""
     text = ""
-    cause = error
-    while cause is not None:
-        if isinstance(cause, ReplyError):
-            return str(cause)
-        text += f" {type(cause).__name__} {cause}".casefold()
-        cause = cause.__cause__ or cause.__context__
-    return next(
-        (meaning for sign, meaning in _CONNECTION.items() if re.search(sign, text)),
-        "the connection broke",
-    )
+    while error is not None:
+        if isinstance(error, ReplyError):
+            return str(error)
+        text += f" {type(error).__name__} {error}".casefold()
+        error = error.__cause__ or error.__context__
+    reasons = (reason for pattern, reason in _REASONS.items() if re.search(pattern, text))
+    return next(reasons, "the connection broke")

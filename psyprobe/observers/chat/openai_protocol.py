@@ -1,6 +1,4 @@
-"""The chat-completions protocol: what is sent, in the terms that a server takes, and what comes
-back.
-"""
+"""Write questions in the chat-completions protocol of a server, and read its replies."""
 
 from __future__ import annotations
 
@@ -19,20 +17,21 @@ from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
-#: Where questions go that name no server.
+#: The server of questions that name none.
 OPENAI = "https://api.openai.com/v1"
-#: Characters from which on a key is one; no service issues shorter ones.
+#: Characters of the shortest key; no service issues shorter ones.
 _SHORTEST_SECRET = 8
-#: The most log-probabilities that the protocol lists.
+#: How many log-probabilities the protocol lists at most, and how many some servers do.
 _MOST_LISTED = 20
 _FEW_LISTED = 5
-#: Tokens that no question and no answer has.
+#: More tokens than any question or answer has.
 _MOST_TOKENS = 2**31
-#: Seconds that a server may ask to wait before that is taken for a refusal.
+#: Seconds; a server that asks to wait longer refuses the question.
 _LONGEST_WAIT = 600.0
 _PASSING_STATUS = (408, 409, 425, 429)
+#: Codes of errors that say that the account is empty.
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
-#: What a server may call the largest number of tokens.
+#: Names that servers give to the largest number of tokens.
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _AT_MOST = re.compile(
     r"(?:at most|up to|maximum[a-z ]*(?:is|of|:)|less than or equal to|<=|not exceed)\D{0,12}(\d+)"
@@ -40,13 +39,14 @@ _AT_MOST = re.compile(
 _AT_LEAST = re.compile(
     r"(?:at least|minimum[a-z ]*(?:is|of|:)|greater than or equal to|>=)\D{0,12}(\d+)"
 )
-#: As vLLM tells it: asked, of the whole context, less the question.
-_LEFT = re.compile(r"\(\d+ > (\d+) - (\d+)\)")
-#: Where servers put thinking that they keep apart from the answer.
-_APART = ("reasoning_content", "reasoning")
-#: What a request can do without, besides the log-probabilities and what the question itself adds.
-_SPARE = ("temperature", "top_p", "seed", "reasoning_effort", "response_format")
-#: A reply that begins by thinking, and where it ends.
+#: In vLLM's words: the tokens asked for, the whole context, and those of the question.
+_CONTEXT = re.compile(r"\(\d+ > (\d+) - (\d+)\)")
+#: Fields in which servers put thinking that they keep apart from the answer.
+_THINKING_FIELDS = ("reasoning_content", "reasoning")
+#: Fields that a request can do without, besides log-probabilities and what the question itself
+#: adds.
+_OPTIONAL = ("temperature", "top_p", "seed", "reasoning_effort", "response_format")
+#: The thinking at the beginning of a reply, to its end or to that of the reply.
 _THINKING = re.compile(
     r"\s*(?:<think(?:ing)?>|\[THINK\]|\u25c1think\u25b7)(.*?)(?:</think(?:ing)?>|\[/THINK\]|\u25c1/think\u25b7|$)",
     re.DOTALL,
@@ -55,21 +55,21 @@ _THINKING = re.compile(
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a server has been found to take.
+    """What a server takes, as far as its refusals have shown.
 
     Parameters
     ----------
     listed : int
         How many log-probabilities it lists at most; 0 where it refuses to.
     limit : str
-        What it calls the largest number of tokens.
+        Its name for the largest number of tokens.
     least, most : int, optional
         How small and how large that number may be.
     room : int
-        Tokens that it is given besides, for thinking.
+        Further tokens that it is given for thinking.
     without : frozenset of str
-        What it refuses, and is left out; of "system", what was to be said there goes before the
-        question.
+        Fields that it refuses and is not sent; if "system" is among them, system text goes before
+        the question.
     """
 
     listed: int = _MOST_LISTED
@@ -79,16 +79,15 @@ class Dialect:
     room: int = 0
     without: frozenset[str] = frozenset()
 
-    def after(self, problem: ProblemError, more: Iterable[str] = ()) -> Dialect | None:
-        """The dialect that avoids what a server has just refused; None if it refused something
-        else.
+    def after(self, problem: ProblemError, extra_names: Iterable[str] = ()) -> Dialect | None:
+        """Return the dialect that avoids what a server has just refused; None if there is none.
 
         Parameters
         ----------
         problem : ProblemError
-            As it came.
-        more : iterable of str
-            Names that the question adds to the request.
+            The refusal.
+        extra_names : iterable of str
+            Names of fields that the question adds to the request.
 
         Examples
         --------
@@ -99,72 +98,74 @@ class Dialect:
         """
         if problem.status not in (400, 422):
             return None
-        about = f"{problem.param} {problem}".casefold()
-        if "max_completion_tokens" in about and self.limit == "max_tokens":
+        text = f"{problem.param} {problem}".casefold()
+        if "max_completion_tokens" in text and self.limit == "max_tokens":
             return replace(self, limit="max_completion_tokens")
-        if "top_logprobs" in about and self.listed > _FEW_LISTED:
+        if "top_logprobs" in text and self.listed > _FEW_LISTED:
             return replace(self, listed=_FEW_LISTED)
-        if "logprob" in about and self.listed:
+        if "logprob" in text and self.listed:
             return replace(self, listed=0)
-        if any(name in about for name in _LIMITS) and (bounded := self._bounded(about)):
+        if any(name in text for name in _LIMITS) and (bounded := self._bounded(text)):
             return bounded
-        if re.search(r"\bsystem\b", about) and re.search(
-            r"\b(?:role|messages?|instructions?)\b", about
-        ):
-            refused = ["system"]
-        else:
-            names = [*_SPARE, *more]
-            refused = [name for name in names if problem.param == name] or [
-                name for name in names if re.search(rf"\b{re.escape(name.casefold())}\b", about)
-            ]
-        new = frozenset(refused) - self.without
-        return replace(self, without=self.without | new) if new else None
-
-    def _bounded(self, about: str) -> Dialect | None:
-        """The same within the bounds on tokens that a server tells."""
-        left, most, least = (each.search(about) for each in (_LEFT, _AT_MOST, _AT_LEAST))
-        if left and (room := int(left[1]) - int(left[2])) >= 1:
-            return replace(self, most=room) if self.most is None or room < self.most else None
-        if least and int(least[1]) > self.least:
-            return replace(self, least=int(least[1]))
-        if most and int(most[1]) >= 1 and (self.most is None or int(most[1]) < self.most):
-            return replace(self, most=int(most[1]))
-        return (
-            None
-            if self.limit in self.without
-            else replace(self, without=self.without | {self.limit})
+        about_messages = re.search(r"\b(?:role|messages?|instructions?)\b", text)
+        if about_messages and re.search(r"\bsystem\b", text):
+            return self._leave_out("system")
+        names = {*_OPTIONAL, *extra_names}
+        if problem.param in names:
+            return self._leave_out(problem.param)
+        return self._leave_out(
+            *(name for name in names if re.search(rf"\b{re.escape(name.casefold())}\b", text))
         )
 
-    def tokens(self, asked: int) -> int:
-        """The largest number of tokens that is sent."""
-        wanted = max(asked + self.room, self.least)
-        return wanted if self.most is None else min(wanted, self.most)
+    def _bounded(self, text: str) -> Dialect | None:
+        """Keep to the bounds on tokens that a server names, or else name it no number of tokens."""
+        highest = math.inf if self.most is None else self.most
+        if context := _CONTEXT.search(text):
+            remaining = int(context[1]) - int(context[2])
+            if remaining >= 1:
+                return replace(self, most=remaining) if remaining < highest else None
+        bound = _AT_LEAST.search(text)
+        if bound and int(bound[1]) > self.least:
+            return replace(self, least=int(bound[1]))
+        bound = _AT_MOST.search(text)
+        if bound and 1 <= int(bound[1]) < highest:
+            return replace(self, most=int(bound[1]))
+        return self._leave_out(self.limit)
+
+    def _leave_out(self, *names: str) -> Dialect | None:
+        without = self.without.union(names)
+        return None if without == self.without else replace(self, without=without)
+
+    def tokens(self, max_tokens: int) -> int:
+        """Return the largest number of tokens that is sent in place of the one asked for."""
+        count = max(max_tokens + self.room, self.least)
+        return count if self.most is None else min(count, self.most)
 
 
-#: Of a server that takes what it is asked.
+#: The dialect of a server that takes every request as it is.
 _PLAIN = Dialect()
 
 
 class ProblemError(PsyprobeError):
-    """Why an attempt brought no answer.
+    """The reason why an attempt brought no answer.
 
     Parameters
     ----------
     reason : str
-        In a few words, without a key or an address.
+        A few words without a key or an address.
     passing : bool
         Whether trying again can help.
     wait : float, optional
         Seconds after which the server asks to be tried again.
     status : int
-        Of HTTP; 0 where there was no response.
+        HTTP status; 0 where there was no response.
     param : str
         The field of the request that the server complains of.
 
     Attributes
     ----------
     dialect : Dialect, optional
-        In which the request was put.
+        The dialect of the request.
     """
 
     dialect: Dialect | None = None
@@ -188,92 +189,94 @@ class ProblemError(PsyprobeError):
 def messages(
     inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN
 ) -> list[dict[str, Any]]:
-    """The conversation that a question is: images first, so that servers can share their prefix
-    between prompts.
+    """Write a question as a conversation, images before text so that prompts share a prefix.
 
     `urls` are those of the examples' images, and then of the question's.
     """
-    left = iter(urls)
+    remaining_urls = iter(urls)
 
-    def asked(images: Sequence[Any], text: str) -> dict[str, Any]:
+    def user_message(images: Sequence[Any], text: str) -> dict[str, Any]:
         parts: list[dict[str, Any]] = [
-            {"type": "image_url", "image_url": {"url": next(left), "detail": detail}}
+            {"type": "image_url", "image_url": {"url": next(remaining_urls), "detail": detail}}
             for _ in images
         ]
         return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
 
-    said: list[dict[str, Any]] = []
-    folded = inquiry.system if "system" in dialect.without else ""
-    if inquiry.system and not folded:
-        said.append({"role": "system", "content": inquiry.system})
+    conversation: list[dict[str, Any]] = []
+    prompt = inquiry.prompt
+    if inquiry.system and "system" in dialect.without:
+        prompt = f"{inquiry.system}\n\n{prompt}"
+    elif inquiry.system:
+        conversation.append({"role": "system", "content": inquiry.system})
     for example in inquiry.examples:
-        said += [
-            asked(example.images, example.prompt),
-            {"role": "assistant", "content": example.answer},
-        ]
-    return [
-        *said,
-        asked(inquiry.images, f"{folded}\n\n{inquiry.prompt}" if folded else inquiry.prompt),
-    ]
+        conversation.append(user_message(example.images, example.prompt))
+        conversation.append({"role": "assistant", "content": example.answer})
+    return [*conversation, user_message(inquiry.images, prompt)]
 
 
 def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
-    """How the answer is to be drawn, in the server's dialect.
+    """Write the fields of a request that say how to draw the answer, in the server's dialect.
 
     Examples
     --------
     >>> settings(Decoding(), Dialect(listed=0))
     {'temperature': 0.0, 'max_tokens': 16}
     """
-    chosen: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "temperature": decoding.temperature,
         dialect.limit: dialect.tokens(decoding.max_tokens),
     }
     if decoding.logprobs and dialect.listed:
-        chosen |= {"logprobs": True, "top_logprobs": dialect.listed}
+        fields |= {"logprobs": True, "top_logprobs": dialect.listed}
     for name in ("top_p", "seed", "reasoning_effort", "response_format"):
         if (value := getattr(decoding, name)) is not None:
-            chosen[name] = value
-    chosen |= decoding.extra_body or {}
-    return {name: value for name, value in chosen.items() if name not in dialect.without}
+            fields[name] = value
+    fields |= decoding.extra_body or {}
+    return {name: value for name, value in fields.items() if name not in dialect.without}
 
 
-def instead(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
-    """What is sent in place of what was asked for, by name; None stands for nothing.
+def substitutions(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
+    """List by name what a request asks for and what is sent in place of it; None for nothing.
 
     Examples
     --------
-    >>> instead(Inquiry("?"), Dialect(room=4096, without=frozenset({"temperature"})))
+    >>> substitutions(Inquiry("?"), Dialect(room=4096, without=frozenset({"temperature"})))
     {'temperature': [0.0, None], 'max_tokens': [16, 4112]}
     """
     if dialect == _PLAIN:
         return {}
-    wanted, sent = (
+    plain_fields, fields = (
         {
             "max_tokens" if name in _LIMITS else name: value
-            for name, value in settings(inquiry.decoding, each).items()
+            for name, value in settings(inquiry.decoding, terms).items()
         }
-        for each in (_PLAIN, dialect)
+        for terms in (_PLAIN, dialect)
     )
-    changed = {
-        name: [value, sent.get(name)] for name, value in wanted.items() if sent.get(name) != value
+    changes = {
+        name: [value, fields.get(name)]
+        for name, value in plain_fields.items()
+        if fields.get(name) != value
     }
     if inquiry.system and "system" in dialect.without:
-        changed["system"] = ["system text", "before the question"]
-    return changed
+        changes["system"] = ["system text", "before the question"]
+    return changes
 
 
-def with_instead(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
-    """An answer with what was sent in place of what was asked for."""
-    changed = instead(inquiry, dialect)
+def with_substitutions(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
+    """Add to an answer what was sent in place of what was asked for."""
+    changes = substitutions(inquiry, dialect)
     if answer.first_tokens is None and "logprobs" in settings(inquiry.decoding, dialect):
-        changed["logprobs"] = [True, None]
-    return replace(answer, instead=changed) if changed else answer
+        changes["logprobs"] = [True, None]
+    return replace(answer, instead=changes) if changes else answer
 
 
 def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
-    """The answer in the body of a response, or a ProblemError; its cost is what the server itself
-    tells.
+    """Read the answer in the body of a response; its cost is what the server itself says.
+
+    Raises
+    ------
+    ProblemError
+        There is no answer in it.
 
     Examples
     --------
@@ -284,16 +287,15 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         data = json.loads(body)
     except (ValueError, RecursionError):
         if body.lstrip()[:1] == b"<":
-            # Whatever stands at this address is not going to change its mind.
+            # A web page stays one, so trying again cannot help.
             raise ProblemError("HTTP 200 with a web page", status=200) from None
         raise ProblemError("the reply is no whole JSON", passing=True) from None
     if not isinstance(data, dict):
         raise ProblemError("the reply is no JSON object", passing=True)
     if data.get("error"):
         code = data["error"].get("code") if isinstance(data["error"], dict) else None
-        raise problem_of_status(
-            code if isinstance(code, int) and 400 <= code <= 599 else 500, data, headers
-        )
+        status = code if isinstance(code, int) and 400 <= code <= 599 else 500
+        raise problem_of_status(status, data, headers)
     try:
         choice = data["choices"][0]
         message = choice["message"]
@@ -302,52 +304,45 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
             text = message.get("refusal") or ""
         if isinstance(text, list):
             text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
-        tokens = _first_tokens(choice.get("logprobs"))
+        first_tokens = _first_tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise ProblemError("the reply holds no answer", passing=True) from None
     if not isinstance(text, str):
         raise ProblemError("the reply's content is no text", passing=True)
-    # What comes beside an answer does not undo it: what cannot be read of this is not known.
+    # An answer counts even where what comes beside it cannot be read.
     usage = data["usage"] if isinstance(data.get("usage"), dict) else {}
-    thinking = next(
-        (each for name in _APART if isinstance(each := message.get(name), str) and each), ""
-    )
+    thoughts = (message.get(name) for name in _THINKING_FIELDS)
+    thinking = next((thought for thought in thoughts if thought and isinstance(thought, str)), "")
     tokens_out = _count(usage.get("completion_tokens"))
-    server = (
-        data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server")
-    )
+    server = data.get("system_fingerprint") or headers.get("openai-version")
+    cost = _number(usage.get("cost", headers.get("x-litellm-response-cost")))
     return Answer(
         text,
-        tokens,
+        first_tokens,
         finish=_name(choice.get("finish_reason")) or "stop",
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=tokens_out,
         thinking=thinking,
-        tokens_thinking=_thought(
-            text, thinking, tokens_out, usage.get("completion_tokens_details")
-        ),
+        tokens_thinking=_detail(usage.get("completion_tokens_details"), "reasoning_tokens")
+        or _estimate_thinking(text, thinking, tokens_out),
         tokens_cached=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
-        cost=_amount(usage.get("cost", headers.get("x-litellm-response-cost"))),
+        cost=None if cost is None or cost < 0 else cost,
         model=_name(data.get("model")),
-        server=_name(server),
+        server=_name(server or headers.get("server")),
     )
 
 
-def _thought(text: str, apart: str, tokens_out: int | None, details: Any) -> int | None:
-    """Tokens of thinking: as the server tells, else by their share of the characters; None where
-    there are none.
-    """
-    if told := _detail(details, "reasoning_tokens"):
-        return told
+def _estimate_thinking(text: str, thinking: str, tokens_out: int | None) -> int | None:
+    """Estimate the tokens of thinking by its share of the characters; None where it has none."""
     inside = _THINKING.match(text)
-    characters = len(apart) + (len(inside[0]) if inside else 0)
+    characters = len(thinking) + (len(inside[0]) if inside else 0)
     if not characters or tokens_out is None:
         return None
-    return round(tokens_out * characters / (len(apart) + len(text)))
+    return round(tokens_out * characters / (len(thinking) + len(text)))
 
 
 def cut_in_thought(answer: Answer) -> bool:
-    """Whether an answer ended before its thinking did.
+    """Tell whether an answer ended before its thinking did.
 
     Examples
     --------
@@ -362,7 +357,7 @@ def cut_in_thought(answer: Answer) -> bool:
 
 
 def error_of(body: bytes) -> Any:
-    """The body of a reply that is no answer: as JSON where it is, else as text."""
+    """Read the body of a reply that is no answer: as JSON where it is, else as text."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -370,26 +365,26 @@ def error_of(body: bytes) -> Any:
 
 
 def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:
-    """What a response with an error status means."""
+    """Say what a response with an error status means, in the words of the server."""
     if isinstance(body, list) and body:  # as Gemini's gateway wraps it
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
-    message = _text(
-        fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else "")
-    )
-    spent = (fields.get("code") or fields.get("type")) in _SPENT
-    redirect = 300 <= status < 400
-    passing = (status in _PASSING_STATUS or status >= 500 or redirect) and not spent
+    message = error if isinstance(error, str) else fields.get("message") or fields.get("detail")
+    message = _text(message or "")
+    is_spent = (fields.get("code") or fields.get("type")) in _SPENT
+    is_redirect = 300 <= status < 400
+    passing = (status in _PASSING_STATUS or status >= 500 or is_redirect) and not is_spent
     wait = _retry_after(headers) if passing else None
-    # What a server tells about a key may hold the key; what one tells about a redirect is where to.
-    told = f": {harmless(message)}" if message and status != 401 and not redirect else ""
+    # A message about a key may hold the key, and one about a redirect the address.
+    is_secret = status == 401 or is_redirect
+    reason = "" if is_secret or not message else f": {harmless(message)}"
     if wait is not None and wait > _LONGEST_WAIT:
         return ProblemError(
-            f"HTTP {status}, and the server asks to wait {wait:.6g} s{told}", status=status
+            f"HTTP {status}, and the server asks to wait {wait:.6g} s{reason}", status=status
         )
     return ProblemError(
-        f"HTTP {status}{told}",
+        f"HTTP {status}{reason}",
         passing=passing,
         wait=wait,
         status=status,
@@ -405,13 +400,10 @@ def _text(value: Any) -> str:
 
 
 def harmless(message: str) -> str:
-    """A server's message, short, in one line, without keys and addresses and without what steers a
-    terminal.
-    """
+    """Shorten a server's message to one line without keys, addresses and control characters."""
     for variable in (KEY_VARIABLE, URL_VARIABLE):
         secret = os.environ.get(variable, "")
-        # A made-up key such as "x" or "none", for a server that wants none, is a part of many
-        # words.
+        # A made-up key such as "x", for a server that needs none, occurs in many words.
         if len(secret) >= _SHORTEST_SECRET:
             message = message.replace(secret, f"[{variable}]")
     message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
@@ -421,7 +413,7 @@ def harmless(message: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: a number, or a date."""
+    """Return the seconds that the server asks to wait, as a number or a date."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         seconds = _number(headers.get(name))
         if seconds is not None:
@@ -434,39 +426,33 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
-    """Log-probabilities of the first token that is not blank; None where the server gave none."""
-    content = (logprobs or {}).get("content") or []
-    for entry in content:
-        listed = entry.get("top_logprobs") or []
-        if not listed:
+    """Read the log-probabilities of the first token that is not blank, likeliest first."""
+    for entry in (logprobs or {}).get("content") or []:
+        alternatives = entry.get("top_logprobs")
+        if not alternatives:
             return None
         if not str(entry["token"]).strip():
             continue
-        pairs = {str(each["token"]): _number(each["logprob"]) for each in [*listed, entry]}
-        known = [(token, value) for token, value in pairs.items() if value is not None]
-        return tuple(sorted(known, key=lambda pair: -pair[1])) or None
+        logprob_of = {
+            str(token["token"]): _number(token["logprob"]) for token in [*alternatives, entry]
+        }
+        pairs = [(token, value) for token, value in logprob_of.items() if value is not None]
+        return tuple(sorted(pairs, key=lambda pair: -pair[1])) or None
     return None
 
 
 def _number(value: Any) -> float | None:
     try:
-        return number if math.isfinite(number := float(value)) else None
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _amount(value: Any) -> float | None:
-    number = _number(value)
-    return number if number is not None and number >= 0 else None
+    return number if math.isfinite(number) else None
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none, or more than any model takes."""
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS
-        else None
-    )
+    """Read a number of tokens; None for what is none, or more than any model takes."""
+    is_count = type(value) is int and 0 <= value < _MOST_TOKENS
+    return value if is_count else None
 
 
 def _detail(details: Any, name: str) -> int | None:

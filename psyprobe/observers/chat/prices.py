@@ -1,6 +1,6 @@
-"""What questions to a paid model cost: the prices of a file of yours, and a budget that is kept to.
+"""Read what a paid model costs from a file of yours, and keep questions within a budget.
 
-psyprobe ships no prices: they change, and those of a contract of yours are nobody else's.
+psyprobe ships no prices: they change, and those of your contract are nobody else's.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 from psyprobe.observers.protocol import PaidObserver
 
-#: Names the file of prices; the file without it.
+#: The environment variable that names the file of prices, and the file where it is not set.
 VARIABLE = "PSYPROBE_PRICES"
 PLACE = "~/.config/psyprobe/prices.toml"
-#: Of what servers tell by themselves.
+#: The currency in which servers say what an answer costs.
 USD = "USD"
-#: A price that nobody means.
+#: The highest price that may be given.
 _MOST = 1e6
 _KEYS = ("input", "output", "cached_input", "image", "batch")
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs.
+    """The price of a model.
 
     Parameters
     ----------
     input, output : float
-        Per million tokens of questions and of answers, thinking among them.
+        Price of a million tokens of questions and of answers, thinking included.
     cached_input : float, optional
-        Per million tokens of questions that the server tells it had cached; by default as all
+        Price of a million tokens of questions that the server had cached; by default that of all
         others.
     image : float
-        An image, besides the tokens that the server counts; or a patch of one.
+        Price of an image, or of a patch of one, besides the tokens that the server counts.
     patch : int, optional
-        Pixels of a side of what `image` is the price of; an image begun is a patch.
+        Side of such a patch, in pixels; an incomplete patch counts as one.
     batch : float
-        Share of all this that is paid in a batch.
+        Share of these prices that is paid in a batch.
     currency : str
-        Of all this.
+        Currency of these prices.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Price:
     currency: str = USD
 
     def in_batch(self) -> Price:
-        """The same in a batch."""
+        """Return the price of questions that are sent in a batch."""
         share = self.batch
         return replace(
             self,
@@ -82,77 +82,75 @@ class Price:
         images: Iterable[tuple[int, int]] = (),
         cached: float = 0,
     ) -> float:
-        """The price of a question.
+        """Return the price of a question with its answer.
 
         Parameters
         ----------
         tokens_in, tokens_out : float
-            Of the question, images included, and of its answer.
+            Tokens of the question, images included, and of its answer.
         images : iterable of (int, int)
             Pixels (height, width) of each image.
         cached : float
-            Of `tokens_in`, those that the server had cached.
+            How many of `tokens_in` the server had cached.
         """
         side = self.patch
-        pieces = (
-            1 if side is None else math.ceil(rows / side) * math.ceil(columns / side)
-            for rows, columns in images
+        patches = (
+            1 if side is None else math.ceil(height / side) * math.ceil(width / side)
+            for height, width in images
         )
-        again = self.input if self.cached_input is None else self.cached_input
-        tokens = (tokens_in - cached) * self.input + cached * again + tokens_out * self.output
-        return tokens / 1e6 + sum(pieces) * self.image
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        tokens = (
+            (tokens_in - cached) * self.input + cached * cached_price + tokens_out * self.output
+        )
+        return tokens / 1e6 + sum(patches) * self.image
 
     def of_answer(self, answer: Answer, images: Iterable[tuple[int, int]]) -> float | None:
-        """The price of an answer; None where the server does not tell the tokens that are paid
-        for.
-        """
-        counts = (answer.tokens_in, answer.tokens_out)
-        if any(
-            count is None and price
-            for count, price in zip(counts, (self.input, self.output), strict=True)
-        ):
+        """Return the price of an answer; None where the server does not count tokens that cost."""
+        if (answer.tokens_in is None and self.input) or (answer.tokens_out is None and self.output):
             return None
-        return self.of(counts[0] or 0, counts[1] or 0, images, answer.tokens_cached or 0)
+        cached = answer.tokens_cached or 0
+        return self.of(answer.tokens_in or 0, answer.tokens_out or 0, images, cached)
 
 
 @dataclass(frozen=True)
 class Prices:
     """The prices of a file."""
 
-    #: By the model's name, as the server calls it.
+    #: Prices by the server's name for the model.
     models: Mapping[str, Price] = field(default_factory=dict)
     currency: str = USD
-    #: Where they were read; empty where there is no file.
+    #: The file; empty where there is none.
     path: str = ""
-    #: Whether that file was named for this run, so that it is meant to hold every model of it.
-    named: bool = False
+    #: Whether the file must hold every model, since it was given for this run.
+    must_hold_all: bool = False
 
     def of(self, observer: str) -> Price | None:
-        """The price of an observer's model, "openai:" before its name or not; None where the file
-        does not tell.
+        """Look up the price of an observer's model; None where the file does not hold it.
+
+        Parameters
+        ----------
+        observer : str
+            The model's name, with or without "openai:" before it.
 
         Raises
         ------
         InputError
-            The file was named for this run, and has no such model.
+            The file was given for this run, and has no such model.
         """
-        model = observer.partition(":")[2] if observer.startswith("openai:") else observer
-        if model in self.models:
-            return self.models[model]
-        if not self.named:
-            return None
-        near = difflib.get_close_matches(model, self.models, n=1)
-        guess = f"did you mean {near[0]!r}? It has" if near else "it has"
-        known = ", ".join(map(repr, self.models)) or "none"
+        model = observer.removeprefix("openai:")
+        if model in self.models or not self.must_hold_all:
+            return self.models.get(model)
+        matches = difflib.get_close_matches(model, self.models, n=1)
+        guess = f"did you mean {matches[0]!r}? It has" if matches else "it has"
+        names = ", ".join(map(repr, self.models)) or "none"
         raise InputError(
-            f"{self.path} has no price of {model!r}; {guess} {known:.120}; add "
-            f"[models.{model!r}] with input and "
-            "output, both 0 for a server of yours"
+            f"{self.path} has no price of {model!r}; {guess} {names:.120}; add "
+            f"[models.{model!r}] with input and output, both 0 for a server of yours"
         )
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
-    r"""The prices of a TOML file.
+    r"""Read prices from a TOML file.
 
     Parameters
     ----------
@@ -163,7 +161,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
     Raises
     ------
     InputError
-        There is no such file, or what it says is no price.
+        There is no such file, or it holds something else than prices.
 
     Examples
     --------
@@ -173,12 +171,10 @@ def read_prices(path: str | Path | None = None) -> Prices:
     >>> read_prices(page).of("openai:a-model").of(1_000_000, 500_000)
     6.0
     """
-    named = path is not None
+    must_hold_all = path is not None
     if path is None:
-        path = os.environ.get(VARIABLE) or None
-    if path is None:
-        path = Path(PLACE).expanduser()
-        if not path.is_file():
+        path = os.environ.get(VARIABLE) or Path(PLACE).expanduser()
+        if isinstance(path, Path) and not path.is_file():
             return Prices()
     page = parse_toml(read_text(path), str(path))
     for key, value in page.items():
@@ -199,57 +195,55 @@ def read_prices(path: str | Path | None = None) -> Prices:
         raise InputError(
             f"{path}: models is {models!r:.40}; write a table [models.NAME] for each model"
         )
-    found = {
-        name: _price(row, f"{path}: models.{name!r}", currency) for name, row in models.items()
+    prices = {
+        name: _price(table, f"{path}: models.{name!r}", currency) for name, table in models.items()
     }
-    return Prices(found, currency, str(path), named)
+    return Prices(prices, currency, str(path), must_hold_all)
 
 
-def _price(row: Any, where: str, currency: str) -> Price:
-    if not isinstance(row, dict):
+def _price(table: Any, source: str, currency: str) -> Price:
+    """Check the table of a model and make its price; `source` names the table in errors."""
+    if not isinstance(table, dict):
         raise InputError(
-            f"{where} is {row!r:.40}; give a table with input and output, per million tokens"
+            f"{source} is {table!r:.40}; give a table with input and output, per million tokens"
         )
-    for key in row:
+    for key in table:
         if key not in _KEYS:
-            raise unknown_name(f"price in {where}", key, _KEYS)
-    values = dict(row)
-    image = row.get("image", 0.0)
+            raise unknown_name(f"price in {source}", key, _KEYS)
+    values = dict(table)
+    image = table.get("image")
     if isinstance(image, dict):
-        if (
-            image.keys() != {"patch", "price"}
-            or type(image["patch"]) is not int
-            or image["patch"] < 1
-        ):
+        patch = image.get("patch")
+        if image.keys() != {"patch", "price"} or type(patch) is not int or patch < 1:
             raise InputError(
-                f"{where}.image is {image!r:.80}; give a price, or {{ patch = 512, price = "
-                f"0.001 }}: pixels of a side, "
-                "and what a patch costs"
+                f"{source}.image is {image!r:.80}; give a price, or {{ patch = 512, price = "
+                "0.001 }: pixels of a side, and what a patch costs"
             )
-        values |= {"image": image["price"], "patch": image["patch"]}
+        values |= {"image": image["price"], "patch": patch}
     for key in ("input", "output"):
         if key not in values:
-            raise InputError(f"{where} has no {key!r}; give the price of a million tokens, or 0")
+            raise InputError(f"{source} has no {key!r}; give the price of a million tokens, or 0")
     for key, value in values.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value <= (1 if key == "batch" else _MOST):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        highest = 1 if key == "batch" else _MOST
+        if not is_number or not 0 <= value <= highest:
             allowed = "a share from 0 to 1" if key == "batch" else f"a price from 0 to {_MOST:g}"
-            raise InputError(f"{where}.{key} is {value!r:.40}; give {allowed}")
+            raise InputError(f"{source}.{key} is {value!r:.40}; give {allowed}")
     return Price(**values, currency=currency)
 
 
 class Budget:
-    """What may be spent: a question is sent only while it fits beside those that are under way.
+    """An amount that may be spent: a question is sent only while it fits beside those under way.
 
-    Each is taken to cost as much as the dearest so far. So the budget is passed only by as much as
-    questions under way cost more than any before them.
+    Each is taken to cost as much as the dearest so far. So the budget is exceeded only if questions
+    under way cost more than any before them.
 
     Parameters
     ----------
     budget : float
-        In `currency`.
+        The amount in `currency`.
     currency : str
-        Of the prices.
+        Currency of the prices.
 
     Raises
     ------
@@ -267,63 +261,60 @@ class Budget:
     """
 
     def __init__(self, budget: float, currency: str = USD) -> None:
-        number = isinstance(budget, int | float) and not isinstance(budget, bool)
-        if not number or not (math.isfinite(budget) and budget > 0):
+        is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+        if not is_number or not 0 < budget < math.inf:
             raise InputError(f"the budget is {budget!r} {currency}; give an amount above 0")
         self.budget = float(budget)
         self.currency = currency
-        #: What was paid, and how much of it at most for one question.
-        self.spent = self.dearest = 0.0
+        #: The amount that was spent, and how much of it at most on one question.
+        self.spent = 0.0
+        self.dearest = 0.0
         self._under_way = 0
-        self._unknown = ""
+        #: Why the costs of questions are not known; empty where they are.
+        self._obstacle = ""
 
     def take(self) -> None:
-        """Send another question; whatever comes of it, `settle` follows.
+        """Reserve the cost of another question; whatever comes of it, `settle` follows.
 
         Raises
         ------
         UnfinishedError
-            It may not fit into the budget, or what questions cost is not known.
+            It may not fit into the budget, or the costs of questions are not known.
         """
-        if self._unknown:
+        if self._obstacle:
             raise UnfinishedError(
-                f"the budget of {self} cannot be kept, since {self._unknown}; give the prices "
-                "of the model "
-                "(--prices FILE); what is answered is kept"
+                f"the budget of {self} cannot be kept, since {self._obstacle}; give the prices "
+                "of the model (--prices FILE); what is answered is kept"
             )
-        if (
-            self.spent + (self._under_way + 1) * self.dearest > self.budget
-            or self.spent >= self.budget
-        ):
-            beside = f" beside {self._under_way} under way" if self._under_way else ""
+        reserved = (self._under_way + 1) * self.dearest
+        if self.spent + reserved > self.budget or self.spent >= self.budget:
+            under_way = f" beside {self._under_way} under way" if self._under_way else ""
             raise UnfinishedError(
                 f"the budget of {self} is spent: {money(self.spent, self.currency)}, and "
-                "another question may cost "
-                f"{money(self.dearest, self.currency)}{beside}; what is answered is kept, and "
-                "the same command goes on "
-                "with a new budget"
+                f"another question may cost {money(self.dearest, self.currency)}{under_way}; what "
+                "is answered is kept, and the same command goes on with a new budget"
             )
         self._under_way += 1
 
     def settle(self, cost: float | None, currency: str = USD, *, answered: bool = True) -> None:
-        """Take account of a question that was sent.
+        """Account for a question that was sent.
 
         Parameters
         ----------
         cost : float or None
-            What it cost; None where that is not known.
+            Its cost; None where that is not known.
         currency : str
-            Of the cost.
+            Currency of the cost.
         answered : bool
-            Whether there is an answer; what broke off is taken to cost nothing.
+            Whether there is an answer; a question without one is taken to cost nothing.
         """
         self._under_way -= 1
         if not answered:
             return
         if cost is None:
-            self._unknown = "the server tells no price of its answers"
+            self._obstacle = "the server tells no price of its answers"
         elif cost and currency != self.currency:
-            self._unknown = f"the server tells its price in {currency}"
+            self._obstacle = f"the server tells its price in {currency}"
         else:
             self.spent += cost
             self.dearest = max(self.dearest, cost)
@@ -333,14 +324,14 @@ class Budget:
 
 
 def charge(observers: Iterable[PaidObserver], prices: Prices, budget: Budget | None) -> None:
-    """Let observers that are paid for know what they cost and what may be spent on them."""
+    """Give each paid observer its price and the budget."""
     for observer in observers:
         observer.price = prices.of(observer.card.name)
         observer.budget = budget
 
 
 def money(amount: float, currency: str) -> str:
-    """An amount as one reads it: to the hundredth, or to two digits where that is more.
+    """Write an amount to the hundredth, or to two digits where those are finer.
 
     Examples
     --------
@@ -348,16 +339,13 @@ def money(amount: float, currency: str) -> str:
     ('3.14 USD', '0.0012 EUR', '0.00 USD')
     """
     places = 2 if amount >= 0.1 or amount <= 0 else 1 - math.floor(math.log10(amount))
-    whole, _, rest = f"{amount:,.{places}f}".partition(".")
-    return f"{whole}.{rest.rstrip('0').ljust(2, '0')} {currency}"
+    units, _, fraction = f"{amount:,.{places}f}".partition(".")
+    return f"{units}.{fraction.rstrip('0').ljust(2, '0')} {currency}"
 
 
 def priced(answer: Answer, price: Price | None, inquiry: Inquiry) -> Answer:
-    """An answer with what it cost by the prices of its model; without them, with what the server
-    itself told.
-    """
+    """Set the cost of an answer by the price of its model; without one the server's cost stays."""
     if price is None:
         return answer
-    shown = (*(image for example in inquiry.examples for image in example.images), *inquiry.images)
-    sizes = [(int(image.shape[0]), int(image.shape[1])) for image in shown]
+    sizes = [(int(image.shape[0]), int(image.shape[1])) for image in inquiry.all_images]
     return replace(answer, cost=price.of_answer(answer, sizes), currency=price.currency)

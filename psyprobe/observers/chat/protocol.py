@@ -1,4 +1,4 @@
-"""What an observer that answers in words is asked, and what comes back."""
+"""Define the questions that are put to observers in words, their answers, and how to ask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from psyprobe.observers.images import check_images
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card, Observer
 
-#: How the answer of an attempt ends that does not count; the question is asked again.
+#: The `finish` of an answer that does not count, since the attempt was given up; the question is
+#: asked again.
 GIVEN_UP = "given up"
 #: Fields of `Decoding` that only servers take.
 SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
@@ -25,7 +26,7 @@ SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
 
 @dataclass(frozen=True)
 class Decoding:
-    """How an answer is drawn from a language model.
+    """The settings by which a language model draws an answer.
 
     Parameters
     ----------
@@ -36,15 +37,15 @@ class Decoding:
     logprobs : bool
         Ask for the log-probabilities of the first token of the answer.
     seed : int, optional
-        Of the sampling, where the model takes one.
+        Seed of the sampling, where the model takes one.
     top_p : float, optional
-        Only the likeliest tokens that have this probability together are drawn from, above 0 to 1.
+        Probability, above 0 to 1, that the likeliest tokens from which is drawn have together.
     reasoning_effort : str, optional
         How long a reasoning model thinks, in its server's own words, such as "low".
     response_format : mapping, optional
         The form of the reply as the chat-completions protocol has it, such as a JSON schema.
     extra_body : mapping, optional
-        What else a server is sent, by name.
+        Further fields of the request to a server.
 
     Raises
     ------
@@ -77,21 +78,19 @@ class Decoding:
 
     @property
     def special(self) -> dict[str, Any]:
-        """What is set of that which few observers take, by name."""
-        told = {name: getattr(self, name) for name in SPECIAL}
-        return {name: value for name, value in told.items() if value is not None}
+        """Return by name the settings that only servers take, as far as they are set."""
+        return {name: value for name in SPECIAL if (value := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """All but what few observers take and is not set, as JSON can hold it."""
-        return {
-            name: value for name, value in vars(self).items() if name not in SPECIAL
-        } | self.special
+        """Return the settings for JSON, without unset ones that only servers take."""
+        usual = {name: value for name, value in vars(self).items() if name not in SPECIAL}
+        return usual | self.special
 
 
 _GREEDY = Decoding()
-#: What `Spending` counts of an answer.
+#: Fields of an answer that `TotalCost` adds up.
 _TOKENS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_thinking")
-#: Fields of `Answer` that few have, and what stands in all others.
+#: Fields that few answers have, with their values in all others.
 _RARE: dict[str, Any] = {
     "thinking": "",
     "tokens_thinking": 0,
@@ -105,9 +104,9 @@ _YES_NO = ("yes", "no")
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A question with its answer, shown before the one that is asked."""
+    """A question with its answer that goes before the question that is asked."""
 
-    #: Display drive in [0, 1], each (H, W, 3).
+    #: Arrays (H, W, 3) of display drive in [0, 1].
     images: tuple[FloatArray, ...]
     prompt: str
     answer: str
@@ -120,7 +119,7 @@ class Inquiry:
     Parameters
     ----------
     prompt : str
-        What is asked.
+        The text of the question.
     images : tuple of ndarray, each (H, W, 3)
         Display drive in [0, 1], in the order in which they are shown.
     system : str
@@ -131,14 +130,14 @@ class Inquiry:
         Answers whose first-token probabilities are wanted, such as ("yes", "no") or ("A", "B", "C",
         "D"). Case and surrounding space of a token do not count.
     key : str
-        Who asks may put here by what it knows the question again; no observer sees it.
+        A mark by which the caller recognises the question; no observer sees it.
     examples : tuple of Example
         Questions with answers that go before.
     drawing : mapping, optional
         For an observer whose page draws by itself: "stimuli", the specifications, "dither_seeds"
         and "delivery"; then there are no images.
     attempt : int
-        At which attempt of a person the question is; their earlier ones were given up.
+        Number of the person's attempt, from 1; earlier ones were given up.
     """
 
     prompt: str
@@ -151,10 +150,16 @@ class Inquiry:
     drawing: Mapping[str, Any] | None = None
     attempt: int = 1
 
+    @property
+    def all_images(self) -> tuple[FloatArray, ...]:
+        """The images of the examples, and then those of the question."""
+        example_images = [image for example in self.examples for image in example.images]
+        return (*example_images, *self.images)
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, word for word.
+    """An observer's reply to a question, word for word.
 
     Parameters
     ----------
@@ -163,37 +168,36 @@ class Answer:
         hold, are spelt out, here and in all other text, as a backslash and the code.
     first_tokens : tuple of (str, float), optional
         Log-probabilities (natural) of the first token of the answer, likeliest first: at least
-        those the observer offers of the inquiry's words. None where there are none to be had.
+        those the observer offers of the inquiry's words. None where the observer offers none.
     complete : bool
         True where `first_tokens` holds every token that spells one of the words; False where only
         the likeliest are listed, so that an absent one has at most the probability of the last.
     finish : str
-        Why the text ended: "stop", "length", "content_filter", or what the server says.
+        Why the text ended: "stop", "length", "content_filter", or another word of the server.
     tokens_in, tokens_out : int, optional
         Tokens of the question, images included, and of the reply.
     latency : float
-        Seconds from sending to having it all; of the attempt that succeeded.
+        Seconds that the attempt that succeeded took, from sending to the end of the reply.
     attempts : int
-        How often it was sent.
+        How often the question was sent.
     cost : float, optional
-        Its price, where the server tells it or prices of the model were given.
+        Its price, where the server says it or the prices of the model were given.
     model, server : str
-        What answered, as it names itself: the model's identifier, and the server's version or
+        The names that they give themselves: the model's identifier, and the server's version or
         fingerprint.
     thinking : str
-        What the server tells of the model's thinking apart from the reply.
+        The model's thinking, where the server sends it apart from the reply.
     tokens_thinking : int, optional
-        How many of the reply's tokens went into thinking; by their share of the characters where it
-        does not tell.
+        How many of the reply's tokens went into thinking; by their share of the characters where
+        the server does not say.
     tokens_cached : int, optional
-        How many of the question's tokens the server had cached, as it tells.
+        How many of the question's tokens the server had cached, as it says.
     currency : str
-        Of `cost`.
+        Currency of `cost`.
     instead : mapping of str to list
-        What was sent in place of what was asked for, as [asked, sent], by name, where the server
-        refuses it.
+        By name, what the server refuses: [what was asked for, what was sent in its place].
     session : mapping, optional
-        Of a person's answer: reaction time, frames, screen, seeds.
+        A person's reaction time, frames, screen and seeds.
 
     Examples
     --------
@@ -221,61 +225,51 @@ class Answer:
 
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking", "currency"):
-            object.__setattr__(self, name, _speakable(getattr(self, name)))
-        if (
-            self.first_tokens is not None
-            and not "".join([token for token, _ in self.first_tokens]).isascii()
-        ):
-            tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
-            object.__setattr__(self, "first_tokens", tokens)
+            object.__setattr__(self, name, _escape_surrogates(getattr(self, name)))
+        if self.first_tokens is not None:
+            pairs = tuple((_escape_surrogates(token), value) for token, value in self.first_tokens)
+            object.__setattr__(self, "first_tokens", pairs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values that JSON can hold, one entry a field; what few answers have
-        only where it is.
-        """
-        rare = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
-        return {name: value for name, value in vars(self).items() if name not in rare}
+        """Return the answer as values that JSON can hold, without rare fields that are not set."""
+        unset = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
+        return {name: value for name, value in vars(self).items() if name not in unset}
 
     @property
     def named(self) -> dict[str, str]:
-        """What answered, as far as it names itself: "model" and "fingerprint"."""
-        return {
-            name: told
-            for name, told in (("model", self.model), ("fingerprint", self.server))
-            if told
-        }
+        """The "model" and the "fingerprint" of the server, as far as they name themselves."""
+        names = {"model": self.model, "fingerprint": self.server}
+        return {key: name for key, name in names.items() if name}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
-        """The answer that `to_dict` was called on, perhaps after a trip through JSON."""
-        tokens = values.get("first_tokens")
-        pairs = (
-            None
-            if tokens is None
-            else tuple((str(token), float(logprob)) for token, logprob in tokens)
-        )
+        """Restore an answer from the values of `to_dict`, perhaps after a trip through JSON."""
+        pairs = values.get("first_tokens")
+        if pairs is not None:
+            pairs = tuple((str(token), float(logprob)) for token, logprob in pairs)
         return cls(**{**values, "first_tokens": pairs})
 
 
-class Spending:
-    """The sum over replies, each as `Answer.to_dict` gives it; how long they took is not in it.
+class TotalCost:
+    """The tokens and the money that replies took, each reply as `Answer.to_dict` gives it.
 
     Examples
     --------
-    >>> spending = Spending([{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}])
-    >>> spending.to_dict()["tokens_in"], spending.to_dict()["cost"], spending.to_dict()["unpriced"]
+    >>> total = TotalCost([{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}])
+    >>> total.to_dict()["tokens_in"], total.to_dict()["cost"], total.to_dict()["unpriced"]
     (1500, {'USD': 0.25}, 1)
     """
 
     def __init__(self, replies: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._answers = self._unpriced = 0
+        self._answers = 0
+        self._unpriced = 0
         self._tokens: Counter[str] = Counter()
         self._cost: dict[str, float] = {}
         for reply in replies:
             self.add(reply)
 
     def add(self, reply: Mapping[str, Any] | None) -> None:
-        """Take one more; None is a question that nobody was asked."""
+        """Add a reply; None stands for a question that nobody was asked."""
         if reply is None:
             return
         self._answers += 1
@@ -288,24 +282,21 @@ class Spending:
             self._cost[currency] = self._cost.get(currency, 0.0) + cost
 
     def to_dict(self) -> dict[str, Any]:
-        """Answers, tokens by kind, cost by currency, and how many answers have a price that is not
-        known.
-        """
-        cost = dict(sorted(self._cost.items()))
+        """Return counts of answers and of tokens, cost by currency, and answers without a price."""
         return {
             "answers": self._answers,
             **{name: self._tokens[name] for name in _TOKENS},
-            "cost": cost,
+            "cost": dict(sorted(self._cost.items())),
             "unpriced": self._unpriced,
         }
 
     @property
     def currency(self) -> str:
-        """Of all costs, or several with "and" between."""
+        """The currency of all costs, or several with "and" between."""
         return " and ".join(sorted(self._cost)) or "USD"
 
 
-def _speakable(text: str) -> str:
+def _escape_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -313,25 +304,23 @@ def _speakable(text: str) -> str:
 class AnswerObserver(Observer, Protocol):
     """An observer that is shown images and asked in words, such as a chat model.
 
-    One that can work on many questions at once is a `ManyAnswersObserver` besides; `ask_all` makes
-    use of that.
+    If it can work on many questions at once, it is a `ManyAnswersObserver` too; `ask_all` makes use
+    of that.
     """
 
     @property
     def bits(self) -> int | None:
-        """Bits a channel that images must come in (8: values k/255); None where any float passes
-        unrounded.
-        """
+        """Bits a channel of its images (8: values k/255); None where any float passes unrounded."""
 
     @property
     def images_at_once(self) -> int | None:
-        """How many images one inquiry may hold; None for any number."""
+        """The most images that an inquiry may hold; None for any number."""
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """An image as it gets into the network: drive (h, w, 3), after resizing and rounding,
-        before normalisation.
+        """Return the image that the network gets: drive (h, w, 3), resized and rounded.
 
-        Where that cannot be known, as behind a server, the image as it was sent.
+        It is not normalised. Where it cannot be known, as behind a server, it is the image as it
+        was sent.
         """
 
     def answer(
@@ -343,7 +332,7 @@ class AnswerObserver(Observer, Protocol):
         decoding: Decoding = _GREEDY,
         words: Sequence[str] = _YES_NO,
     ) -> Answer:
-        """The answer to one question; see `Inquiry` for the arguments."""
+        """Answer one question; see `Inquiry` for the arguments."""
 
 
 @runtime_checkable
@@ -358,9 +347,7 @@ class ManyAnswersObserver(AnswerObserver, Protocol):
 
 
 class Answering:
-    """What the observers that answer share: each question passes one check, and then their own
-    `_reply`.
-    """
+    """The base of observers that answer: it checks each question before their own `_reply`."""
 
     card: Card
     #: The fewest images that a question may hold; the others are as in `AnswerObserver`.
@@ -371,7 +358,7 @@ class Answering:
     takes_all = False
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """The image itself: what else becomes of it cannot be seen from here."""
+        """Return the image as it is: what becomes of it later is not known here."""
         return image
 
     def answer(
@@ -383,13 +370,13 @@ class Answering:
         decoding: Decoding = _GREEDY,
         words: Sequence[str] = _YES_NO,
     ) -> Answer:
-        """The answer to one question; see `Inquiry` for the arguments.
+        """Answer one question; see `Inquiry` for the arguments.
 
         Raises
         ------
         InputError
-            If the images are not what the observer takes, or it has no place for something else of
-            the question.
+            If the images are not what the observer takes, or it does not take another part of the
+            question.
         PsyprobeError
             If there is no answer.
         """
@@ -397,33 +384,31 @@ class Answering:
         return self._reply(self.checked(Inquiry(prompt, tuple(images), system, decoding, words)))
 
     def checked(self, inquiry: Inquiry) -> Inquiry:
-        """The question, unchanged, if it can be put to this observer as it is.
+        """Return a question as it is, or raise if this observer cannot take it.
 
         Raises
         ------
         InputError
             If there are too few or too many images, or one is no drive in [0, 1], or not of 8 bits
-            where that is wanted.
+            where the observer needs that.
         """
         count = len(inquiry.images)
-        least = self.fewest_images
-        most = self.images_at_once
-        if count < least or (most is not None and count > most):
+        lowest = self.fewest_images
+        highest = self.images_at_once
+        if count < lowest or (highest is not None and count > highest):
             raise InputError(
-                f"{self.card.name} takes {_number_of_images(least, most)} at a time and was "
+                f"{self.card.name} takes {_number_of_images(lowest, highest)} at a time and was "
                 f"shown {count} images"
             )
-        if not self.takes_all and (
-            more := [*inquiry.decoding.special, *(["examples"] if inquiry.examples else [])]
-        ):
+        refused = [] if self.takes_all else [*inquiry.decoding.special]
+        if inquiry.examples and not self.takes_all:
+            refused.append("examples")
+        if refused:
             raise InputError(
-                f"{self.card.name} takes no {' and no '.join(more)}; leave "
-                f"{'it' if len(more) == 1 else 'them'} out"
+                f"{self.card.name} takes no {' and no '.join(refused)}; leave "
+                f"{'it' if len(refused) == 1 else 'them'} out"
             )
-        for image in (
-            *inquiry.images,
-            *(image for example in inquiry.examples for image in example.images),
-        ):
+        for image in inquiry.all_images:
             self._check_image(image)
         return inquiry
 
@@ -433,14 +418,14 @@ class Answering:
             eight_bit(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        """The answer to a question that was checked."""
+        """Answer a question that was checked."""
         raise NotImplementedError
 
 
-def _number_of_images(least: int, most: int | None) -> str:
-    if most is None:
-        return f"at least {least}"
-    return "one image" if most == 1 else f"{least or 'up'} to {most} images"
+def _number_of_images(lowest: int, highest: int | None) -> str:
+    if highest is None:
+        return f"at least {lowest}"
+    return "one image" if highest == 1 else f"{lowest or 'up'} to {highest} images"
 
 
 def ask_all(
@@ -448,7 +433,7 @@ def ask_all(
 ) -> Iterator[tuple[Inquiry, Answer]]:
     """Put many questions to an observer, as many at once as it takes.
 
-    Inquiries are drawn upon only as the observer gets to them, so that a generator keeps memory
+    Inquiries are drawn only as the observer gets to them, so that a generator keeps memory
     constant; answers come in any order.
     """
     if isinstance(observer, ManyAnswersObserver):
@@ -466,7 +451,7 @@ def ask_all(
 
 
 def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The 8-bit codes of an image whose values are all k/255.
+    """Convert an image whose values are all k/255 to 8-bit codes.
 
     Parameters
     ----------
@@ -484,20 +469,20 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     >>> eight_bit(np.full((1, 1, 3), 128 / 255)).tolist()
     [[[128, 128, 128]]]
     """
-    off = ImagePlanes.of(np.asarray(image)).planes * 255.0
-    codes = np.rint(off)
-    off -= codes
-    step = float(max(off.max(initial=0), -off.min(initial=0)))
+    values = ImagePlanes.of(np.asarray(image)).planes * 255.0
+    codes = np.rint(values)
+    values -= codes
+    step = float(np.abs(values, out=values).max(initial=0))
     if not step <= 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
         raise InputError(
             f"the image has drive values up to {step:.3g} of a step off the 8-bit codes 0 to "
-            "255; round it with dither "
-            "first (psyprobe.probes.words.delivery), since rounding changes the contrast"
+            "255; round it with dither first (psyprobe.probes.words.delivery), since rounding "
+            "changes the contrast"
         )
     return np.array(np.broadcast_to(codes.astype(np.uint8), np.shape(image)))
 
 
 def image_digest(image: FloatArray) -> str:
-    """SHA-256, hexadecimal, of an image's shape and values in float32."""
+    """Return the SHA-256, hexadecimal, of an image's shape and values in float32."""
     values = np.ascontiguousarray(image, dtype="<f4")
     return hashlib.sha256(json.dumps(values.shape).encode() + values.tobytes()).hexdigest()

@@ -1,8 +1,7 @@
-"""A vision-language model of the transformers library: its loading, how images get into it, and its
-eye alone.
+"""Load vision-language models of the transformers library, and hand images to them.
 
-The eye is an observer by name, "transformers_vision:MODEL_OR_PATH"; what it makes of words is in
-`transformers_chat`.
+Their vision tower alone is an observer, "transformers_vision:MODEL_OR_PATH"; `transformers_chat`
+asks the whole model.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from psyprobe.observers.images import check_finite, check_images, checked_size, 
 from psyprobe.observers.protocol import Card
 
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
-#: What of a repository's generation settings is kept; its temperature, penalties and forced tokens
-#: are not.
-_KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
-#: What the vision towers of transformers models are called, of those that take (N, 3, H, W).
+#: The generation settings of a repository that stay; its temperature, penalties and forced tokens
+#: do not.
+_SETTINGS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+#: The names of vision towers that take (N, 3, H, W) in transformers models.
 TOWERS = ("vision_tower", "vision_model")
-#: The size of the paper's stimulus, px: what a processor makes of it is the native size where it
-#: takes several.
+#: Side of the paper's stimulus, px: a processor that takes several sizes has the size that it makes
+#: of this one as its native size.
 USUAL = 256
 #: A tenth of an 8-bit step: a processor that lets it pass rounds nothing.
 STEP = 0.1 / 255
@@ -41,12 +40,12 @@ STEP = 0.1 / 255
 
 @dataclass(frozen=True)
 class LocalOptions:
-    """A chat model, or a part of one, in this process.
+    """The options of a chat model, or a part of one, in this process.
 
     Parameters
     ----------
     random_weights, device, dtype
-        As in `HubOptions`.
+        Those of `HubOptions`.
     input_size : int or tuple of int, optional
         Side, or (height, width), in px that stimuli are drawn at, for models that take several
         sizes.
@@ -64,9 +63,7 @@ class LocalOptions:
 
 @dataclass(frozen=True, eq=False)
 class ChatModel:
-    """A vision-language model, ready to run: in evaluation mode, greedy, without settings of its
-    repository's.
-    """
+    """A vision-language model, ready to run: in evaluation mode, and decoding greedily."""
 
     name: str
     model: Any
@@ -78,17 +75,21 @@ class ChatModel:
     random_weights: bool
 
     def card(self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any) -> Card:
-        """The card of what gives `features`, or else answers; it holds the class and what the
-        processor does.
+        """Make the card of an observer that gives `features`, or else answers.
+
+        It holds the model's class and a digest of what the processor does.
         """
-        told = {
+        processing = {
             "image_processor": self.processor.image_processor.to_dict(),
             "chat_template": getattr(self.processor, "chat_template", None),
         }
-        canonical = json.dumps(told, sort_keys=True, default=str).encode()
-        same = ("name", "dtype", "weights", "weights_digest", "random_weights")
+        canonical = json.dumps(processing, sort_keys=True, default=str).encode()
         return Card(
-            **{each: getattr(self, each) for each in same},
+            name=self.name,
+            dtype=self.dtype,
+            weights=self.weights,
+            weights_digest=self.weights_digest,
+            random_weights=self.random_weights,
             ability="features" if features else "answer",
             features=features,
             input_size=pixels.input_size,
@@ -106,16 +107,15 @@ class ChatModel:
         )
 
     def inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """The tensors of a batch on the model's device, those of pixels in the model's format."""
-        kinds = {
-            key: self.model.dtype if value.is_floating_point() else None
+        """Move the tensors of a batch to the model's device, pixels in the model's format."""
+        return {
+            key: value.to(self.device, self.model.dtype if value.is_floating_point() else None)
             for key, value in batch.items()
         }
-        return {key: value.to(self.device, kinds[key]) for key, value in batch.items()}
 
 
 def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
-    """A model with its processor.
+    """Load a model with its processor.
 
     `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for
     in the library's cache.
@@ -127,45 +127,44 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     InputError
         If it is no model that takes images and text and writes text.
     """
-    import torch
-
-    random_weights = options.random_weights
     dtype = options.dtype
     if dtype not in nets.DTYPES:
         raise unknown_name("dtype", dtype, nets.DTYPES)
-    where = nets.checked_device(name, options.device)
+    device = nets.checked_device(name, options.device)
     folder = Path(source).expanduser()
     if folder.is_dir():
         try:
-            model, processor = _load(name, str(folder), random_weights, getattr(torch, dtype))
+            model, processor = _load(name, str(folder), options)
         except PsyprobeError:
             raise
         except (OSError, ValueError, RuntimeError, KeyError) as problem:
-            told = (
-                f"the folder holds no model that transformers can load: {nets.first_line(problem)}"
-            )
-            raise WeightsError(f"{name}: {told}") from problem
+            raise WeightsError(
+                f"{name}: the folder holds no model that transformers can load: "
+                f"{nets.first_line(problem)}"
+            ) from problem
         origin = f"folder {folder}"
     elif folder.is_absolute() or source.startswith((".", "~")):
         raise WeightsError(f"{name}: there is no folder {source!r}")
     else:
         with nets.hub_weights(name):
-            model, processor = _load(name, source, random_weights, getattr(torch, dtype))
+            model, processor = _load(name, source, options)
         origin = f"transformers, {source}"
-    # A folder of random weights, as tests make them, says so in its configuration.
-    random_weights = random_weights or bool(getattr(model.config, "random_weights", False))
+    # The configuration of a folder of random weights, as tests make them, says so.
+    is_random = options.random_weights or bool(getattr(model.config, "random_weights", False))
     digest = nets.state_digest(model.state_dict())
-    _decode_plainly(model, processor.tokenizer)
-    origin = nets.RANDOM if random_weights else origin
-    return ChatModel(
-        name, model.eval().to(where), processor, where, dtype, origin, digest, random_weights
-    )
+    _reset_decoding(model, processor.tokenizer)
+    model = model.eval().to(device)
+    origin = nets.RANDOM if is_random else origin
+    return ChatModel(name, model, processor, device, dtype, origin, digest, is_random)
 
 
-def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any, Any]:
+def _load(name: str, source: str, options: LocalOptions) -> tuple[Any, Any]:
+    """Load a model and its processor."""
+    import torch
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
 
-    with _quiet():
+    dtype = getattr(torch, options.dtype)
+    with _without_progress_bars():
         try:
             processor = AutoProcessor.from_pretrained(source)
         except ImportError as problem:
@@ -178,50 +177,49 @@ def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any
             )
         config = AutoConfig.from_pretrained(source)
         if type(config) not in AutoModelForImageTextToText._model_mapping:
-            told = f"transformers has it as {config.model_type}"
-            raise InputError(f"{name} is no model that answers about images: {told}")
-        if random_weights:
+            raise InputError(
+                f"{name} is no model that answers about images: transformers has it as "
+                f"{config.model_type}"
+            )
+        if options.random_weights:
             with nets.seeded():
                 return AutoModelForImageTextToText.from_config(config, dtype=dtype), processor
         return AutoModelForImageTextToText.from_pretrained(source, dtype=dtype), processor
 
 
-def _decode_plainly(model: Any, tokenizer: Any) -> None:
-    """Forget the repository's temperature, penalties and forced tokens; those of the parts of a
-    model too.
-    """
+def _reset_decoding(model: Any, tokenizer: Any) -> None:
+    """Drop the temperature, penalties and forced tokens of a repository, in all its parts."""
     from transformers import GenerationConfig
 
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     for part in model.modules():
-        own = getattr(part, "generation_config", None)
-        if own is not None:
-            kept = {key: getattr(own, key, None) for key in _KEPT}
-            kept["pad_token_id"] = kept["pad_token_id"] or tokenizer.pad_token_id
-            part.generation_config = GenerationConfig(**kept)
+        config = getattr(part, "generation_config", None)
+        if config is not None:
+            settings = {key: getattr(config, key, None) for key in _SETTINGS}
+            settings["pad_token_id"] = settings["pad_token_id"] or tokenizer.pad_token_id
+            part.generation_config = GenerationConfig(**settings)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars of the library's."""
+def _without_progress_bars() -> Iterator[None]:
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
 
 
 class PixelPath:
-    """The way of an image through a processor: codes in, normalised pixels out, and back to drive.
+    """The path of an image through a processor: codes in, normalised pixels out, and back to drive.
 
-    What a processor does is found by sending images through it, not read from its settings: whether
-    fractions of an 8-bit code pass, which size it leaves as it is, and which of several views shows
-    the whole image.
+    What a processor does is measured by sending images through it, not read from its settings:
+    whether fractions of an 8-bit code pass, which size it leaves as it is, and which of several
+    views shows the whole image.
 
     Parameters
     ----------
@@ -232,8 +230,8 @@ class PixelPath:
     dtype : torch.dtype
         The format in which the network takes pixels.
     input_size : tuple of int, optional
-        (height, width), px, that images will have; by default what the processor makes of 256 x 256
-        px.
+        (height, width), px, that images will have; by default the size that the processor makes of
+        256 x 256 px.
     options : mapping, optional
         Arguments for the processor's image part. By default an image is not cut into tiles, and not
         resized where the processor would otherwise enlarge it and reduce it again.
@@ -267,41 +265,35 @@ class PixelPath:
         self._dtype = dtype
         self._overview = 0
         self.bits: int | None = 8
-        #: An image goes in once, whole: tiles would show the network the same stimulus at two
-        #: scales.
-        whole = (
-            {"do_image_splitting": False}
-            if getattr(image_processor, "do_image_splitting", False)
-            else {}
-        )
-        self.options = whole if options is None else dict(options)
+        self.options = {} if options is None else dict(options)
+        if options is None and getattr(image_processor, "do_image_splitting", False):
+            # An image goes in once, whole: tiles would show the network the same stimulus at two
+            # scales.
+            self.options["do_image_splitting"] = False
         self._obstacle = self._measure()
-        self.input_size = None if self._obstacle else self._native(search=options is None)
+        self.input_size = None if self._obstacle else self._native_size(search=options is None)
         if input_size is not None:
-            if self._obstacle or not self._leaves(input_size):
-                instead = (
-                    f"; leave input_size out to draw at {size_text(self.input_size)}"
-                    if self.input_size
-                    else ""
-                )
+            if self._obstacle or not self._preserves(input_size):
+                hint = ""
+                if self.input_size:
+                    hint = f"; leave input_size out to draw at {size_text(self.input_size)}"
                 raise InputError(
-                    f"{name} does not take images of {size_text(input_size)} as they are{instead}"
+                    f"{name} does not take images of {size_text(input_size)} as they are{hint}"
                 )
             self.input_size = input_size
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """What the processor subtracts, in units of drive."""
+        """The mean that the processor subtracts, in units of drive."""
         return self._normalisation("image_mean", 0.0)
 
     @property
     def std(self) -> tuple[float, ...]:
-        """What the processor divides by, in units of drive."""
+        """The standard deviation that the processor divides by, in units of drive."""
         return self._normalisation("image_std", 1.0)
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
-        """Images in the form in which the processor takes them: uint8 codes (H, W, 3), or float32
-        codes (3, H, W) that are not rounded.
+        """Convert images to uint8 codes (H, W, 3), or to unrounded float32 codes (3, H, W).
 
         Raises
         ------
@@ -317,21 +309,19 @@ class PixelPath:
                 raise InputError(f"{self._name} takes three channels and got {np.shape(image)[-1]}")
         if self.bits == 8:
             return [eight_bit(image) for image in images]
-        # Codes in floating point, not drive: what the processor pads with and divides by is meant
-        # for codes.
+        # Codes in floating point, not drive: the processor pads and divides in units of codes.
         codes = (np.asarray(image, dtype=np.float64).transpose(2, 0, 1) * 255 for image in images)
         return [torch.from_numpy(np.ascontiguousarray(code, dtype=np.float32)) for code in codes]
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """The image that the network gets: drive (h, w, 3), after resizing, rounding and the
-        network's own format.
+        """Return the image that the network gets: drive (h, w, 3), resized and rounded.
 
-        Where an image is cut into tiles, the view of the whole.
+        Where an image is cut into tiles, it is the view of the whole.
 
         Raises
         ------
         PsyprobeError
-            If the processor lays its pixels out in a way that is not known here.
+            If the processor lays its pixels out in an unknown way.
         """
         if self._obstacle:
             raise PsyprobeError(
@@ -340,24 +330,25 @@ class PixelPath:
         return self._drive(self._views(image)[self._overview].to(self._dtype))
 
     def _views(self, image: FloatArray) -> Any:
-        """(views, 3, h, w) as the processor normalises them."""
+        """Run the processor on an image: normalised pixels, (views, 3, h, w)."""
         batch = self._processor([self.hand_over([image])], return_tensors="pt", **self.options)
-        return _planes(batch, self._processor)
+        return _pixels_of_views(batch, self._processor)
 
     def _drive(self, view: Any) -> FloatArray:
+        """Undo the normalisation of a view: drive (h, w, 3)."""
         normalised = view.double().cpu().numpy().transpose(1, 2, 0)
         factor = self._processor.rescale_factor if self._processor.do_rescale else 1.0
-        return np.asarray(
-            (normalised * np.asarray(self.std) + np.asarray(self.mean)) / factor / 255
-        )
+        scaled = normalised * np.asarray(self.std) + np.asarray(self.mean)
+        return np.asarray(scaled / factor / 255)
 
-    def _normalisation(self, setting: str, none: float) -> tuple[float, ...]:
-        given = getattr(self._processor, setting) if self._processor.do_normalize else none
-        return tuple(np.broadcast_to(given, 3).tolist())
+    def _normalisation(self, setting: str, default: float) -> tuple[float, ...]:
+        values = getattr(self._processor, setting) if self._processor.do_normalize else default
+        return tuple(np.broadcast_to(values, 3).tolist())
 
     def _measure(self) -> str:
-        """Find out whether floats pass and which view is the whole; the reason where pixels cannot
-        be read back.
+        """Find out whether floats pass and which view is the whole.
+
+        Returns why pixels cannot be read back; empty where they can.
         """
         obstacle = ""
         grey = np.full((USUAL, USUAL, 3), 128 / 255)
@@ -366,9 +357,8 @@ class PixelPath:
             try:
                 level = self._middle(grey)
                 rise = self._middle(grey + STEP) - level if bits is None else STEP
-            except (
-                Exception
-            ) as problem:  # whatever a processor raises on floats or a layout that is unknown here
+            # A processor may raise anything on floats or in an unknown layout.
+            except Exception as problem:
                 obstacle = nets.first_line(problem)
                 continue
             if not np.allclose(level, 128 / 255, atol=1e-3):
@@ -383,66 +373,56 @@ class PixelPath:
         return np.asarray(drive[drive.shape[0] // 2, drive.shape[1] // 2])
 
     def _whole_view(self) -> int:
-        """The first or the last view, whichever holds more of a ramp; libraries put the whole at
-        either end.
+        """Return 0 or -1: the first or the last view shows the whole image.
+
+        Libraries put it at either end; it holds more of a ramp than a tile does.
         """
         ramp = np.broadcast_to((np.arange(USUAL) / 255)[:, None], (USUAL, USUAL, 3))
-        seen = self._views(ramp)
-        spread = [float(seen[each].max() - seen[each].min()) for each in (0, -1)]
-        return 0 if spread[0] >= spread[1] else -1
+        views = self._views(ramp)
+        first, last = (float(view.max() - view.min()) for view in (views[0], views[-1]))
+        return 0 if first >= last else -1
 
-    def _native(self, *, search: bool) -> tuple[int, int] | None:
-        """The size that passes as it is, with the processor's resizing switched off where nothing
-        else helps.
-        """
-        given = self.options
+    def _native_size(self, *, search: bool) -> tuple[int, int] | None:
+        """Find the size that passes as it is; a search may switch the processor's resizing off."""
+        options = self.options
         for extra in ({}, {"do_resize": False}) if search else ({},):
-            self.options = given | extra
+            self.options = options | extra
             try:
                 height, width = self._views(np.zeros((USUAL, USUAL, 3)))[self._overview].shape[-2:]
-                if self._leaves((height, width)):
+                if self._preserves((height, width)):
                     return height, width
-            except (
-                ValueError,
-                RuntimeError,
-                TypeError,
-            ):  # this processor cannot do without resizing
-                continue
-        self.options = given
+            except (ValueError, RuntimeError, TypeError):
+                continue  # this processor needs resizing
+        self.options = options
         return None
 
-    def _leaves(self, size: tuple[int, int]) -> bool:
+    def _preserves(self, size: tuple[int, int]) -> bool:
+        """Tell whether an image of a size passes without a change."""
         noise = np.random.default_rng(0).integers(0, 256, (*size, 3)) / 255
-        found = self._drive(self._views(noise)[self._overview])
-        return found.shape == noise.shape and bool(np.abs(found - noise).max() < 1e-5)
+        drive = self._drive(self._views(noise)[self._overview])
+        return drive.shape == noise.shape and bool(np.abs(drive - noise).max() < 1e-5)
 
 
 def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
-    """The way of images into a model, for the size and the processor's arguments that were asked
-    for.
-    """
+    """Make the path of images into a model, by the options for size and processor."""
     size = None if options.input_size is None else checked_size(options.input_size)
+    image_processor = chat.processor.image_processor
     return PixelPath(
-        name,
-        chat.processor.image_processor,
-        chat.model.dtype,
-        input_size=size,
-        options=options.processor,
+        name, image_processor, chat.model.dtype, input_size=size, options=options.processor
     )
 
 
-def _planes(batch: Mapping[str, Any], image_processor: Any) -> Any:
-    """The pixels of one image as (views, 3, h, w)."""
+def _pixels_of_views(batch: Mapping[str, Any], image_processor: Any) -> Any:
+    """Arrange the pixels of one image as (views, 3, h, w)."""
     pixels = batch["pixel_values"]
     if "image_grid_thw" in batch:
-        _, rows, columns = (int(each) for each in batch["image_grid_thw"][0])
+        _, rows, columns = (int(count) for count in batch["image_grid_thw"][0])
         merge = image_processor.merge_size
         patch = image_processor.patch_size
-        # rows and columns of blocks, of patches in a block; then channel, frame, and pixels in a
-        # patch
-        grid = pixels.reshape(rows // merge, columns // merge, merge, merge, 3, -1, patch, patch)[
-            :, :, :, :, :, 0
-        ]
+        # Axes: rows and columns of blocks, and of patches in a block; then channel, frame, and
+        # pixels in a patch.
+        shape = (rows // merge, columns // merge, merge, merge, 3, -1, patch, patch)
+        grid = pixels.reshape(shape)[:, :, :, :, :, 0]
         return grid.permute(4, 0, 2, 5, 1, 3, 6).reshape(1, 3, rows * patch, columns * patch)
     if pixels.ndim in (4, 5) and pixels.shape[-3] == 3:
         return pixels.reshape(-1, *pixels.shape[-3:])
@@ -451,31 +431,30 @@ def _planes(batch: Mapping[str, Any], image_processor: Any) -> Any:
 
 @dataclass(frozen=True)
 class VisionOptions(LocalOptions):
-    """The vision tower of a chat model.
+    """The options of a chat model's vision tower.
 
     Parameters
     ----------
     layers : "all" or iterable of str, optional
-        What is wanted: "projector", all that the language model gets of an image; "projector_mean",
-        its mean over tokens; "tower", the last layer of the vision tower; "tower_mean", its mean
-        over tokens. By default the first of these that the model has: where what the language model
-        gets depends on the words too, as in InstructBLIP, there is no projector.
+        Features to return: "projector", all that the language model gets of an image;
+        "projector_mean", its mean over tokens; "tower", the last layer of the vision tower;
+        "tower_mean", its mean over tokens. By default the first of these that the model has: there
+        is no projector where the language model's input depends on the words too, as in
+        InstructBLIP.
     """
 
     layers: str | Iterable[str] | None = None
 
 
 def load_transformers_vision(source: str, options: VisionOptions) -> TransformersVision:
-    """The vision tower of a chat model, with the weights and the processor that "transformers:"
-    asks.
-    """
+    """Load the vision tower of a chat model, with the weights and processor of "transformers:"."""
     name = f"transformers_vision:{source}"
     chat = load_model(name, source, options)
     return TransformersVision(chat, pixel_path(name, chat, options), options.layers)
 
 
 class TransformersVision:
-    """What a chat model's vision tower makes of images."""
+    """An encoder: the vision tower of a chat model."""
 
     def __init__(
         self, chat: ChatModel, pixels: PixelPath, layers: str | Iterable[str] | None
@@ -484,17 +463,20 @@ class TransformersVision:
         self._pixels = pixels
         self._lock = threading.Lock()
         size = pixels.input_size or (224, 224)
-        known = tuple(self._look(np.full((*size, 3), 128 / 255)))
-        wanted = known[:1] if layers is None else known if layers == "all" else layers
-        features = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+        layer_names = tuple(self._encode(np.full((*size, 3), 128 / 255)))
+        if layers is None:
+            layers = layer_names[:1]
+        elif layers == "all":
+            layers = layer_names
+        features = (layers,) if isinstance(layers, str) else tuple(layers)
         for name in features:
-            if name not in known:
-                raise nets.unknown_layer(chat.name, name, known)
+            if name not in layer_names:
+                raise nets.unknown_layer(chat.name, name, layer_names)
         nets.check_each_once(chat.name, features)
         self.card = chat.card(pixels, features)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of images, which go through the tower one by one.
+        """Encode images one by one: a feature vector of each, by layer.
 
         Raises
         ------
@@ -510,13 +492,16 @@ class TransformersVision:
             "several sizes"
         )
         check_images(images, card.name, input_size=card.input_size, hint=hint)
-        each = [self._look(np.asarray(image)) for image in images]
-        found = {name: np.stack([one[name] for one in each]) for name in card.features}
-        for name, rows in found.items():
+        encoded_images = [self._encode(np.asarray(image)) for image in images]
+        features = {
+            name: np.stack([layers[name] for layers in encoded_images]) for name in card.features
+        }
+        for name, rows in features.items():
             check_finite(card.name, name, rows, f" (in {card.dtype})")
-        return found
+        return features
 
-    def _look(self, image: FloatArray) -> dict[str, FloatArray]:
+    def _encode(self, image: FloatArray) -> dict[str, FloatArray]:
+        """Return all features of an image, by layer."""
         import torch
 
         model = self._chat.model
@@ -529,25 +514,26 @@ class TransformersVision:
         )
         with self._lock, torch.inference_mode(), nets.exact_arithmetic(self._chat.device):
             if hasattr(self._chat.processor, "qformer_tokenizer"):
-                seen = vision_tower(model)(inputs["pixel_values"], return_dict=True)
-                return _rows("tower", seen.last_hidden_state)
-            seen = model.get_image_features(**inputs, return_dict=True)
-            given = seen.pooler_output
-            tokens = given if isinstance(given, torch.Tensor) else torch.cat(list(given))
-            return _rows("projector", tokens) | _rows("tower", seen.last_hidden_state)
+                output = vision_tower(model)(inputs["pixel_values"], return_dict=True)
+                return _token_features("tower", output.last_hidden_state)
+            output = model.get_image_features(**inputs, return_dict=True)
+            tokens = output.pooler_output
+            if not isinstance(tokens, torch.Tensor):
+                tokens = torch.cat(list(tokens))
+            projector = _token_features("projector", tokens)
+            return projector | _token_features("tower", output.last_hidden_state)
 
 
 def vision_tower(model: Any) -> Any:
-    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else
-    None.
-    """
-    return next(
-        (part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None
-    )
+    """Return the part of a model that encodes images (N, 3, H, W); None where it has none."""
+    for name, part in model.named_modules():
+        if name.rpartition(".")[2] in TOWERS:
+            return part
+    return None
 
 
-def _rows(name: str, tokens: Any) -> dict[str, FloatArray]:
-    """All tokens of an image in one row, and their mean."""
+def _token_features(name: str, tokens: Any) -> dict[str, FloatArray]:
+    """Flatten all tokens of an image into one vector, and take their mean."""
     import torch
 
     flat = tokens.reshape(-1, tokens.shape[-1]).to("cpu", torch.float32)

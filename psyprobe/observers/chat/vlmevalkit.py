@@ -1,4 +1,4 @@
-"""Models of VLMEvalKit: "vlmevalkit:NAME", or any object with its ``generate``."""
+"""Ask models of VLMEvalKit, "vlmevalkit:NAME", or any object with its ``generate``."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_bit, image_digest
 from psyprobe.observers.protocol import Card
 
-#: Image files that are kept: prompts about one image share its file.
-KEPT = 64
-#: What VLMEvalKit returns in place of an answer when a server failed, unless the model has words of
+#: Image files that are cached: prompts about one image share its file.
+CACHE_SIZE = 64
+#: The reply of VLMEvalKit in place of an answer when a server failed, unless the model has words of
 #: its own.
 FAILED = "Failed to obtain answer via API"
 
 
 def load_vlmevalkit(name: str, *, system: bool = False) -> VLMEvalKitObserver:
-    """A model of VLMEvalKit by its key in ``vlmeval.config.supported_VLM``; `system` as in
-    `VLMEvalKitObserver`.
+    """Load a model of VLMEvalKit by its key in ``vlmeval.config.supported_VLM``.
+
+    `system` is that of `VLMEvalKitObserver`.
     """
-    known = importlib.import_module("vlmeval.config").supported_VLM
-    if name not in known:
-        raise unknown_name(
-            "observer", f"vlmevalkit:{name}", [f"vlmevalkit:{each}" for each in known]
-        )
-    return VLMEvalKitObserver(known[name](), name, system=system)
+    models = importlib.import_module("vlmeval.config").supported_VLM
+    if name not in models:
+        names = [f"vlmevalkit:{model}" for model in models]
+        raise unknown_name("observer", f"vlmevalkit:{name}", names)
+    return VLMEvalKitObserver(models[name](), name, system=system)
 
 
 class VLMEvalKitObserver(Answering):
-    """A model object of VLMEvalKit: text answers to images, which it reads from files.
+    """A model object of VLMEvalKit, which answers in text to images that it reads from files.
 
-    VLMEvalKit gives no probabilities and no say over temperature and length: those are set where
-    the model object is made, and are part of what `version` stands for. Images reach it as PNG
-    files. Some of its models send images on to a server as JPEG, which takes most of the contrast
-    above 8 cpd; that cannot be seen from here.
+    VLMEvalKit gives no probabilities and lets nobody choose temperature and length: those are set
+    where the model object is made, and are part of what `version` stands for. Images reach it as
+    PNG files. Some of its models send images on to a server as JPEG, which takes most of the
+    contrast above 8 cpd; that cannot be seen from here.
 
     Parameters
     ----------
     model : object
-        With ``generate(message=[{"type": "image", "value": PATH}, {"type": "text", "value":
-        TEXT}])``.
+        An object with ``generate(message=[{"type": "image", "value": PATH}, {"type": "text",
+        "value": TEXT}])``.
     name : str
-        What to call it in results, after "vlmevalkit:".
+        Its name in results, after "vlmevalkit:".
     version : str
         Change it when the model object is made differently: stored answers are told apart by name
         and version.
@@ -83,8 +83,8 @@ class VLMEvalKitObserver(Answering):
             )
         self._model = model
         self._system = system
-        # Some read texts and images in turn; of the others VLMEvalKit would pass over all images
-        # but the first.
+        # Some models read texts and images in turn; to the others VLMEvalKit gives only the first
+        # image.
         self.images_at_once = None if getattr(model, "INTERLEAVE", False) else 1
         self._folder = Path(tempfile.mkdtemp(prefix="psyprobe-"))
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -108,26 +108,26 @@ class VLMEvalKitObserver(Answering):
                 f"{name} takes no temperature: set it where its model object is made, and ask "
                 "with 0"
             )
+        text = f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
         with self._lock:
             message = [
                 {"type": "image", "value": str(self._file(image))} for image in inquiry.images
             ]
-            text = f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
             message.append({"type": "text", "value": text})
-            began = time.perf_counter()
+            start = time.perf_counter()
             reply = self._model.generate(message=message)
-            took = time.perf_counter() - began
+            latency = time.perf_counter() - start
         if not isinstance(reply, str):
             raise PsyprobeError(f"{name} returned a {type(reply).__name__} instead of text")
         if getattr(self._model, "fail_msg", FAILED) in reply:
             raise PsyprobeError(f"{name} got no answer: {reply!r}")
-        return Answer(reply, latency=took, model=name, server="VLMEvalKit")
+        return Answer(reply, latency=latency, model=name, server="VLMEvalKit")
 
     def _file(self, image: FloatArray) -> Path:
         path = self._folder / f"{image_digest(image)}.png"
         if not path.is_file():
-            held = sorted(self._folder.glob("*.png"), key=lambda each: each.stat().st_mtime_ns)
-            for old in held[: max(0, len(held) - KEPT + 1)]:
-                old.unlink()
+            files = sorted(self._folder.glob("*.png"), key=lambda file: file.stat().st_mtime_ns)
+            for file in files[: max(0, len(files) - CACHE_SIZE + 1)]:
+                file.unlink()
             path.write_bytes(encode_png(eight_bit(image), noise=True))
         return path

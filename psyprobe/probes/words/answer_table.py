@@ -21,7 +21,7 @@ from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.units import unit_attributes
-from psyprobe.observers.chat.protocol import Answer, Spending
+from psyprobe.observers.chat.protocol import Answer, TotalCost
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.schedule import run_attributes
 from psyprobe.running.store import Store
@@ -237,7 +237,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
 
 def _columns(
     record: RunRecord, store: Store
-) -> tuple[dict[str, list[Any]], Spending, Counter[str]]:
+) -> tuple[dict[str, list[Any]], TotalCost, Counter[str]]:
     """Read every answer of a run: columns of its table, what it cost, and settings replaced."""
     layout = record.layout
     trials = record.outcome["trials"]
@@ -251,7 +251,7 @@ def _columns(
     readings: list[Read] = []
     polarities: list[int] = []
     substitutions: Counter[str] = Counter()
-    spending = Spending()
+    spending = TotalCost()
     answers = store.iterate_answers([trial["key"] for trial in trials])
     for trial, answer in zip(trials, answers, strict=True):
         prompt = prompts[trial["prompt"]]
