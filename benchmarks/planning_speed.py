@@ -146,7 +146,7 @@ def looks() -> list[Row]:
     """How often a simulated observer hashes an image of which many prompts ask."""
     looked = 0
     observer = pp.load_observer("simulated:watson-malo")
-    real = SimulatedObserver._looked
+    real = SimulatedObserver._measured
 
     def counting(self: SimulatedObserver, image: np.ndarray, fps: float | None) -> object:
         nonlocal looked
@@ -156,11 +156,11 @@ def looks() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         page = page_of("words", 100, Path(folder))
         in_25_wordings(page)
-        SimulatedObserver._looked = counting  # type: ignore[method-assign, assignment]
+        SimulatedObserver._measured = counting  # type: ignore[method-assign, assignment]
         try:
             result = pp.run(page, observer, progress=False)
         finally:
-            SimulatedObserver._looked = real  # type: ignore[method-assign]
+            SimulatedObserver._measured = real  # type: ignore[method-assign]
     return [
         (
             "simulated chat run",

@@ -276,9 +276,9 @@ def test_a_simulated_observer_looks_at_an_image_once(
     page.write_text(WORDS, encoding="utf-8")
     observer = load_observer("simulated:watson-malo")
     looked: list[Any] = []
-    real = type(observer)._looked
+    real = type(observer)._measured
     monkeypatch.setattr(
-        type(observer), "_looked", lambda self, *view: (looked.append(view), real(self, *view))[1]
+        type(observer), "_measured", lambda self, *view: (looked.append(view), real(self, *view))[1]
     )
     result = trials(pp.run(page, observer, progress=False))
     images = len(np.unique(result["image_seed"])) * len(np.unique(result["contrast"]))

@@ -20,12 +20,8 @@ from psyprobe.human import castle_csf, watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
-from psyprobe.observers.simulated.observer import (
-    FUNCTIONS,
-    SENSITIVITIES,
-    SimulatedObserver,
-    psychometric,
-)
+from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
+from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
 from psyprobe.stimulus import AnnulusNoise, Gabor, Grating, Noise
 

@@ -1,6 +1,4 @@
-"""A simulated reader of stripes behind the steps of a server: images are resized and sent as JPEG
-before it looks.
-"""
+"""Simulate a reader of stripes whose server resizes images and sends them as JPEG."""
 
 from __future__ import annotations
 
@@ -14,32 +12,30 @@ from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry, eight_b
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
 
-#: It sees no direction where energies differ by less than this share of them, or by less than so
-#: many codes, squared.
-_LEAST_SHARE = 0.05
-_LEAST_CODES = 0.1
+#: It sees no direction where energies differ by less than this share of them, or by less than the
+#: square of this many codes.
+_MIN_SHARE = 0.05
+_MIN_CODES = 0.1
 
 
 class StripeReader(Answering):
-    """Names the direction of stripes by the energy of differences across and down, of luma and of
-    colour alike.
+    """An observer that names the direction of stripes by the energy of differences across and down.
 
-    Where neither direction has more, it guesses.
+    Luma and colour count alike. Where neither direction has more energy, it guesses.
 
     Parameters
     ----------
     side : int, optional
-        Images are resized to so many pixels on the side before it looks (Pillow's bicubic, with
-        smoothing).
+        Side in pixels to which images are resized (Pillow's bicubic, with smoothing).
     jpeg : int, optional
-        Images are then encoded as JPEG of this quality, 1 to 95, with colour at half the resolution
+        JPEG quality, 1 to 95, with which images are then encoded; colour has half the resolution
         (4:2:0).
     smoothing : bool
-        False: resizing takes the nearest pixel, and fine stripes alias.
+        Whether resizing smooths; else it takes the nearest pixel, and fine stripes alias.
     guesses : bool
-        It answers without looking.
+        Whether it answers without looking.
     seed : int
-        Of its guesses.
+        Seed of its guesses.
 
     Raises
     ------
@@ -85,43 +81,42 @@ class StripeReader(Answering):
         self.card = Card("simulated stripe reader", "answer", options=options)
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """The image as it gets to see it, drive (h, w, 3)."""
-        seen = self._steps(image) / 255.0
-        return np.repeat(seen[..., None], 3, axis=-1) if seen.ndim == 2 else seen
+        """Return the image that it gets to see, drive (h, w, 3)."""
+        drive = self._delivered_codes(image) / 255.0
+        return np.repeat(drive[..., None], 3, axis=-1) if drive.ndim == 2 else drive
 
-    def _steps(self, image: FloatArray) -> FloatArray:
-        """Codes of the image that it gets to see; one plane of a grey view."""
+    def _delivered_codes(self, image: FloatArray) -> FloatArray:
+        """Resize and encode an image; codes (h, w) of a grey image, or (h, w, 3)."""
         from PIL import Image
 
         codes = eight_bit(image)
-        shown = Image.fromarray(
-            np.ascontiguousarray(codes[..., 0]) if ImagePlanes.of(image).is_grey else codes
-        )
+        if ImagePlanes.of(image).is_grey:
+            codes = np.ascontiguousarray(codes[..., 0])
+        picture = Image.fromarray(codes)
         if self._side is not None:
-            way = Image.Resampling.BICUBIC if self._smoothing else Image.Resampling.NEAREST
-            shown = shown.resize((self._side, self._side), way)
+            method = Image.Resampling.BICUBIC if self._smoothing else Image.Resampling.NEAREST
+            picture = picture.resize((self._side, self._side), method)
         if self._jpeg is not None:
             file = io.BytesIO()
-            shown.save(file, "JPEG", quality=self._jpeg, subsampling="4:2:0")
-            shown = Image.open(file)
-        return np.asarray(shown, dtype=np.float64)
+            picture.save(file, "JPEG", quality=self._jpeg, subsampling="4:2:0")
+            picture = Image.open(file)
+        return np.asarray(picture, dtype=np.float64)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        across, down = (0.0, 0.0) if self._guesses else _energies(self._steps(inquiry.images[0]))
-        seen = abs(across - down) > max(_LEAST_SHARE * (across + down), _LEAST_CODES**2)
-        vertical = across > down if seen else self._rng.random() < 0.5
-        return Answer("Vertical." if vertical else "Horizontal.", model=self.card.name)
+        across = down = 0.0
+        if not self._guesses:
+            across, down = _energies(self._delivered_codes(inquiry.images[0]))
+        is_visible = abs(across - down) > max(_MIN_SHARE * (across + down), _MIN_CODES**2)
+        is_vertical = across > down if is_visible else self._rng.random() < 0.5
+        return Answer("Vertical." if is_vertical else "Horizontal.", model=self.card.name)
 
 
 def _energies(codes: FloatArray) -> tuple[float, float]:
-    """Mean squares of the differences across and down, over luma and both colour planes of ITU-R
-    BT.601.
-    """
+    """Return mean squares of differences across and down, over luma and colour (ITU-R BT.601)."""
     planes = codes[None]
     if codes.ndim == 3:
         luma = codes @ np.array([0.299, 0.587, 0.114])
         planes = np.stack([luma, (codes[..., 2] - luma) / 1.772, (codes[..., 0] - luma) / 1.402])
-    across, down = (
-        float(len(planes) * np.mean(np.diff(planes, axis=axis) ** 2)) for axis in (2, 1)
-    )
-    return across, down
+    across = np.mean(np.diff(planes, axis=2) ** 2)
+    down = np.mean(np.diff(planes, axis=1) ** 2)
+    return float(len(planes) * across), float(len(planes) * down)
