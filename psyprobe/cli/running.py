@@ -209,7 +209,9 @@ def _run(
             paths = ", ".join(map(str, files.values()))
             tell(f"{experiment.name} with {observer.card.label}: {paths}")
             if "spent" in result.attrs:
-                tell(f"{describe_result_cost(result.attrs)}; this run of the command took {duration(seconds)}")
+                tell(
+                    f"{describe_result_cost(result.attrs)}; this run of the command took {duration(seconds)}"
+                )
     if unfinished and not reports:
         return 3
     if arguments.json:

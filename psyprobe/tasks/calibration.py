@@ -197,7 +197,7 @@ class Calibration:
     findings : tuple of str
         In plain words; each is a bound.
     spent : mapping
-        Answers, tokens and cost, as `Spending` has them.
+        Answers, tokens and cost, as `TotalCost` has them.
     """
 
     observer: str
