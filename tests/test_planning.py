@@ -19,7 +19,7 @@ from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.encoders.packaged import PACKAGES, _find
 from psyprobe.probes import load_probe
-from psyprobe.probes.differences import _CHANGES, differing
+from psyprobe.probes.differences import _CHANGES, find_difference
 from psyprobe.probes.displayed_images import MOST_DRAWN
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.probes.words.schedule import WordsSchedule
@@ -42,7 +42,7 @@ EXPERIMENTS = (
 def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
     experiment = read_experiment(name)
     conditions = load_probe(experiment.probe).plan(experiment, load_observer("pixels")).conditions
-    by = differing(experiment)
+    by = find_difference(experiment)
     levels = {key: values for key, values in experiment.levels.items() if key != by.name}
     native = with_levels(experiment.spec(), **{key: values[0] for key, values in levels.items()})
     for place, index in zip(

@@ -1,4 +1,4 @@
-"""How an observer is asked: probes by name.
+"""Load probes, which decide how an observer is asked, by name.
 
 A probe is a module, or any object, with what `psyprobe.running.protocol.Probe` lists. Packages add
 theirs under the entry point ``psyprobe.probes``, and so do the benchmarks that come with psyprobe.
@@ -42,11 +42,11 @@ class ProbeKind:
     Parameters
     ----------
     probe : str
-        Where it is: "module", or "module:object".
+        Its place: "module", or "module:object".
     summary : str
-        What it asks, half a line for ``psyprobe list probes``.
+        Half a line on what it asks, for ``psyprobe list probes``.
     bibtex : str
-        The BibTeX entry of the paper that it comes from; empty where there is none.
+        BibTeX entry of its paper; empty where there is none.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def load_probe(name: str, *, own_files: bool = False) -> Probe:
 
 
 def _find(name: str) -> ProbeKind | Probe:
-    """The kind of a probe, or the probe itself where its package registers it without a kind."""
+    """Find the kind of a probe, or the probe itself if its package registers it without a kind."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     points = _entry_points()
@@ -193,7 +193,7 @@ def _find(name: str) -> ProbeKind | Probe:
 
 
 def _import(name: str, load: Callable[[], Loaded]) -> Loaded:
-    """Import what another package adds; whatever it raises becomes one line."""
+    """Import what another package adds; any error becomes an `InputError` of one line."""
     try:
         return load()
     except (Exception, SystemExit) as error:

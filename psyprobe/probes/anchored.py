@@ -1,13 +1,12 @@
-"""What just noticeable differences are read at: a pair that anchors the response, and another
-difference beside it.
+"""Add the anchor of just noticeable differences: a pair whose response is the criterion.
 
-A response has no criterion of its own. Here it is that of the same observer to another pair, at
-every level: to the target at detection threshold, or to a tenth more contrast.
+A response has no criterion of its own. Here it is the response of the same observer to another
+pair, at every level: to the target at detection threshold, or to a tenth more contrast. A second
+difference can be shown too, for comparison.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,13 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.units import unit_attributes, unit_symbol
 from psyprobe.human.reference import DataReference, Reference, load_reference
-from psyprobe.probes.differences import Differing, changing, sensitivity_at
+from psyprobe.probes.differences import (
+    StimulusDifference,
+    build_difference,
+    human_sensitivity,
+    mesh,
+)
+from psyprobe.probes.feature_distances import json_lists
 from psyprobe.probes.pair_batches import Responses
 from psyprobe.probes.pairs import Grid
 from psyprobe.stimulus import Specification
@@ -32,29 +37,29 @@ from psyprobe.stimulus.specification import with_levels
 if TYPE_CHECKING:
     import xarray as xr
 
-#: By which factor the anchor "contrast" is above the contrast.
-_MORE = 1.1
+#: The contrast of the anchor "contrast", as a multiple of the stimulus's contrast.
+_ANCHOR_FACTOR = 1.1
 
 
-def beside(
+def anchored_grids(
     experiment: Experiment,
-    by: Differing,
-    drawn: Specification,
+    difference: StimulusDifference,
+    displayed: Specification,
     native: Specification,
     levels: Mapping[str, FloatArray],
 ) -> tuple[dict[str, Grid], dict[str, Any]]:
-    """What is shown besides the level grid, by name, and what the layout tells of it.
+    """Build the grids of the anchor and the second difference, and their entries of the layout.
 
     Parameters
     ----------
     experiment : Experiment
-        With an anchor.
-    by : Differing
-        Of its grid.
-    drawn, native : Specification
-        The stimulus at the size at which the observer gets it, and at its own.
+        An experiment with an anchor.
+    difference : Differing
+        The difference of the level grid.
+    displayed, native : Specification
+        The stimulus at the observer's size, and at its own.
     levels : mapping of str to array
-        Of the grid.
+        Levels of the grid.
 
     Raises
     ------
@@ -63,115 +68,112 @@ def beside(
     """
     anchor = experiment.score.anchor
     shape = tuple(map(len, levels.values()))
-    every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
-    base = with_levels(drawn, **every)
-    own = np.broadcast_to(np.asarray(base.value("contrast"), dtype=np.float64), shape)
+    base = with_levels(displayed, **mesh(levels))
+    contrasts = np.broadcast_to(np.asarray(base.value("contrast"), dtype=np.float64), shape)
     if anchor == "contrast":
-        if by.parameter == "contrast":
+        if difference.parameter == "contrast":
             raise InputError(
                 "score.anchor is 'contrast', and contrast is what differs, so that every "
-                "threshold would be a tenth of "
-                "the pedestal; give 'detection', or a contrast"
+                "threshold would be a tenth of the pedestal; give 'detection', or a contrast"
             )
-        faint: FloatArray = (_MORE - 1) * own
-        grids = {"anchor": Grid(with_levels(base, contrast=_MORE * own), base)}
+        anchor_contrasts: FloatArray = (_ANCHOR_FACTOR - 1) * contrasts
+        grids = {"anchor": Grid(with_levels(base, contrast=_ANCHOR_FACTOR * contrasts), base)}
     else:
-        castle = load_reference({"model": "castle_csf"}, Path())
-        thresholds = (
-            1 / sensitivity_at(castle, native, levels)
-            if anchor == "detection"
-            else np.full(shape, anchor)
-        )
-        faint = ten_digits(thresholds)
+        if anchor == "detection":
+            castle = load_reference({"model": "castle_csf"}, Path())
+            anchor_contrasts = ten_digits(1 / human_sensitivity(castle, native, levels))
+        else:
+            anchor_contrasts = ten_digits(np.full(shape, anchor))
         masks = {name: np.zeros(shape) for name in base.levels() if name.endswith("_contrast")}
-        alone = with_levels(base, contrast=faint, **masks)
-        grids = {"anchor": Grid(alone, alone.reference())}
-    told: dict[str, Any] = {
-        "anchor_contrast": faint.tolist(),
+        anchor_spec = with_levels(base, contrast=anchor_contrasts, **masks)
+        grids = {"anchor": Grid(anchor_spec, anchor_spec.reference())}
+    human = experiment.human
+    ideal = _ideal_thresholds(difference, base, anchor_contrasts, shape)
+    entries: dict[str, Any] = {
+        "anchor_contrast": anchor_contrasts.tolist(),
         "anchored": anchor,
-        "jnd_human": "" if experiment.human is None else experiment.human.name,
+        "jnd_human": "" if human is None else human.name,
         "human_jnd": None
-        if experiment.human is None
-        else _told(_thresholds(experiment.human, native, levels)),
-        "ideal_jnd": _told(_ideal(by, base, faint, shape)),
+        if human is None
+        else json_lists(_human_thresholds(human, native, levels)),
+        "ideal_jnd": None if ideal is None else json_lists(ideal),
     }
-    against = None if experiment.difference is None else experiment.difference.against
-    if against is not None:
-        other = changing(against, experiment.spec())
-        if other.name == by.name:
+    if experiment.difference is not None and experiment.difference.against is not None:
+        second = build_difference(experiment.difference.against, experiment.spec())
+        if second.name == difference.name:
             raise InputError(
-                f"difference.against.parameter is {other.parameter!r} too; give another parameter"
+                f"difference.against.parameter is {second.parameter!r} too; give another parameter"
             )
-        found = other.grid(drawn, levels, np.array(other.values))
-        assert found is not None
-        grids["against"] = found
-        told["against_difference"] = {
-            name: getattr(other, name) for name in ("name", "unit", "label")
-        } | {"values": list(other.values)}
-    return grids, told
+        second_grid = second.grid(displayed, levels, np.array(second.values))
+        assert second_grid is not None
+        grids["against"] = second_grid
+        entries["against_difference"] = {
+            "name": second.name,
+            "unit": second.unit,
+            "label": second.label,
+            "values": list(second.values),
+        }
+    return grids, entries
 
 
-def _told(values: FloatArray | None) -> Any:
-    """As JSON can hold it; None for NaN."""
-    if values is None:
-        return None
-    told = values.astype(object)
-    told[np.isnan(values)] = None
-    return told.tolist()
-
-
-def _thresholds(
+def _human_thresholds(
     reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
 ) -> FloatArray:
-    """What people need at every level; NaN where they were not measured."""
+    """Return human thresholds at every level; NaN where they were not measured."""
     if not isinstance(reference, DataReference):
-        return 1 / sensitivity_at(reference, native, levels)
-    found = np.full(tuple(map(len, levels.values())), np.nan)
-    for place in itertools.product(*map(range, found.shape)):
-        at = {name: values[[i]] for (name, values), i in zip(levels.items(), place, strict=True)}
+        return 1 / human_sensitivity(reference, native, levels)
+    thresholds = np.full(tuple(map(len, levels.values())), np.nan)
+    for index in np.ndindex(thresholds.shape):
+        levels_at_index = {
+            name: values[[i]] for (name, values), i in zip(levels.items(), index, strict=True)
+        }
         try:
-            found[place] = 1 / sensitivity_at(reference, native, at).item()
+            thresholds[index] = 1 / human_sensitivity(reference, native, levels_at_index).item()
         except InputError as error:
             missing = error
-    if np.isnan(found).all():
+    if np.isnan(thresholds).all():
         raise missing
-    return found
+    return thresholds
 
 
-def _ideal(
-    by: Differing, base: Specification, faint: FloatArray, shape: tuple[int, ...]
+def _ideal_thresholds(
+    difference: StimulusDifference,
+    base: Specification,
+    anchor_contrasts: FloatArray,
+    shape: tuple[int, ...],
 ) -> FloatArray | None:
-    """Of the linear ideal observer, where it has a closed form: of round Gabors."""
+    """Compute thresholds of the linear ideal observer for round Gabors, else None."""
     if base.kind != "gabor" or np.any(np.asarray(base.value("aspect")) != 1):
         return None
-    known = {
+    parameters = {
         name: np.broadcast_to(base.value(name), shape)
         for name in ("frequency", "radius", "contrast")
     }
-    return ideal_jnd(f"{by.parameter} {by.change}".strip(), faint, **known)
+    return ideal_jnd(
+        f"{difference.parameter} {difference.change}".strip(), anchor_contrasts, **parameters
+    )
 
 
-def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses) -> xr.Dataset:
-    """A result, and what was shown besides: the anchor over the levels, and responses to the other
-    difference.
-    """
+def add_anchor(result: xr.Dataset, layout: Mapping[str, Any], responses: Responses) -> xr.Dataset:
+    """Add responses to the anchor and to the second difference to a result."""
     import xarray
 
     levels = tuple(level["name"] for level in layout["levels"])
-    other = layout.get("against_difference")
-    places = {"anchor_response": np.array(layout["anchor"])}
+    second = layout.get("against_difference")
+    pair_indices = {"anchor_response": np.array(layout["anchor"])}
     grids = {"anchor_response": (levels, "Response to the anchor")}
-    if other is not None:
-        places["against_response"] = np.array(layout["against"])
-        grids["against_response"] = ((*levels, other["name"]), "Response to the other difference")
+    if second is not None:
+        second_levels = (*levels, second["name"])
+        pair_indices["against_response"] = np.array(layout["against"])
+        grids["against_response"] = (second_levels, "Response to the other difference")
     data: dict[str, Variable] = {}
-    for name, at in places.items():
-        dims, label = grids[name]
-        values = np.moveaxis(found.observer[at], (-2, -1), (0, 1))
-        pixels = np.moveaxis(found.baseline[at], -1, 0)
+    for name, (dims, label) in grids.items():
+        indices = pair_indices[name]
+        values = np.moveaxis(responses.observer[indices], (-2, -1), (0, 1))
+        pixels = np.moveaxis(responses.baseline[indices], -1, 0)
         data[name] = (("layer", "measure", *dims), values, "1", label)
         data[f"pixels_{name}"] = (("measure", *dims), pixels, "1", f"{label} of the pixels")
-    data = with_status(data, places, found.status, found.baseline_status)
+    data = with_status(data, pair_indices, responses.status, responses.baseline_status)
     unit = unit_symbol(result[layout["difference"]["name"]].attrs)
     for name, label in (
         ("human_jnd", "Human threshold"),
@@ -179,27 +181,17 @@ def with_anchor(result: xr.Dataset, layout: Mapping[str, Any], found: Responses)
     ):
         if layout[name] is not None:
             data[name] = (levels, np.array(layout[name], dtype=np.float64), unit, label)
-    data["anchor_contrast"] = (
-        levels,
-        np.array(layout["anchor_contrast"]),
-        "1",
-        "Contrast by which the anchor differs",
-    )
-    added = {
-        name: xarray.Variable(
-            dims,
-            np.asarray(values, dtype=np.float64),
-            {**unit_attributes(units), "long_name": label},
-        )
-        for name, (dims, values, units, label) in data.items()
-    }
-    if other is not None:
-        about = {**unit_attributes(other["unit"]), "long_name": other["label"]}
-        result = result.assign_coords(
-            {other["name"]: xarray.Variable((other["name"],), other["values"], about)}
-        )
-    told = {"anchor": str(layout["anchored"]), "jnd_human": layout["jnd_human"]}
-    added_result = join_measures(result).assign(added)
-    return split_measures(with_flags(added_result)).assign_attrs(
-        told | ({} if other is None else {"against": other["name"]})
-    )
+    contrasts = np.array(layout["anchor_contrast"])
+    data["anchor_contrast"] = (levels, contrasts, "1", "Contrast by which the anchor differs")
+    variables = {}
+    for name, (dims, values, unit, label) in data.items():
+        attributes = {**unit_attributes(unit), "long_name": label}
+        variables[name] = xarray.Variable(dims, np.asarray(values, dtype=np.float64), attributes)
+    anchor_attributes = {"anchor": str(layout["anchored"]), "jnd_human": layout["jnd_human"]}
+    if second is not None:
+        attributes = {**unit_attributes(second["unit"]), "long_name": second["label"]}
+        coordinate = xarray.Variable((second["name"],), second["values"], attributes)
+        result = result.assign_coords({second["name"]: coordinate})
+        anchor_attributes["against"] = second["name"]
+    anchored_result = join_measures(result).assign(variables)
+    return split_measures(with_flags(anchored_result)).assign_attrs(anchor_attributes)

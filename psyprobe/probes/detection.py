@@ -1,4 +1,4 @@
-"""Detection: how far a stimulus is from its background for an observer, or how different it looks.
+"""Measure detection: how far a stimulus is from its background, or how different it looks.
 
 An observer that answers in words is shown both and asked in which of them something was added.
 
@@ -15,9 +15,7 @@ characteristics of the human visual system? CVPR.
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -35,11 +33,11 @@ from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.probes import pair_batches, pairs
 from psyprobe.probes.differences import (
-    Differing,
-    differing,
-    parameters_of,
-    remarks_of,
-    sensitivity_at,
+    StimulusDifference,
+    find_difference,
+    human_parameters,
+    human_sensitivity,
+    stimulus_remarks,
 )
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import DIFFERENCE, noise_floor
@@ -49,7 +47,7 @@ from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.running.task import Task, task_of
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.parameters import log_spaced, ten_digits
+from psyprobe.stimulus.parameters import Parameter, log_spaced, ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -80,84 +78,90 @@ SECTIONS = (
     "delivery",
     "fit",
 )
-#: Drawing, showing or measuring differently makes another question of the same condition.
+#: Part of each question: raise it when drawing, showing or measuring changes.
 VERSION = "detection 2"
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
-    """As in `Probe`."""
+    """Plan a run of pairs, or of questions in words, as `Probe` describes."""
     if observer.card.ability == "answer":
-        return in_words().plan(experiment, observer)
-    return PairSchedule(
-        experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size
-    )
+        return words_probe().plan(experiment, observer)
+    conditions = grid_conditions(experiment, observer.card)
+    return PairSchedule(experiment, observer, conditions, VERSION, batch_size)
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """As in `Probe`: batches of one run are all of pairs, or all in words."""
+    """Yield answers to batches, which are all of pairs or all in words, as `Probe` describes."""
     words = any(observer.card.ability == "answer" for observer in observers.values())
-    return (in_words().answer if words else pair_batches.answer)(observers, batches)
+    return (words_probe().answer if words else pair_batches.answer)(observers, batches)
 
 
 def result(record: RunRecord, store: Store) -> Any:
-    """As in `Probe`: responses as labelled arrays (see `detection_result`), or answers in words."""
+    """Build the result of a run: labelled responses (see `detection_result`), or answers."""
     if "asking" in record.layout:
-        return in_words().result(record, store)
+        return words_probe().result(record, store)
     return grid_result(record.layout, responses(record, store))
 
 
 def task(record: RunRecord) -> Task:
-    """As in `Probe`: which of two images differs, of observers that answer; else a response."""
+    """Describe the task: which of two images differs, for an observer that answers; or a response."""
     if "asking" in record.layout:
-        found: Task = in_words().task(record)
-        return found
+        words_task: Task = words_probe().task(record)
+        return words_task
     return response_task(record)
 
 
 def score(result: Any, **options: Any) -> Any:
-    """As in `Probe`: just noticeable differences where there is an anchor, alignment, or thresholds
-    of answers.
-    """
+    """Score just noticeable differences (with an anchor), alignment, or thresholds of answers."""
     answered = task_of(result).answered
-    return (in_words().score if answered else score_discrimination)(result, **options)
+    return (words_probe().score if answered else score_discrimination)(result, **options)
 
 
-def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
-    """Responses at their places on the grid of levels, and at multiples of human thresholds."""
+def grid_result(layout: Mapping[str, Any], grid_responses: Responses) -> xarray.Dataset:
+    """Arrange responses on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
-    observer = [
-        None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1))
-        for at in (grid, scored)
-    ]
-    pixels = [
-        None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in (grid, scored)
-    ]
-    floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
-    about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
-    values = (observer[0], observer[1]), (pixels[0], pixels[1])
-    told = detection_result(
-        layout, *values, floor, found.layers, about, (found.status, found.baseline_status)
+    observer = grid_responses.observer
+    baseline = grid_responses.baseline
+    dataset = detection_result(
+        layout,
+        (_arrange(observer, grid, axes=2), _arrange(observer, scored, axes=2)),
+        (_arrange(baseline, grid, axes=1), _arrange(baseline, scored, axes=1)),
+        noise_floor(observer[np.array(layout["noise_floor"])], layout["measures"]),
+        grid_responses.layers,
+        {
+            **grid_responses.attributes,
+            "ppd": layout["ppd"],
+            "size": json.dumps(layout["size"]),
+        },
+        (grid_responses.status, grid_responses.baseline_status),
     )
     if "anchor" not in layout:
-        return told
-    from psyprobe.probes.anchored import with_anchor
+        return dataset
+    from psyprobe.probes.anchored import add_anchor
 
-    return with_anchor(told, layout, found)
+    return add_anchor(dataset, layout, grid_responses)
+
+
+def _arrange(
+    values: FloatArray, indices: np.ndarray[Any, Any] | None, axes: int
+) -> FloatArray | None:
+    """Index values by the pairs of a grid, with their last axes (layers and measures) in front."""
+    if indices is None:
+        return None
+    return np.asarray(np.moveaxis(values[indices], range(-axes, 0), range(axes)))
 
 
 def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> Any:
-    """As in `Probe`: thresholds where all results have an anchor, else contours; answers in words
-    are drawn apart.
-    """
+    """Plot thresholds where all results have an anchor, else contours; or answers in words."""
     kinds = {task_of(result).answered for result in results}
     if len(kinds) > 1:
         raise InputError(
             "answers in words and responses of encoders go on figures of their own; draw them apart"
         )
     if True in kinds:
-        return in_words().plot(results, ax, **options)
-    if all("anchor_response" in join_measures(one) for one in results):
+        return words_probe().plot(results, ax, **options)
+    if all("anchor_response" in join_measures(result) for result in results):
         from psyprobe.plotting.jnd import jnd_panels
 
         return jnd_panels(results, ax, **options)
@@ -167,20 +171,29 @@ def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> A
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Any]:
-    """As in `Probe`: the same for a page."""
+    """Return the parts of a report: of encoders and metrics first, then of results in words."""
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
 
-    words, others = (
-        [result for result in results if task_of(result).answered == answered]
-        for answered in (True, False)
-    )
-    parts = [*jnd_parts(others), *contour_parts(others)] if others else []
-    return [*parts, *(in_words().report(words) if words else [])]
+    word_results, encoder_results = split_by_answer(results)
+    parts = []
+    if encoder_results:
+        parts = [*jnd_parts(encoder_results), *contour_parts(encoder_results)]
+    if word_results:
+        parts += words_probe().report(word_results)
+    return parts
 
 
-def in_words() -> Any:
-    """The probe that shows two images and asks about them, which loads on use."""
+def split_by_answer(
+    results: Sequence[xarray.Dataset],
+) -> tuple[list[xarray.Dataset], list[xarray.Dataset]]:
+    """Split results into those in words and those of encoders and metrics."""
+    in_words = [result for result in results if task_of(result).answered]
+    return in_words, [result for result in results if not task_of(result).answered]
+
+
+def words_probe() -> Any:
+    """Import and return the probe that shows two images and asks about them in words."""
     from psyprobe.probes.words.schedule import two_interval
 
     return two_interval
@@ -190,7 +203,9 @@ def in_words() -> Any:
 _CURVE_POINTS = 200
 
 
-def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = None) -> Conditions:
+def grid_conditions(
+    experiment: Experiment, card: Card, difference: StimulusDifference | None = None
+) -> Conditions:
     """Plan the images of an experiment on a grid of levels for one observer.
 
     Parameters
@@ -198,86 +213,102 @@ def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = N
     experiment : Experiment
         What to show.
     card : Card
-        Of the observer; its native input size decides the size of the images, over the same degrees
-        of visual angle.
-    by : Differing, optional
-        In what test and reference differ; without it what the experiment says.
+        The observer's card; its input size decides the size of the images, over the same degrees of
+        visual angle.
+    difference : Differing, optional
+        The difference of test and reference; by default the experiment's.
 
     Raises
     ------
     InputError
         A level cannot be drawn at this size, or the human reference has no threshold there.
     """
-    by = differing(experiment) if by is None else by
-    taken = by.level or by.name
-    levels = {name: np.array(values) for name, values in experiment.levels.items() if name != taken}
-    check_levels({**levels, by.name: np.array(by.values)})
-    measures, scored_measure = measures_of(experiment, card)
+    difference = find_difference(experiment) if difference is None else difference
+    replaced_level = difference.level or difference.name
+    levels = {
+        name: np.array(values)
+        for name, values in experiment.levels.items()
+        if name != replaced_level
+    }
+    check_levels({**levels, difference.name: np.array(difference.values)})
+    measures, scored_measure = choose_measures(experiment, card)
     first = {name: float(values[0]) for name, values in levels.items()}
     native = with_levels(experiment.spec(), **first)
-    drawn = at_native_size(experiment.name, native, card)
-    with redrawn(experiment.name, native, drawn, card):
-        scored_levels, differences, people = _human(experiment, levels, native)
-        without = experiment.score_only and experiment.score.anchor is None
-        on_grid = {name: values[:0] for name, values in levels.items()} if without else levels
-        values = np.array([] if without else by.values)
-        grid = by.grid(drawn, on_grid, values)
-        scored = by.grid(drawn, scored_levels, differences)
-        shown, told = _anchored(experiment, by, drawn, native, levels)
-    pairs, grid_places, scored_places, repeated, beside = pair_up(grid, scored, shown)
+    displayed = at_native_size(experiment.name, native, card)
+    with explain_redrawing(experiment.name, native, displayed, card):
+        scored_levels, scored_values, human_entries = _scored_grid(experiment, levels, native)
+        grid_levels = levels
+        values = np.array(difference.values)
+        if experiment.score_only and experiment.score.anchor is None:
+            grid_levels = {name: values[:0] for name, values in levels.items()}
+            values = np.array([])
+        grid = difference.grid(displayed, grid_levels, values)
+        scored = difference.grid(displayed, scored_levels, scored_values)
+        extra_grids, anchor_entries = _anchor_grids(
+            experiment, difference, displayed, native, levels
+        )
+    pairs, grid_indices, scored_indices, repeated, extra = pair_up(grid, scored, extra_grids)
     parameters = {name: level_of(native, name) for name in levels}
-    units = {name: parameter.unit for name, parameter in parameters.items()}
-    strongest = _strongest(by, units, on_grid, values, grid_places) if grid_places else {}
-    if scored_places:
-        strongest |= _strongest(by, units, scored_levels, differences, scored_places)
+    strongest = {}
+    if grid_indices:
+        strongest = _strongest(difference, parameters, grid_levels, values, grid_indices)
+    if scored_indices:
+        strongest |= _strongest(
+            difference, parameters, scored_levels, scored_values, scored_indices
+        )
     return Conditions(
         pairs=pairs,
-        grid=grid_places,
-        scored=scored_places,
+        grid=grid_indices,
+        scored=scored_indices,
         noise_floor=repeated,
         measures=measures,
         axes={
             "levels": [
-                {"name": name, "unit": parameter.unit, "label": parameter.label}
-                | {
-                    "values": on_grid[name].tolist(),
-                    "scored": scored_levels[name].tolist() if scored_places else [],
+                {
+                    "name": name,
+                    "unit": parameter.unit,
+                    "label": parameter.label,
+                    "values": grid_levels[name].tolist(),
+                    "scored": scored_levels[name].tolist() if scored_indices else [],
                 }
                 for name, parameter in parameters.items()
             ],
-            "difference": {name: getattr(by, name) for name in ("name", "unit", "label", "kind")}
-            | {"values": values.tolist()},
+            "difference": {
+                "name": difference.name,
+                "unit": difference.unit,
+                "label": difference.label,
+                "kind": difference.kind,
+                "values": values.tolist(),
+            },
             "multiplier": list(experiment.score.multiplier or ()),
             "multiplier_of": experiment.score.multiplier_of,
             "score_measure": scored_measure,
-            **people,
-            **told,
+            **human_entries,
+            **anchor_entries,
         },
         strongest=strongest,
-        remarks=remarks_of(experiment, native),
-        extra=beside,
+        remarks=stimulus_remarks(experiment, native),
+        extra=extra,
     )
 
 
-def _anchored(
+def _anchor_grids(
     experiment: Experiment,
-    by: Differing,
-    drawn: Specification,
+    difference: StimulusDifference,
+    displayed: Specification,
     native: Specification,
     levels: Mapping[str, FloatArray],
 ) -> tuple[Mapping[str, Grid], Mapping[str, Any]]:
-    """What is shown besides for just noticeable differences, and what is told of it; nothing
-    without an anchor.
-    """
+    """Build grids and layout entries of just noticeable differences; empty without an anchor."""
     if experiment.score.anchor is None:
         return {}, {}
-    from psyprobe.probes.anchored import beside
+    from psyprobe.probes.anchored import anchored_grids
 
-    return beside(experiment, by, drawn, native, levels)
+    return anchored_grids(experiment, difference, displayed, native, levels)
 
 
 def check_levels(levels: Mapping[str, FloatArray]) -> None:
-    """Refuse a level of one value, which is no level, and contrasts of which none is left."""
+    """Raise `InputError` unless there are levels, each of two values or more."""
     if not levels:
         raise InputError("[levels] is empty; give for example frequency = { values = [1, 2, 4] }")
     for name, values in levels.items():
@@ -288,11 +319,12 @@ def check_levels(levels: Mapping[str, FloatArray]) -> None:
             )
 
 
-def _human(
+def _scored_grid(
     experiment: Experiment, levels: Mapping[str, FloatArray], native: Specification
 ) -> tuple[dict[str, FloatArray], FloatArray, dict[str, Any]]:
-    """Scored levels, thresholds there times the multipliers (the last axis), and what the result
-    tells of people.
+    """Compute scored levels, multiples of human thresholds there, and the result's human entries.
+
+    The last axis of the multiples is that of the multipliers.
     """
     reference = experiment.human
     score = experiment.score
@@ -308,39 +340,47 @@ def _human(
             '"log" }'
         )
     if isinstance(reference, DataReference):
-        points, _ = reference.within(levels, parameters_of(native))
-        curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
+        points, _ = reference.within(levels, human_parameters(native))
+        curve_levels = {name: np.unique(values) for name, values in points.items()}
+        scored = dict(curve_levels)
     else:
         curve_levels = {name: _curve_at(values) for name, values in levels.items()}
         scored = dict(levels)
     name = next(iter(levels))
-    scored = {**scored, name: _scored(experiment, name, scored[name])}
-    sensitivity = sensitivity_at(reference, native, scored)
+    scored[name] = _scored_values(experiment, name, scored[name])
+    sensitivity = human_sensitivity(reference, native, scored)
     curve = None
     if len(levels) == 1:
-        seen = sensitivity_at(reference, native, curve_levels)
-        curve = {"level": name, "values": curve_levels[name].tolist(), "sensitivity": seen.tolist()}
+        curve_sensitivity = human_sensitivity(reference, native, curve_levels)
+        curve = {
+            "level": name,
+            "values": curve_levels[name].tolist(),
+            "sensitivity": curve_sensitivity.tolist(),
+        }
     multiplier = np.array(score.multiplier)
     factor = multiplier if score.multiplier_of == "threshold" else 1 / multiplier
     differences = ten_digits(factor / sensitivity[..., None])
-    people = {"human": reference.name, "scored_difference": differences.tolist(), "curve": curve}
-    return scored, differences, {**people, "human_sensitivity": sensitivity.tolist()}
+    human_entries = {
+        "human": reference.name,
+        "scored_difference": differences.tolist(),
+        "curve": curve,
+        "human_sensitivity": sensitivity.tolist(),
+    }
+    return scored, differences, human_entries
 
 
 def _curve_at(values: FloatArray) -> FloatArray:
-    """Where a human curve is drawn: log-spaced, and without a pedestal besides where 0 is a
-    level.
-    """
+    """Choose the points of a human curve: log-spaced, and 0 in addition if that is a level."""
     above = log_spaced(values[values > 0][0], values[-1], _CURVE_POINTS)
     return above if values[0] > 0 else np.concatenate([values[:1], above])
 
 
-def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
+def _scored_values(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
     above = experiment.score.above
     below = experiment.score.below
-    scored = values[
-        (values > (-math.inf if above is None else above)) & (values < (below or math.inf))
-    ]
+    scored = values if above is None else values[values > above]
+    if below:
+        scored = scored[scored < below]
     if not scored.size:
         limits = " and ".join(
             f"score.{key} = {limit:g}"
@@ -356,56 +396,50 @@ def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray
 
 
 def _strongest(
-    by: Differing,
-    units: Mapping[str, str],
+    difference: StimulusDifference,
+    parameters: Mapping[str, Parameter],
     levels: Mapping[str, FloatArray],
     values: FloatArray,
-    places: Any,
+    grid_indices: Any,
 ) -> dict[int, str]:
-    """Index of the pair that differs most at each place, with words for it."""
-    every = np.reshape(places, (*map(len, levels.values()), values.shape[-1]))
-    here = np.broadcast_to(values, every.shape)
-    at = here.argmax(axis=-1)[..., None]
-    strongest, most = (
-        np.take_along_axis(each, at, axis=-1).ravel().tolist() for each in (every, here)
-    )
-    words = [
-        [f"{name} {value:.4g} {units[name]}" for value in each] for name, each in levels.items()
-    ]
-    told = zip(itertools.product(*words), most, strict=True)
-    return dict(
-        zip(
-            strongest,
-            (", ".join([*at, f"{by.name} {value:.4g}"]) for at, value in told),
-            strict=True,
-        )
-    )
+    """Find the pair that differs most at each combination of levels, and describe it."""
+    indices = np.reshape(grid_indices, (*map(len, levels.values()), values.shape[-1]))
+    amounts = np.broadcast_to(values, indices.shape)
+    strongest = {}
+    for point in np.ndindex(indices.shape[:-1]):
+        largest = (*point, amounts[point].argmax())
+        parts = [
+            f"{name} {axis[i]:.4g} {parameters[name].unit}"
+            for i, (name, axis) in zip(point, levels.items(), strict=True)
+        ]
+        parts.append(f"{difference.name} {amounts[largest]:.4g}")
+        strongest[int(indices[largest])] = ", ".join(parts)
+    return strongest
 
 
-def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
-    """What is measured of each response, and by which of it the observer is scored."""
+def choose_measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
+    """Return the measures of each response, and the one by which the observer is scored."""
     if card.ability == "difference":
         return (DIFFERENCE,), DIFFERENCE
-    wanted = experiment.score.measure
-    # The published arithmetic is slow and good for nothing else: only those experiments that name
-    # it pay for it.
-    return MEASURES if wanted in MEASURES else (*MEASURES, wanted), wanted
+    measure = experiment.score.measure
+    # The published arithmetic is slow and serves no other purpose, so only experiments that name it
+    # pay for it.
+    return MEASURES if measure in MEASURES else (*MEASURES, measure), measure
 
 
 @contextmanager
-def redrawn(name: str, native: Specification, drawn: Specification, card: Card) -> Iterator[None]:
-    """Say in errors which experiment they are about, and that an observer's own size may be the
-    cause.
-    """
+def explain_redrawing(
+    name: str, native: Specification, displayed: Specification, card: Card
+) -> Iterator[None]:
+    """Name the experiment in errors, and the observer's input size where that may be the cause."""
     try:
         yield
     except InputError as error:
-        if drawn.shape == native.shape:
+        if displayed.shape == native.shape:
             raise
-        height, width = drawn.shape
+        height, width = displayed.shape
         raise type(error)(
-            f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: "
-            f"{error}; for "
-            "this encoder, change the levels in a copy of the experiment file, or take one with "
-            "a larger input"
+            f"{name}, redrawn at {height} x {width} px ({displayed.ppd:.4g} ppd) for {card.name}: "
+            f"{error}; for this encoder, change the levels in a copy of the experiment file, or "
+            "take one with a larger input"
         ) from error

@@ -1,6 +1,4 @@
-"""In what test and reference differ: how the one comes of the other, and what people need to tell
-them apart.
-"""
+"""Describe how test and reference differ, and how well people tell them apart."""
 
 from __future__ import annotations
 
@@ -30,72 +28,79 @@ _CONTRAST_LABELS = {
 }
 
 
-#: How a reference's value changes by a difference, and the unit of that difference; "" stands for
-#: the parameter's own.
+#: How a difference changes the reference's value, and the unit of the difference; "" stands for
+#: the parameter's own unit.
 _CHANGES: Mapping[str, tuple[Any, str]] = {
-    "increment": (lambda value, by: value + by, ""),
-    "deg": (lambda value, by: value + by, "deg"),
-    "weber": (lambda value, by: value * (1 + by), "1"),
-    "octaves": (lambda value, by: value * 2**by, "octaves"),
+    "increment": (lambda value, amount: value + amount, ""),
+    "deg": (lambda value, amount: value + amount, "deg"),
+    "weber": (lambda value, amount: value * (1 + amount), "1"),
+    "octaves": (lambda value, amount: value * 2**amount, "octaves"),
 }
 
 
 @dataclass(frozen=True)
-class Differing:
-    """The parameter in which test and reference differ."""
+class StimulusDifference:
+    """The parameter in which test and reference differ, and by how much."""
 
     #: Name of the dimension in the result.
     name: str
     parameter: str
     unit: str
     label: str
-    #: Kind of contrast; "" where the parameter is none.
+    #: Kind of contrast; "" for other parameters.
     kind: str
     values: tuple[float, ...]
-    #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the
-    #: background.
+    #: How the reference is changed into the test: a key of `_CHANGES`; "" where the reference is
+    #: the background.
     change: str = ""
-    #: The level whose place it takes, where that has another name.
+    #: The level that it replaces, where that has another name.
     level: str = ""
 
     def grid(
-        self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
+        self, displayed: Specification, levels: Mapping[str, FloatArray], differences: FloatArray
     ) -> Grid | None:
-        """Tests and references at all levels that differ by as many values each, on the last axis;
-        None without any.
+        """Build tests and references at all levels, with the differences along the last axis.
+
+        None if there are no differences.
         """
         if not differences.size:
             return None
-        every = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
-        base = with_levels(
-            drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)}
-        )
+        base = level_grid(displayed, levels)
         shape = (*map(len, levels.values()), differences.shape[-1])
         if not self.change:
             tests = with_levels(base, **{self.parameter: np.broadcast_to(differences, shape)})
             return Grid(tests, tests.reference())
         # Number by number: a power of an array may be rounded otherwise.
-        both = (
-            np.broadcast_to(each, shape).ravel().tolist()
-            for each in (base.value(self.parameter), differences)
-        )
-        changed = np.reshape(
-            [_CHANGES[self.change][0](*each) for each in zip(*both, strict=True)], shape
-        )
-        return Grid(with_levels(base, **{self.parameter: changed}), base)
+        values = np.broadcast_to(base.value(self.parameter), shape).ravel().tolist()
+        amounts = np.broadcast_to(differences, shape).ravel().tolist()
+        changed = list(map(_CHANGES[self.change][0], values, amounts))
+        return Grid(with_levels(base, **{self.parameter: np.reshape(changed, shape)}), base)
 
 
-def differing(experiment: Experiment) -> Differing:
-    """In what test and reference of an experiment differ.
+def level_grid(displayed: Specification, levels: Mapping[str, FloatArray]) -> Specification:
+    """Set a stimulus to all combinations of levels, with one more axis for differences."""
+    grids = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
+    return with_levels(
+        displayed, **{name: grid[..., None] for name, grid in zip(levels, grids, strict=True)}
+    )
+
+
+def mesh(levels: Mapping[str, Sequence[float] | FloatArray]) -> dict[str, FloatArray]:
+    """Return the values of each level at every combination of levels."""
+    return dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
+
+
+def find_difference(experiment: Experiment) -> StimulusDifference:
+    """Find in what test and reference of an experiment differ.
 
     Raises
     ------
     InputError
         Neither levels of contrast nor a table [difference] say so.
     """
-    given = experiment.difference
+    change = experiment.difference
     spec = experiment.spec()
-    if given is None:
+    if change is None:
         kind = contrast_kind(spec)
         if "contrast" not in experiment.levels:
             raise InputError(
@@ -103,41 +108,43 @@ def differing(experiment: Experiment) -> Differing:
                 "as contrast = { from = 0.001, to = 1, n = 20 }"
             )
         label = _CONTRAST_LABELS.get(kind, kind)
-        return Differing("contrast", "contrast", "1", label, kind, experiment.levels["contrast"])
-    return changing(given, spec)
+        return StimulusDifference(
+            "contrast", "contrast", "1", label, kind, experiment.levels["contrast"]
+        )
+    return build_difference(change, spec)
 
 
-def changing(given: Change, spec: Specification) -> Differing:
-    """The same of a change that a page names."""
-    parameter = level_of(spec, given.parameter)
-    return Differing(
-        name=f"{given.parameter}_difference",
-        parameter=given.parameter,
-        unit=_CHANGES[given.unit][1] or parameter.unit,
+def build_difference(change: Change, spec: Specification) -> StimulusDifference:
+    """Build the difference that a page's table [difference] describes."""
+    parameter = level_of(spec, change.parameter)
+    return StimulusDifference(
+        name=f"{change.parameter}_difference",
+        parameter=change.parameter,
+        unit=_CHANGES[change.unit][1] or parameter.unit,
         label=f"{parameter.label} difference",
-        kind=contrast_kind(spec) if given.parameter == "contrast" else "",
-        values=given.levels,
-        change=given.unit,
+        kind=contrast_kind(spec) if change.parameter == "contrast" else "",
+        values=change.levels,
+        change=change.unit,
     )
 
 
-def changed(change: str, value: float, by: float) -> float:
-    """The value of a test whose reference has this one.
+def apply_change(change: str, value: float, amount: float) -> float:
+    """Compute a parameter of the test from that of its reference.
 
     Examples
     --------
-    >>> changed("weber", 4.0, 0.25), changed("octaves", 4.0, 1.0)
+    >>> apply_change("weber", 4.0, 0.25), apply_change("octaves", 4.0, 1.0)
     (5.0, 8.0)
     """
-    return float(_CHANGES[change][0](value, by))
+    return float(_CHANGES[change][0](value, amount))
 
 
 #: The stimulus axis of acuity, which is reported as the reciprocal of the period.
 PERIOD = StimulusAxis("period", "deg", "Period of the stripes", inverse="Highest frequency (cpd)")
 
 
-def periods(frequencies: Sequence[float]) -> tuple[float, ...]:
-    """Of frequencies, cpd, in degrees; rising.
+def to_periods(frequencies: Sequence[float]) -> tuple[float, ...]:
+    """Convert ascending frequencies in cpd to ascending periods in degrees.
 
     Examples
     --------
@@ -148,46 +155,39 @@ def periods(frequencies: Sequence[float]) -> tuple[float, ...]:
 
 
 def contrast_kind(spec: Specification) -> str:
-    """The kind in which a stimulus has its contrast, such as "michelson"."""
+    """Return the kind of a stimulus's contrast, such as "michelson"."""
     if getattr(spec, "direction", "achromatic") != "achromatic":
         return "cone"
     return spec.contrast_kind or "michelson"
 
 
-def sensitivity_at(
+def human_sensitivity(
     reference: Reference, native: Specification, levels: Mapping[str, FloatArray]
 ) -> FloatArray:
-    """1 / threshold at every combination of levels."""
-    every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
-    return reference.sensitivity(**human_inputs({**parameters_of(native), **every}))
+    """Return 1 / threshold of a human reference at every combination of levels."""
+    return reference.sensitivity(**human_inputs({**human_parameters(native), **mesh(levels)}))
 
 
-def parameters_of(native: Specification) -> dict[str, Any]:
-    """All that a human reference may want to know of a stimulus."""
+def human_parameters(native: Specification) -> dict[str, Any]:
+    """Collect the parameters of a stimulus that a human reference may need."""
     target = getattr(native, "parts", (native,))[0]
-    told = {field.name: getattr(target, field.name) for field in fields(target)}
-    return told | {
+    parameters = {field.name: getattr(target, field.name) for field in fields(target)}
+    return parameters | {
         name: native.value(name) for name in native.levels() if name not in target.derived_levels
     }
 
 
-def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
-    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its
-    levels.
-    """
+def stimulus_remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:
+    """Warn of faults of the stimulus, and of fixed parameters in which people saw another one."""
     temporal_levels = {
         name: values for name, values in experiment.levels.items() if name.startswith("temporal")
     }
-    grids = np.meshgrid(*temporal_levels.values(), indexing="ij")
-    at_levels = native.changed(**dict(zip(temporal_levels, grids, strict=True)))
-    cautions = at_levels.cautions()
+    cautions = native.changed(**mesh(temporal_levels)).cautions()
     if experiment.human is None:
         return cautions
-    fixed = {
-        name: value
-        for name, value in parameters_of(native).items()
-        if name not in experiment.levels
-    }
-    if "area" in experiment.levels:
-        fixed.pop("radius")
+    varied = {*experiment.levels}
+    if "area" in varied:
+        varied.add("radius")
+    parameters = human_parameters(native)
+    fixed = {name: value for name, value in parameters.items() if name not in varied}
     return (*cautions, *mismatches(experiment.human, fixed))

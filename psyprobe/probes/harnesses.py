@@ -1,4 +1,4 @@
-"""Other harnesses whose files hold the same answers, by the names that installed packages give.
+"""Exchange runs with other harnesses, whose files hold the same answers.
 
 A package adds one under the entry point ``psyprobe.harnesses``: a module, or any object, with the
 two functions of `Harness`.
@@ -19,14 +19,14 @@ GROUP = "psyprobe.harnesses"
 
 
 class ExportedRun(NamedTuple):
-    """Where a run was written, and how many answers."""
+    """The file to which a run was written, and its number of answers."""
 
     path: Path
     answers: int
 
 
 class ImportedRun(NamedTuple):
-    """What a file of another harness gave a store."""
+    """The run that a store took from a file of another harness."""
 
     experiment: str
     observer: str
@@ -37,9 +37,11 @@ class ImportedRun(NamedTuple):
 
 
 class Harness(Protocol):
-    """A harness: how its files are written and read."""
+    """A harness that can write and read its files."""
 
-    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+    def write(
+        self, record: RunRecord, store: Store, folder: Path, page_folder: Path
+    ) -> ExportedRun:
         """Write a finished run in words as a file of the harness.
 
         Parameters
@@ -47,11 +49,11 @@ class Harness(Protocol):
         record : RunRecord
             The run.
         store : Store
-            It holds the run.
+            The store of the run.
         folder : Path
-            Where the file goes.
-        beside : Path
-            The folder from which files that a page names are found.
+            The folder of the new file.
+        page_folder : Path
+            The folder in which files that a page names are found.
         """
 
     def read(
@@ -62,18 +64,18 @@ class Harness(Protocol):
         observer: str | None,
         input_size: int | None,
     ) -> ImportedRun:
-        """Put the answers of a file into a store, where they are a run like any other.
+        """Import the answers of a file into a store, as a run like any other.
 
         Parameters
         ----------
         path : str
             The file.
         store : Store
-            It takes the answers.
+            The store that takes the answers.
         page : Experiment or None
-            What was asked; None where the user names none.
+            The experiment; None where the user names none.
         observer : str or None
-            What to call the observer; None where the user names none.
+            A name for the observer; None where the user gives none.
         input_size : int or None
             Pixels a side for which the questions were drawn.
         """

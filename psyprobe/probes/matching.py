@@ -1,8 +1,8 @@
-"""Matching: which contrast of one grating draws the response that a reference grating drew?
+"""Match contrasts: which contrast of a grating has the same response as a reference grating?
 
-For each test frequency the response to a dense row of contrasts is measured, and the response to
-reference gratings of one frequency: every response is the distance from the same uniform field.
-Each distinct image is shown once; which contrasts match is computed from the stored responses.
+Responses are measured for a dense row of contrasts at each test frequency, and for reference
+gratings of one frequency; every response is the distance from the same uniform field. Each distinct
+image is shown once; which contrasts match is computed from the stored responses.
 
 References
 ----------
@@ -30,7 +30,7 @@ from psyprobe.plotting.features import match_panels as plot
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers
 # of a store.
-from psyprobe.probes.detection import VERSION, check_levels, measures_of, redrawn
+from psyprobe.probes.detection import VERSION, check_levels, choose_measures, explain_redrawing
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.feature_distances import noise_floor
 from psyprobe.probes.pair_batches import answer, responses
@@ -54,19 +54,16 @@ _CONTRAST = {"name": "contrast", "unit": "1", "label": "Michelson contrast", "ki
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSchedule:
-    """As in `Probe`."""
-    return PairSchedule(
-        experiment, observer, _conditions(experiment, observer.card), VERSION, batch_size
-    )
+    """Plan a run of pairs as `Probe` describes."""
+    conditions = _conditions(experiment, observer.card)
+    return PairSchedule(experiment, observer, conditions, VERSION, batch_size)
 
 
 def _conditions(experiment: Experiment, card: Card) -> Conditions:
-    """Test gratings (frequencies, contrasts) on the grid, and reference gratings (1, references) as
-    what is scored.
-    """
+    """Plan test gratings (frequencies, contrasts) as the grid, and reference gratings as scored."""
     human = matching_data()
     name = experiment.name
-    levels = {each: np.array(values) for each, values in experiment.levels.items()}
+    levels = {parameter: np.array(values) for parameter, values in experiment.levels.items()}
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
         raise InputError(
             f"a matching experiment compares with matches; give human.data = {_DATA!r}"
@@ -87,19 +84,18 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         )
     if experiment.score_only:
         frequency = human.frequency
-    measures, measure = measures_of(experiment, card)
+    measures, measure = choose_measures(experiment, card)
     native = with_levels(
         experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0])
     )
-    drawn = at_native_size(name, native, card)
+    displayed = at_native_size(name, native, card)
 
     def grid_of(frequencies: FloatArray, contrasts: FloatArray) -> Grid:
-        shape = (len(frequencies), len(contrasts))
-        each = np.broadcast_to(frequencies[:, None], shape), np.broadcast_to(contrasts, shape)
-        tests = with_levels(drawn, frequency=each[0], contrast=each[1])
+        grids = np.meshgrid(frequencies, contrasts, indexing="ij")
+        tests = with_levels(displayed, frequency=grids[0], contrast=grids[1])
         return Grid(tests, tests.reference())
 
-    with redrawn(name, native, drawn, card):
+    with explain_redrawing(name, native, displayed, card):
         references = grid_of(np.array([human.reference_frequency]), human.reference_contrast)
         pairs, grid, scored, repeated, _ = pair_up(grid_of(frequency, contrast), references)
     return Conditions(
@@ -128,7 +124,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """The responses of a run as labelled arrays.
+    """Build the result of a run: responses as labelled arrays.
 
     Returns
     -------
@@ -138,75 +134,59 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         measured_frequency).
     """
     layout = record.layout
-    found = responses(record, store)
-    answered = found.observer
-    baseline = found.baseline
+    run_responses = responses(record, store)
+    observer = run_responses.observer
+    pixels = run_responses.baseline
     (level,) = layout["levels"]
     difference = layout["difference"]
     measures = layout["measures"]
     grid = np.array(layout["grid"])
     reference = np.array(layout["scored"])[0]
-    floor = noise_floor(answered[np.array(layout["noise_floor"])], measures)
     curves = ("measure", level["name"], difference["name"])
     targets = ("measure", "reference_contrast")
     measured = f"measured_{level['name']}"
-    of_reference = np.moveaxis(answered[reference], 0, -1)
+    values = {
+        "response": (("layer", *curves), np.moveaxis(observer[grid], (2, 3), (0, 1))),
+        "reference_response": (("layer", *targets), np.moveaxis(observer[reference], 0, -1)),
+        "pixels_response": (curves, np.moveaxis(pixels[grid], 2, 0)),
+        "pixels_reference_response": (targets, pixels[reference].T),
+        "human_match": (("reference_contrast", measured), layout["human_match"]),
+        "noise_floor": (
+            ("layer", "measure"),
+            noise_floor(observer[np.array(layout["noise_floor"])], measures),
+        ),
+    }
+    labels = {
+        "response": "Response to gratings",
+        "reference_response": "Response to the reference gratings",
+        "pixels_response": "Response of the pixels to gratings",
+        "pixels_reference_response": "Response of the pixels to the reference gratings",
+        "human_match": "Contrast that people match",
+        "noise_floor": "Largest response to identical images",
+    }
     data: dict[str, Variable] = {
-        "response": (
-            ("layer", *curves),
-            np.moveaxis(answered[grid], (2, 3), (0, 1)),
-            "1",
-            "Response to gratings",
-        ),
-        "reference_response": (
-            ("layer", *targets),
-            of_reference,
-            "1",
-            "Response to the reference gratings",
-        ),
-        "pixels_response": (
-            curves,
-            np.moveaxis(baseline[grid], 2, 0),
-            "1",
-            "Response of the pixels to gratings",
-        ),
-        "pixels_reference_response": (
-            targets,
-            baseline[reference].T,
-            "1",
-            "Response of the pixels to the reference gratings",
-        ),
-        "human_match": (
-            ("reference_contrast", measured),
-            layout["human_match"],
-            "1",
-            "Contrast that people match",
-        ),
-        "noise_floor": (("layer", "measure"), floor, "1", "Largest response to identical images"),
+        name: (*variable, "1", labels[name]) for name, variable in values.items()
     }
     data = with_status(
         data,
         {"response": grid, "reference_response": reference},
-        found.status,
-        found.baseline_status,
+        run_responses.status,
+        run_responses.baseline_status,
     )
-    label = f"{difference['label']} of the reference grating"
-    coordinates: dict[str, Variable] = {
-        "layer": (("layer",), list(found.layers), "1", "Features"),
-        "measure": (("measure",), list(measures), "1", "Measure"),
-        **{
-            one["name"]: ((one["name"],), one["values"], one["unit"], one["label"])
-            for one in (level, difference)
-        },
+    axes = {
+        "layer": (list(run_responses.layers), "1", "Features"),
+        "measure": (list(measures), "1", "Measure"),
+        level["name"]: (level["values"], level["unit"], level["label"]),
+        difference["name"]: (difference["values"], difference["unit"], difference["label"]),
         "reference_contrast": (
-            ("reference_contrast",),
             layout["scored_difference"][0],
             difference["unit"],
-            label,
+            f"{difference['label']} of the reference grating",
         ),
-        measured: ((measured,), layout["measured"], level["unit"], level["label"]),
+        measured: (layout["measured"], level["unit"], level["label"]),
     }
-    named = {
+    coordinates: dict[str, Variable] = {name: ((name,), *axis) for name, axis in axes.items()}
+    attributes = {
         "levels": json.dumps([level["name"]]),
         "contrast_kind": difference["kind"],
         "reference_frequency": level["scored"][0],
@@ -214,4 +194,4 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         **{name: layout[name] for name in ("score_measure", "match_method", "ppd")},
         "size": json.dumps(layout["size"]),
     }
-    return labelled(data, coordinates, {**found.attributes, **named})
+    return labelled(data, coordinates, {**run_responses.attributes, **attributes})

@@ -32,7 +32,7 @@ from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.planes import ImagePlanes
-from psyprobe.probes.differences import PERIOD, changed
+from psyprobe.probes.differences import PERIOD, apply_change
 from psyprobe.probes.displayed_images import show, spread
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
@@ -534,7 +534,7 @@ class Scene:
             blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))
             parameter, unit = self.change
             spec = with_levels(
-                blank, **{parameter: changed(unit, float(blank.value(parameter)), contrast)}
+                blank, **{parameter: apply_change(unit, float(blank.value(parameter)), contrast)}
             )
         else:
             if not catch:
@@ -692,7 +692,7 @@ class Scene:
         if self.change == ("frequency", PERIOD.name):
             return 1 / contrast
         if self.change is not None and self.change[0] == "frequency":
-            return changed(self.change[1], frequency, contrast)
+            return apply_change(self.change[1], frequency, contrast)
         return frequency
 
     def _refused(

@@ -18,7 +18,7 @@ from psyprobe.experiment.page import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
-from psyprobe.probes.differences import PERIOD, changing, periods
+from psyprobe.probes.differences import PERIOD, build_difference, to_periods
 from psyprobe.probes.words.answer_table import Read, Readout, readout_of, response_value
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.running.task import CONTRAST_AXIS, StimulusAxis, Task
@@ -117,12 +117,12 @@ def axis_levels(experiment: Experiment, period: bool = False) -> AxisLevels:
         There is no axis, or there is no level beside it, or there are several.
     """
     if experiment.difference is not None:
-        by = changing(experiment.difference, experiment.spec())
+        by = build_difference(experiment.difference, experiment.spec())
         axis = StimulusAxis(by.name, by.unit, by.label)
         values = experiment.difference.levels
     elif period:
         axis = PERIOD
-        values = periods(experiment.levels["frequency"])
+        values = to_periods(experiment.levels["frequency"])
     elif "contrast" in experiment.levels:
         axis = CONTRAST_AXIS
         values = experiment.levels["contrast"]

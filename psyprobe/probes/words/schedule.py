@@ -36,7 +36,7 @@ from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import SeatedObserver
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
-from psyprobe.probes.differences import PERIOD, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.differences import PERIOD, contrast_kind, human_sensitivity, stimulus_remarks
 from psyprobe.probes.displayed_images import at_native_size
 from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
@@ -382,13 +382,13 @@ class WordsSchedule(ExperimentSchedule):
             return None, ()
         if reference is None:
             return {"name": "", "values": [], "sensitivity": []}, ()
-        sensitivity = sensitivity_at(reference, native, {self.level: values})
+        sensitivity = human_sensitivity(reference, native, {self.level: values})
         told = {
             "name": reference.name,
             "values": values.tolist(),
             "sensitivity": sensitivity.tolist(),
         }
-        return told, remarks_of(experiment, native)
+        return told, stimulus_remarks(experiment, native)
 
     # -- asking and hearing
     # ------------------------------------------------------------------------------------------
