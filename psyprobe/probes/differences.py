@@ -148,7 +148,7 @@ def to_periods(frequencies: Sequence[float]) -> tuple[float, ...]:
 
     Examples
     --------
-    >>> periods([2.0, 4.0])
+    >>> to_periods([2.0, 4.0])
     (0.25, 0.5)
     """
     return tuple(1 / frequency for frequency in reversed(frequencies))
