@@ -27,7 +27,7 @@ from psyprobe.observers.chat.protocol import Decoding, eight_bit
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
-from psyprobe.tasks.bridges.turns import questions_of, take
+from psyprobe.tasks.bridges.turns import questions_of, store_replies
 from psyprobe.tasks.mvp_bench.probe import marks
 
 pytest.importorskip(
@@ -87,10 +87,11 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return path
 
 
-def _same(one: Any, other: Any, names: tuple[str, ...] = SAME) -> None:
-    tables = trials(one), trials(other)
+def _same(result: Any, again: Any, names: tuple[str, ...] = SAME) -> None:
+    first = trials(result)
+    second = trials(again)
     for name in names:
-        np.testing.assert_array_equal(*(table[name].values for table in tables), err_msg=name)
+        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=name)
 
 
 def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
@@ -102,11 +103,10 @@ def test_a_csf_by_inspect_eval_is_the_csf_of_a_run(
     replies = read_inspect_log(evaluated, small_page(page.folder, **{"asking.readout": "text"}))
     assert replies.card == inspect_card("openai-api/sim/simulated:watson-malo")
     with Store(None) as other:
-        assert take(replies, other, progress=False) == (QUESTIONS, 0)
+        assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
         (result,) = load_results(other)
-        _same(
-            own, result, ("text", "reading", "response", "contrast", "delivered_contrast", "prompt")
-        )
+        columns = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt")
+        _same(own, result, columns)
         points = [[point.sensitivity for point in pp.score(each).curve] for each in (own, result)]
         assert points[0] == points[1] and all(each > 1 for each in points[0])
         pp.plot(result)
@@ -162,16 +162,15 @@ def test_a_run_as_a_log_and_back(
     turns = list(questions_of(page, inspect_card("a/b")))
     in_order = [samples[turn.id] for turn in turns]
     assert [sample.output.completion for sample in in_order] == trials(own)["text"].values.tolist()
-    assert [sample.scores["reply_reader"].value for sample in in_order] == trials(own)[
-        "response"
-    ].values.tolist()
+    responses = trials(own)["response"].values.tolist()
+    assert [sample.scores["reply_reader"].value for sample in in_order] == responses
     # The image in it is the one that was shown.
     for turn in turns[:3]:
         image = samples[turn.id].input[0].content[0].image
         codes = decode_image(base64.b64decode(image.partition(",")[2]), "a sample")
         np.testing.assert_array_equal(codes, eight_bit(turn.inquiry.images[0]))
     with Store(None) as other:
-        assert take(read_inspect_log(path, page), other, progress=False) == (QUESTIONS, 0)
+        assert store_replies(read_inspect_log(path, page), other, progress=False) == (QUESTIONS, 0)
         assert load_results(other)[0].drop_attrs().identical(own.drop_attrs())
 
 
@@ -182,9 +181,9 @@ def test_first_tokens_thinking_and_ends_come_back(page: Experiment, tmp_path: Pa
         record = ran(store, probable)
         write_inspect_log(record, store, tmp_path / "run.eval", tmp_path)
         replies = read_inspect_log(tmp_path / "run.eval", probable)
-        take(replies, other, progress=False)
+        store_replies(replies, other, progress=False)
         own, result = (load_results(each)[0] for each in (store, other))
-        assert np.isfinite(own["p_yes"]).all()
+        assert np.isfinite(trials(own)["p_yes"]).all()
         # Whether the list of tokens was whole is ours alone, and comes back too.
         _same(own, result, (*SAME, "logit", "answer_mass"))
 
@@ -216,7 +215,10 @@ def test_benchmark_items_have_samples_and_marks(tmp_path: Path) -> None:
     samples = sorted(found.samples, key=lambda sample: sample.metadata["item"])
     assert [sample.scores["reply_reader"].value for sample in samples] == [1.0, 0.0]
     with Store(None) as store:
-        assert take(read_inspect_log(tmp_path / "run.eval"), store, progress=False) == (2, 0)
+        assert store_replies(read_inspect_log(tmp_path / "run.eval"), store, progress=False) == (
+            2,
+            0,
+        )
         assert marks(load_results(store)[0]) == marks(result)
 
 

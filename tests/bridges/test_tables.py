@@ -32,9 +32,9 @@ from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.probes.experiments import load_results
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges import tables
-from psyprobe.tasks.bridges.turns import questions_of, take, turns_of
+from psyprobe.tasks.bridges.turns import questions_of, store_replies, turns_of
 
-CARD = tables.card_elsewhere("sim", "vlmevalkit")
+CARD = tables.harness_card("sim", "vlmevalkit")
 
 
 def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
@@ -50,9 +50,8 @@ def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(
     assert [turn.answer.text for turn in turns if turn.answer] == trials(result)[
         "text"
     ].values.tolist()
-    np.testing.assert_array_equal(
-        [turn.about["contrast"] for turn in turns], trials(result)["contrast"]
-    )
+    contrasts = [turn.description["contrast"] for turn in turns]
+    np.testing.assert_array_equal(contrasts, trials(result)["contrast"])
     assert not any(turn.resized for turn in turns)
 
 
@@ -70,10 +69,11 @@ def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
 
 
 def _same_answers(result: Any, again: Any) -> None:
-    names = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt", "order")
-    tables = trials(result), trials(again)
-    for name in names:
-        np.testing.assert_array_equal(*(table[name].values for table in tables), err_msg=name)
+    first = trials(result)
+    second = trials(again)
+    columns = ("text", "reading", "response", "contrast", "delivered_contrast", "prompt", "order")
+    for name in columns:
+        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=name)
 
 
 @pytest.mark.parametrize("ending", [".xlsx", ".tsv", ".json"])
@@ -84,7 +84,7 @@ def test_predictions_of_vlmevalkit_both_ways(
     path = tmp_path / f"sim_small{ending}"
     assert tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
     with Store(None) as other:
-        assert take(tables.read_predictions(path, page, CARD), other, progress=False) == (
+        assert store_replies(tables.read_predictions(path, page, CARD), other, progress=False) == (
             QUESTIONS,
             0,
         )
@@ -138,7 +138,7 @@ def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path
     path = tmp_path / "kit.json"
     path.write_text(json.dumps(rows))
     with Store(None) as store:
-        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (
+        assert store_replies(tables.read_predictions(path, page, CARD), store, progress=False) == (
             QUESTIONS - 1,
             1,
         )
@@ -146,7 +146,7 @@ def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path
         # The one that is missing comes later, and the run is finished.
         rows[3]["prediction"] = "No"
         path.write_text(json.dumps(rows))
-        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (
+        assert store_replies(tables.read_predictions(path, page, CARD), store, progress=False) == (
             QUESTIONS,
             0,
         )
@@ -168,7 +168,9 @@ def test_samples_of_lmms_eval_both_ways(page: Experiment, store: Store, tmp_path
     assert found["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
     assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
     with Store(None) as other:
-        assert take(tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False) == (
+        assert store_replies(
+            tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False
+        ) == (
             QUESTIONS,
             0,
         )
@@ -271,10 +273,10 @@ def test_a_task_of_lmms_eval_draws_as_the_page_does(temperature: int, tmp_path: 
 
 
 def _right(result: Any) -> Any:
-    """Of each trial, whether the reply is right; NaN where it says nothing."""
-    there = result["contrast"].values > 0
-    response = trials(result)["response"].values
-    return np.where(there, response, 1 - response)
+    """Whether the reply to each trial is right; NaN where it says nothing."""
+    table = trials(result)
+    response = table["response"].values
+    return np.where(table["contrast"].values > 0, response, 1 - response)
 
 
 # It leaves the files that it reads and writes open.
@@ -319,7 +321,7 @@ def test_through_vlmevalkit_itself(
     inference.infer_data_job(Model(), str(work), "sim", read)
     replies = tables.read_predictions(work / "sim_small.xlsx", page, CARD)
     with Store(None) as other:
-        assert take(replies, other, progress=False) == (QUESTIONS, 0)
+        assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
         _same_answers(own, load_results(other)[0])
 
     # Our run, counted by the evaluator of its data sets of yes and no.
@@ -371,7 +373,7 @@ def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path
     (samples,) = (tmp_path / "out").glob("*/*_samples_psyprobe_small.jsonl")
     replies = tables.read_lmms_eval_samples(samples, page, CARD)
     with Store(None) as other:
-        assert take(replies, other, progress=False) == (QUESTIONS, 0)
+        assert store_replies(replies, other, progress=False) == (QUESTIONS, 0)
         again = load_results(other)[0]
         _same_answers(own, again)
         np.testing.assert_array_equal(

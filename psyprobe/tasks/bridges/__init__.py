@@ -1,3 +1,1 @@
-"""Bridges to other harnesses: the same questions put by them, and their answers as results here,
-and back.
-"""
+"""Bridges to other harnesses: they ask our questions, and read and write our answers."""

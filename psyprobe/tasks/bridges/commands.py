@@ -1,4 +1,4 @@
-"""``psyprobe questions``: what an experiment asks, for other harnesses."""
+"""``psyprobe questions``: export the questions of an experiment for other harnesses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ _WRITERS: dict[str, Callable[..., list[Path]]] = {
 
 
 def questions_command(arguments: argparse.Namespace) -> int:
-    """Write what an experiment asks as a data set or task of another harness."""
-    changed = settings(arguments.set, "--set")
-    page = read_experiment(arguments.experiment).with_settings(
-        {"asking.readout": "text", **changed}
-    )
-    card = tables.card_elsewhere("MODEL", arguments.harness, arguments.input_size)
+    """Write the questions of an experiment as a data set or task of another harness."""
+    changes = {"asking.readout": "text", **settings(arguments.set, "--set")}
+    page = read_experiment(arguments.experiment).with_settings(changes)
+    card = tables.harness_card("MODEL", arguments.harness, arguments.input_size)
     turns = list(questions_of(page, card))
     files = _WRITERS[arguments.harness](turns, page, arguments.output)
     line = f"{files[0]}: {len(turns):,} questions of {page.name}; their page is {files[-1]}"

@@ -1,4 +1,4 @@
-"""The harnesses that psyprobe itself bridges to, as ``psyprobe store --as`` takes them."""
+"""The harnesses whose files ``psyprobe store --as`` reads and writes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges import tables
 from psyprobe.tasks.bridges.inspect_logs import read_inspect_log, write_inspect_log
-from psyprobe.tasks.bridges.turns import Replies, take
+from psyprobe.tasks.bridges.turns import Replies, store_replies
 
 
 class InspectLogs:
-    """Logs of inspect-ai, which say what was asked of whom."""
+    """Logs of inspect-ai, which name their experiment and observer."""
 
-    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+    def write(
+        self, record: RunRecord, store: Store, folder: Path, page_folder: Path
+    ) -> ExportedRun:
         """Write a run as a log."""
         _need_inspect()
         path = folder / f"{_stem(record.experiment, record.observer)}.eval"
-        return ExportedRun(path, write_inspect_log(record, store, path, beside))
+        return ExportedRun(path, write_inspect_log(record, store, path, page_folder))
 
     def read(
         self,
@@ -42,23 +44,25 @@ class InspectLogs:
                 "a log of inspect-ai says who was asked; leave --observer and --input-size out"
             )
         _need_inspect()
-        return _take(read_inspect_log(path, page), store)
+        return _import(read_inspect_log(path, page), store)
 
 
 @dataclass(frozen=True)
 class AnswerTables:
-    """Tables of answers, which do not say what was asked of whom."""
+    """Tables of answers, which name neither experiment nor observer."""
 
     harness: str
     reader: Callable[[str, Experiment, Card], Replies]
 
-    def write(self, record: RunRecord, store: Store, folder: Path, beside: Path) -> ExportedRun:
+    def write(
+        self, record: RunRecord, store: Store, folder: Path, page_folder: Path
+    ) -> ExportedRun:
         """Write a run as predictions, or as results with samples."""
         if self.harness == "lmms-eval":
-            answers = tables.write_lmms_eval_results(record, store, folder, beside)
+            answers = tables.write_lmms_eval_results(record, store, folder, page_folder)
             return ExportedRun(folder, answers)
         path = folder / f"{_stem(record.observer, record.experiment)}.xlsx"
-        return ExportedRun(path, tables.write_predictions(record, store, path, beside))
+        return ExportedRun(path, tables.write_predictions(record, store, path, page_folder))
 
     def read(
         self,
@@ -74,15 +78,13 @@ class AnswerTables:
                 f"files of {self.harness} do not say what was asked of whom: give --experiment "
                 "PAGE.toml, the page that lay beside the questions, and --observer NAME"
             )
-        card = tables.card_elsewhere(observer, self.harness, input_size)
-        return _take(self.reader(path, page, card), store)
+        card = tables.harness_card(observer, self.harness, input_size)
+        return _import(self.reader(path, page, card), store)
 
 
-def _take(replies: Replies, store: Store) -> ImportedRun:
-    taken, left = take(replies, store)
-    return ImportedRun(
-        replies.experiment.name, replies.card.name, len(replies.answers), taken, left
-    )
+def _import(replies: Replies, store: Store) -> ImportedRun:
+    counts = store_replies(replies, store)
+    return ImportedRun(replies.experiment.name, replies.card.name, len(replies.answers), *counts)
 
 
 def _stem(first: str, second: str) -> str:

@@ -1,4 +1,4 @@
-"""Logs of inspect-ai: runs written as its logs, and its logs of our tasks read as answers."""
+"""Logs of inspect-ai: write runs as its logs, and read answers from its logs of our tasks."""
 
 from __future__ import annotations
 
@@ -22,44 +22,48 @@ from psyprobe.probes import build_result, load_probe
 from psyprobe.probes.words.answer_table import Readout, read_answer, response_value
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
+from psyprobe.tasks.bridges.turns import (
+    Replies,
+    Turn,
+    correct_answer,
+    prompts_of,
+    score_numbers,
+    turns_of,
+)
 
 if TYPE_CHECKING:
     import xarray
 
-#: Under which what is ours stands in the metadata of a log.
+#: Key of psyprobe's own data in the metadata of a log.
 KEY = "psyprobe"
 SUFFIXES = (".eval", ".json")
-#: What inspect-ai calls the end of a reply, by what `Answer` calls it.
-_STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
+_NO_TIME = "1970-01-01T00:00:00+00:00"
+#: inspect-ai's names of stop reasons, by those of `Answer`.
+_STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
 
 
 def write_inspect_log(
     record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
 ) -> int:
-    """Write a finished run as a log of inspect-ai: a sample a question, with images, reply, its
-    reading, and tokens.
+    """Write a finished run as a log of inspect-ai, and return the number of its samples.
+
+    Each question is a sample, with its images, the reply, how it was read, and its tokens.
 
     Parameters
     ----------
     record : RunRecord
-        Of the run, finished.
+        The run.
     store : Store
-        That holds its answers.
+        The store that holds its answers.
     output : str or Path
-        .eval, inspect-ai's own form, or .json.
+        The log: .eval, the usual format, or .json.
     folder : str or Path
-        In which files that the page names are looked for.
-
-    Returns
-    -------
-    int
-        Samples.
+        The folder for files that the page names.
 
     Raises
     ------
     InputError
-        As `turns_of`, or the ending is another.
+        The file has another ending, or `turns_of` cannot read the run.
     """
     path = Path(output)
     if path.suffix not in SUFFIXES:
@@ -67,49 +71,44 @@ def write_inspect_log(
             f"{path} ends in {path.suffix!r}; give .eval or .json, the forms of inspect-ai's logs"
         )
     log = _inspect("log")
-    told = _inspect("model")
+    inspect_model = _inspect("model")
     model = record.observer.replace(":", "/", 1)
     result = build_result(record, store)
-    heard = _heard(record, result)
+    scores = _reply_scores(record, result)
     prompts = prompts_of(record)
     samples = []
     resized = False
     for turn in turns_of(record, store, Path(folder)):
-        samples.append(
-            _sample(
-                turn,
-                model,
-                key_of(turn, prompts),
-                heard.get(turn.about.get("item", turn.inquiry.key)),
-            )
-        )
+        score = scores.get(turn.description.get("item", turn.inquiry.key))
+        samples.append(_sample(turn, model, correct_answer(turn, prompts), score))
         resized |= turn.resized
-    used = Counter[str]()
-    for one in samples:
-        used.update(
-            {
-                name: getattr(one.output.usage, name)
-                for name in ("input_tokens", "output_tokens", "total_tokens")
-            }
-        )
-    name = digest(record.key)[:22]
-    page = {
+    token_counts = Counter[str]()
+    for sample in samples:
+        usage = sample.output.usage
+        token_counts["input_tokens"] += usage.input_tokens
+        token_counts["output_tokens"] += usage.output_tokens
+        token_counts["total_tokens"] += usage.total_tokens
+    run_id = digest(record.key)[:22]
+    metadata = {
         "experiment": record.experiment,
         "page": record.experiment_toml,
         "card": dict(record.observer_card),
+        "resized": resized,
     }
-    numbers = {
-        key: log.EvalMetric(name=key, value=value) for key, value in numbers_of(result).items()
+    metrics = {
+        name: log.EvalMetric(name=name, value=value)
+        for name, value in score_numbers(result).items()
     }
-    started, finished = (_time(each) for each in (record.started, record.finished))
-    found = log.EvalLog(
+    started = record.started or _NO_TIME
+    finished = record.finished or _NO_TIME
+    evaluation = log.EvalLog(
         status="success",
         eval=log.EvalSpec(
             created=started,
             task=f"psyprobe/{record.probe}",
-            task_id=name,
-            run_id=name,
-            eval_id=name,
+            task_id=run_id,
+            run_id=run_id,
+            eval_id=run_id,
             dataset=log.EvalDataset(
                 name=record.experiment,
                 samples=len(samples),
@@ -118,40 +117,43 @@ def write_inspect_log(
             model=model,
             config=log.EvalConfig(),
             packages={"psyprobe": __version__},
-            metadata={KEY: {**page, "resized": resized}},
+            metadata={KEY: metadata},
         ),
         results=log.EvalResults(
             total_samples=len(samples),
             completed_samples=len(samples),
             scores=[
-                log.EvalScore(name=record.probe, scorer="psyprobe/reply_reader", metrics=numbers)
+                log.EvalScore(name=record.probe, scorer="psyprobe/reply_reader", metrics=metrics)
             ],
         ),
         stats=log.EvalStats(
-            started_at=started, completed_at=finished, model_usage={model: told.ModelUsage(**used)}
+            started_at=started,
+            completed_at=finished,
+            model_usage={model: inspect_model.ModelUsage(**token_counts)},
         ),
         samples=samples,
     )
-    form = path.suffix[1:]
-    write_whole(path, lambda partial: log.write_eval_log(found, str(partial), format=form))
+    log_format = path.suffix[1:]
+    write_whole(
+        path, lambda partial: log.write_eval_log(evaluation, str(partial), format=log_format)
+    )
     return len(samples)
 
 
 def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replies:
-    """The answers in a log of inspect-ai, .eval or .json, of one of our tasks or one that
-    `write_inspect_log` wrote.
+    """Read the answers in a log of inspect-ai, of one of our tasks or by `write_inspect_log`.
 
     Parameters
     ----------
     path : str or Path
-        Of the log; a task that was stopped or failed has one too.
+        The log, .eval or .json; a task that was stopped or failed has one too.
     page : Experiment, optional
-        What was asked; by default the page in the log, which finds its files beside the log.
+        The experiment; by default the page in the log, which finds its files beside the log.
 
     Raises
     ------
     InputError
-        It is no such log, or nobody can say what of the contrast arrived.
+        It is no such log, or the delivered contrast is unknown.
     """
     file = Path(path)
     log = _inspect("log")
@@ -162,135 +164,131 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
         raise InputError(
             f"{file} is no log of inspect-ai: {' '.join(str(error).split())[:120]}"
         ) from None
-    about = (header.eval.metadata or {}).get(KEY)
-    if not isinstance(about, dict) or not {"experiment", "page"} <= about.keys():
+    metadata = (header.eval.metadata or {}).get(KEY)
+    if not isinstance(metadata, dict) or not {"experiment", "page"} <= metadata.keys():
         raise InputError(
             f"{file} is a log of the task {header.eval.task!r:.60}, and none of psyprobe's; "
             "evaluate psyprobe/csf"
         )
-    if about.get("resized"):
+    if metadata.get("resized"):
         raise InputError(
-            f"{file} was written of a run whose observer resizes what it is sent, so that what "
-            "arrived of the contrast "
-            "stands in its store alone; read that"
+            f"{file} was written of a run whose observer resizes what it is sent, so that the "
+            "delivered contrast stands in its store alone; read that"
         )
     if any(sample.epoch > 1 for sample in samples):
         raise InputError(
             f"{file} has several epochs; each question counts once: set asking.repeats for more "
             "trials"
         )
-    card = about.get("card")
-    return Replies(
-        experiment=page or experiment_from_text(about["page"], about["experiment"], file.parent),
-        card=inspect_card(header.eval.model, about.get("input_size"))
-        if card is None
-        else Card.from_dict(card),
-        answers={
-            str(one.id): answer_of(one.output)
-            for one in samples
-            if one.error is None and one.output.choices
-        },
-    )
+    if metadata.get("card") is None:
+        card = inspect_card(header.eval.model, metadata.get("input_size"))
+    else:
+        card = Card.from_dict(metadata["card"])
+    if page is None:
+        page = experiment_from_text(metadata["page"], metadata["experiment"], file.parent)
+    answers = {
+        str(sample.id): answer_of(sample.output)
+        for sample in samples
+        if sample.error is None and sample.output.choices
+    }
+    return Replies(page, card, answers)
 
 
-def read_as(
+def score_fields(
     answer: Answer, prompt: Prompt, order: int, alternatives: int, readout: Readout
 ) -> dict[str, Any]:
-    """How a reply is read, as the fields of inspect-ai's ``Score``.
+    """Read a reply, and return it as the fields of inspect-ai's ``Score``.
 
-    The value is 1 where it says that the pattern is there (of two images: where it is), 0 where it
-    says the contrary, a probability where that is what counts, and NaN, which inspect-ai takes for
-    unscored, where it says neither.
+    The value is 1 where the reply says that the pattern is there (or in which of two images it is),
+    0 where it says the contrary, a probability with the readout "p_yes", and NaN, which inspect-ai
+    takes for unscored, where it says neither.
     """
-    wording, polarity = prompt.interpret(order, alternatives)
-    read = read_answer(answer, wording)
+    interpretation, polarity = prompt.interpret(order, alternatives)
+    reading = read_answer(answer, interpretation)
     return {
-        "value": response_value(read, readout, polarity),
-        "answer": read.text,
+        "value": response_value(reading, readout, polarity),
+        "answer": reading.text,
         "explanation": answer.text,
         "metadata": {"reply": answer.to_dict()},
     }
 
 
-def _heard(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[str, Any]]:
-    """What counted of each reply: of trials by the key of the question, of items by its name."""
+def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[str, Any]]:
+    """Return the score of each reply, by the key of a trial's question or by an item's name."""
     if "trials" in record.outcome:
         keys = [trial["key"] for trial in record.outcome["trials"]]
         table = trials(result)
-        columns = [table[name].values.tolist() for name in ("response", "reading")]
-        values = zip(keys, *columns, strict=True)
-        return {key: {"value": value, "answer": str(reading)} for key, value, reading in values}
+        responses = table["response"].values.tolist()
+        readings = table["reading"].values.tolist()
+        return {
+            key: {"value": response, "answer": str(reading)}
+            for key, response, reading in zip(keys, responses, readings, strict=True)
+        }
     marks = getattr(load_probe(record.probe), "marks", None)
-    return (
-        {} if marks is None else {name: {"value": value} for name, value in marks(result).items()}
-    )
+    if marks is None:
+        return {}
+    return {name: {"value": value} for name, value in marks(result).items()}
 
 
-def _sample(turn: Turn, model: str, target: str, heard: Mapping[str, Any] | None) -> Any:
-    told = _inspect("model")
+def _sample(turn: Turn, model: str, target: str, score: Mapping[str, Any] | None) -> Any:
+    inspect_model = _inspect("model")
     answer = turn.answer or Answer("")
     messages = messages_of(turn.inquiry)
-    thought = [told.ContentReasoning(reasoning=answer.thinking)] if answer.thinking else []
-    reply = told.ChatMessageAssistant(
-        content=[*thought, told.ContentText(text=answer.text)] if thought else answer.text,
-        model=answer.model or model,
-    )
-    taken = answer.tokens_in or 0
-    given = answer.tokens_out or 0
-    usage = told.ModelUsage(
-        input_tokens=taken,
-        output_tokens=given,
-        total_tokens=taken + given,
+    content: Any = answer.text
+    if answer.thinking:
+        reasoning = inspect_model.ContentReasoning(reasoning=answer.thinking)
+        content = [reasoning, inspect_model.ContentText(text=answer.text)]
+    reply = inspect_model.ChatMessageAssistant(content=content, model=answer.model or model)
+    input_tokens = answer.tokens_in or 0
+    output_tokens = answer.tokens_out or 0
+    usage = inspect_model.ModelUsage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
         reasoning_tokens=answer.tokens_thinking,
         total_cost=answer.cost,
     )
-    listed = [
-        told.TopLogprob(token=token, logprob=logprob)
+    top_logprobs = [
+        inspect_model.TopLogprob(token=token, logprob=logprob)
         for token, logprob in answer.first_tokens or ()
     ]
-    first = [
-        told.Logprob(token=one.token, logprob=one.logprob, top_logprobs=listed)
-        for one in listed[:1]
+    logprobs = [
+        inspect_model.Logprob(
+            token=top_logprob.token, logprob=top_logprob.logprob, top_logprobs=top_logprobs
+        )
+        for top_logprob in top_logprobs[:1]
     ]
-    choice = told.ChatCompletionChoice(
+    choice = inspect_model.ChatCompletionChoice(
         message=reply,
-        stop_reason=_STOPS.get(answer.finish, "unknown"),
-        logprobs=told.Logprobs(content=first) if first else None,
+        stop_reason=_STOP_REASONS.get(answer.finish, "unknown"),
+        logprobs=inspect_model.Logprobs(content=logprobs) if logprobs else None,
     )
-    score = None if heard is None else _inspect("scorer").Score(**heard, explanation=answer.text)
+    scores = None
+    if score is not None:
+        scorer = _inspect("scorer")
+        scores = {"reply_reader": scorer.Score(**score, explanation=answer.text)}
+    # inspect-ai has no field for these.
+    metadata = answer.to_dict()
+    metadata.pop("text", None)
+    metadata.pop("first_tokens", None)
     return _inspect("log").EvalSample(
         id=turn.id,
         epoch=1,
         input=messages,
         target=target,
         messages=[*messages, reply],
-        output=told.ModelOutput(
+        output=inspect_model.ModelOutput(
             model=answer.model or model,
             choices=[choice],
             usage=usage,
             time=answer.latency,
-            metadata=_rest(answer),
+            metadata={KEY: metadata},
         ),
-        scores=None if score is None else {"reply_reader": score},
-        metadata={**turn.about, "decoding": turn.inquiry.decoding.to_dict()},
+        scores=scores,
+        metadata={**turn.description, "decoding": turn.inquiry.decoding.to_dict()},
         model_usage={model: usage},
         total_time=answer.latency,
     )
-
-
-def _rest(answer: Answer) -> dict[str, Any]:
-    """What inspect-ai has no place for."""
-    return {
-        KEY: {
-            name: value
-            for name, value in answer.to_dict().items()
-            if name not in ("text", "first_tokens")
-        }
-    }
-
-
-def _time(told: str | None) -> str:
-    return told or "1970-01-01T00:00:00+00:00"
 
 
 def _inspect(name: str) -> Any:

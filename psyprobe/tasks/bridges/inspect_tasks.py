@@ -1,6 +1,4 @@
-"""Our experiments as tasks of inspect-ai, which finds them by an entry point: ``inspect eval
-psyprobe/csf``.
-"""
+"""Experiments as tasks of inspect-ai, found by an entry point: ``inspect eval psyprobe/csf``."""
 
 from __future__ import annotations
 
@@ -27,8 +25,14 @@ from psyprobe.observers.chat.protocol import Answer, Decoding
 from psyprobe.probes.experiments import load_results
 from psyprobe.probes.words.answer_table import Readout
 from psyprobe.running.store import Store
-from psyprobe.tasks.bridges.inspect_logs import KEY, read_as
-from psyprobe.tasks.bridges.turns import Replies, key_of, numbers_of, questions_of, take
+from psyprobe.tasks.bridges.inspect_logs import KEY, score_fields
+from psyprobe.tasks.bridges.turns import (
+    Replies,
+    correct_answer,
+    questions_of,
+    score_numbers,
+    store_replies,
+)
 
 
 @task
@@ -38,24 +42,22 @@ def csf(
     input_size: int | None = None,
     set: str | Sequence[str] = (),
 ) -> Task:
-    """Contrast sensitivity: is a faint pattern seen? All questions of an experiment in words, a
-    sample each.
+    """Measure contrast sensitivity: make each question of an experiment in words a sample.
 
     Parameters
     ----------
     experiment : str
         A name of psyprobe's catalogue, or the path of a page, whose probe asks in words.
     readout : {"text", "p_yes"}
-        What counts of a reply: its words, or the first token's probability of yes, where the
+        What counts in a reply: its words, or the first token's probability of yes, where the
         provider gives it.
     input_size : int, optional
-        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this
-        size.
+        Pixels a side of the model's input, if you know them: stimuli are then drawn at this size.
     set : str or sequence of str
-        Other values of keys of the page, KEY=VALUE, as of ``psyprobe run --set``.
+        Other values of keys of the page, KEY=VALUE, as for ``psyprobe run --set``.
     """
-    changed = settings([set] if isinstance(set, str) else list(set), "set")
-    page = read_experiment(experiment).with_settings({"asking.readout": readout, **changed})
+    changes = settings([set] if isinstance(set, str) else list(set), "set")
+    page = read_experiment(experiment).with_settings({"asking.readout": readout, **changes})
     if page.asking is None:
         raise InputError(
             f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does"
@@ -66,10 +68,10 @@ def csf(
         Sample(
             input=messages_of(turn.inquiry),
             id=turn.id,
-            target=key_of(turn, prompts),
+            target=correct_answer(turn, prompts),
             metadata={
-                **turn.about,
-                "wording": prompts[turn.about["prompt"]].to_dict(),
+                **turn.description,
+                "wording": prompts[turn.description["prompt"]].to_dict(),
                 "decoding": turn.inquiry.decoding.to_dict(),
             },
         )
@@ -86,7 +88,7 @@ def csf(
 
 @solver
 def ask() -> Solver:
-    """Put a question as its experiment has it: temperature, tokens, seed, log-probabilities."""
+    """Ask with the decoding of the experiment: temperature, tokens, seed, log-probabilities."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         decoding = Decoding(**state.metadata["decoding"])
@@ -97,18 +99,14 @@ def ask() -> Solver:
 
 @scorer(metrics=[])
 def reply_reader(readout: Readout = "text") -> Scorer:
-    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored where a reply says
-    neither.
-    """
+    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored for neither."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        about = state.metadata
-        prompt = Prompt.from_dict(state.metadata["wording"])
-        return Score(
-            **read_as(
-                answer_of(state.output), prompt, about["order"], about["alternatives"], readout
-            )
-        )
+        metadata = state.metadata
+        prompt = Prompt.from_dict(metadata["wording"])
+        answer = answer_of(state.output)
+        order = metadata["order"]
+        return Score(**score_fields(answer, prompt, order, metadata["alternatives"], readout))
 
     return score
 
@@ -117,21 +115,24 @@ def reply_reader(readout: Readout = "text") -> Scorer:
 def sensitivity(
     page: str, experiment: str, folder: str, input_size: int | None, questions: int
 ) -> Metric:
-    """Sensitivity, 1 / threshold contrast, at each level, and how near it comes to people's; once
-    all is answered.
-    """
+    """Score sensitivity, 1 / threshold contrast, at each level, once all questions are answered."""
 
-    def of(scores: list[SampleScore]) -> Value:
+    def score_all(scores: list[SampleScore]) -> Value:
         if len(scores) < questions:
             return {"questions left": questions - len(scores)}
-        told = {str(score.sample_id): (score.score.metadata or {})["reply"] for score in scores}
+        answers = {}
+        for score in scores:
+            reply = (score.score.metadata or {})["reply"]
+            answers[str(score.sample_id)] = Answer.from_dict(reply)
         replies = Replies(
             experiment_from_text(page, experiment, Path(folder)),
             inspect_card("MODEL", input_size),
-            {name: Answer.from_dict(reply) for name, reply in told.items()},
+            answers,
         )
         with Store(None) as store:
-            _, left = take(replies, store, progress=False)
-            return {"questions left": left} if left else numbers_of(load_results(store)[0])
+            counts = store_replies(replies, store, progress=False)
+            if counts.unanswered:
+                return {"questions left": counts.unanswered}
+            return score_numbers(load_results(store)[0])
 
-    return of
+    return score_all

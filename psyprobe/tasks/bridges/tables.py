@@ -1,6 +1,4 @@
-"""Files of VLMEvalKit and lmms-eval: our questions as their tasks, our answers as their results,
-and theirs as ours.
-"""
+"""Files of VLMEvalKit and lmms-eval: write questions and answers as theirs, and read theirs."""
 
 from __future__ import annotations
 
@@ -28,23 +26,26 @@ from psyprobe.probes import build_result
 from psyprobe.probes.words.answer_table import read_answer, response_value
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
+from psyprobe.tasks.bridges.turns import (
+    Replies,
+    Turn,
+    correct_answer,
+    prompts_of,
+    score_numbers,
+    turns_of,
+)
 from psyprobe.tasks.tables import read_answer_table, read_json_lines, write_tsv
 
-#: What stands in place of an answer that VLMEvalKit, or lmms-eval, did not get.
+#: Beginnings of the text by which VLMEvalKit and lmms-eval mark a missing answer.
 _FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
-#: Fields of an answer, by the names of lmms-eval's counts of tokens.
+#: Names of lmms-eval's token counts, by the fields of an answer.
 _COUNTS = {
     "tokens_in": "input_tokens",
     "tokens_out": "output_tokens",
     "tokens_thinking": "reasoning_tokens",
 }
-#: Under which lmms-eval keeps what a task of ours says of each of its samples.
+#: Name of the metric under which lmms-eval logs psyprobe's own data of a sample.
 METRIC = "psyprobe"
-
-
-# -- questions
-# -------------------------------------------------------------------------------------------------------
 
 
 def write_vlmevalkit_task(
@@ -55,11 +56,11 @@ def write_vlmevalkit_task(
     Parameters
     ----------
     turns : iterable of Turn
-        Of one experiment.
+        The questions.
     experiment : Experiment
-        Which that is.
+        Their experiment.
     folder : str or Path
-        For NAME.tsv, to be copied into VLMEvalKit's ``$LMUData``, and NAME.toml, to be read with
+        Takes NAME.tsv, to be copied into VLMEvalKit's ``$LMUData``, and NAME.toml, to be read with
         the predictions.
 
     Returns
@@ -72,122 +73,107 @@ def write_vlmevalkit_task(
     InputError
         A question has a system text or examples, for which VLMEvalKit has no place.
     """
-    prompts = (
-        {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
-    )
+    prompts = _prompts(experiment)
     rows: list[dict[str, Any]] = []
-    first: dict[str, int] = {}
+    first_rows: dict[str, int] = {}
     for index, turn in enumerate(turns, 1):
         _check_plain(turn, "VLMEvalKit")
-        pictures = [base64.b64encode(png).decode() for png in _pngs(turn)]
-        image = pictures[0] if len(pictures) == 1 else str(pictures)
-        # An image that comes again stands in its first row alone, as VLMEvalKit has it.
-        shown = str(first[image]) if image in first else image
-        first.setdefault(image, index)
-        rows.append(
-            {"index": index, "id": turn.id, "image": shown, "question": turn.inquiry.prompt}
-            # Whoever counts there compares with "Yes", letter by letter.
-            | {"answer": key_of(turn, prompts).capitalize()}
-            | _told(turn)
-        )
-    place = make_folder(folder)
-    table = place / f"{experiment.name}.tsv"
+        encoded_images = [base64.b64encode(png).decode() for png in _pngs(turn)]
+        image = encoded_images[0] if len(encoded_images) == 1 else str(encoded_images)
+        # VLMEvalKit takes the index of an earlier row in place of the same image.
+        cell = str(first_rows[image]) if image in first_rows else image
+        first_rows.setdefault(image, index)
+        row = {"index": index, "id": turn.id, "image": cell, "question": turn.inquiry.prompt}
+        # VLMEvalKit compares with "Yes", capital included.
+        row["answer"] = correct_answer(turn, prompts).capitalize()
+        rows.append(row | _description(turn))
+    destination = make_folder(folder)
+    table = destination / f"{experiment.name}.tsv"
     write_tsv(pd.DataFrame(rows), table)
-    return [table, _page(experiment, place)]
+    return [table, _write_page(experiment, destination)]
 
 
 def write_lmms_eval_task(
     turns: Iterable[Turn], experiment: Experiment, folder: str | Path
 ) -> list[Path]:
-    """Write questions as a task of lmms-eval: ``lmms-eval --include_path FOLDER --tasks
-    psyprobe_NAME``.
+    """Write questions as a task of lmms-eval, and return its files without the images.
+
+    It runs by ``lmms-eval --include_path FOLDER --tasks psyprobe_NAME``.
 
     Parameters
     ----------
     turns, experiment
         As for `write_vlmevalkit_task`.
     folder : str or Path
-        For the task (.yaml and .py), its questions (.jsonl), the images, and the page (NAME.toml).
+        Takes the task (.yaml and .py), its questions (.jsonl), images, and page (NAME.toml).
 
     Returns
     -------
     list of Path
-        The files, without the images.
+        The task, its code, its questions and the page.
 
     Raises
     ------
     InputError
         A question has a system text or examples, for which a task of lmms-eval has no place.
     """
-    prompts = (
-        {prompt.id: prompt for prompt in experiment.asking.prompts} if experiment.asking else {}
-    )
-    place = make_folder(folder)
-    images = make_folder(place / "images")
+    prompts = _prompts(experiment)
+    destination = make_folder(folder)
+    images = make_folder(destination / "images")
     lines = []
     tokens = 1
     temperature = 0.0
-    known: dict[bytes, str] = {}
+    image_names: dict[bytes, str] = {}
     for turn in turns:
         _check_plain(turn, "a task of lmms-eval")
         names = []
         for png in _pngs(turn):
-            if png not in known:
-                known[png] = f"{len(known) + 1:06d}.png"
-                write_whole(images / known[png], partial(_bytes, png))
-            names.append(known[png])
+            if png not in image_names:
+                image_names[png] = f"{len(image_names) + 1:06d}.png"
+                write_whole(images / image_names[png], partial(_write_png, png))
+            names.append(image_names[png])
         decoding = turn.inquiry.decoding
         tokens = max(tokens, decoding.max_tokens)
         temperature = decoding.temperature
-        told = {
+        line = {
             "id": turn.id,
             "images": names,
             "question": turn.inquiry.prompt,
-            "answer": key_of(turn, prompts),
+            "answer": correct_answer(turn, prompts),
         }
-        lines.append(json.dumps({**told, **_told(turn)}, ensure_ascii=False))
+        lines.append(json.dumps({**line, **_description(turn)}, ensure_ascii=False))
     task = f"psyprobe_{experiment.name}"
-    questions = place / "questions.jsonl"
-    page = place / f"{task}.yaml"
-    code = place / "psyprobe_questions.py"
+    questions = destination / "questions.jsonl"
+    page = destination / f"{task}.yaml"
+    code = destination / "psyprobe_questions.py"
     write_text(questions, "\n".join(lines) + "\n")
-    written = tomllib.loads(
+    templates = tomllib.loads(
         files("psyprobe.tasks.bridges").joinpath("lmms_eval_task.toml").read_text(encoding="utf-8")
     )
-    filled = {
+    fields = {
         "TASK": task,
         "QUESTIONS": str(questions.resolve()),
         "TOKENS": str(tokens),
         "TEMPERATURE": f"{temperature:g}",
         "SAMPLED": str(temperature > 0).lower(),
     }
-    words = r"\b(?:" + "|".join(filled) + r")\b"
-    write_text(page, re.sub(words, lambda found: filled[found.group()], written["task"]))
-    write_text(code, written["code"])
-    return [page, code, questions, _page(experiment, place)]
-
-
-# -- answers
-# ---------------------------------------------------------------------------------------------------------
+    field_pattern = r"\b(?:" + "|".join(fields) + r")\b"
+    write_text(page, re.sub(field_pattern, lambda match: fields[match.group()], templates["task"]))
+    write_text(code, templates["code"])
+    return [page, code, questions, _write_page(experiment, destination)]
 
 
 def write_predictions(
     record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
 ) -> int:
-    """Write a finished run as predictions of VLMEvalKit: index, question, answer, prediction, and
-    what each trial was.
+    """Write a finished run as predictions of VLMEvalKit, and return the number of rows.
 
     Parameters
     ----------
     record, store, folder
         As for `write_inspect_log`.
     output : str or Path
-        .xlsx, or .tsv or .json, the other two forms that VLMEvalKit takes.
-
-    Returns
-    -------
-    int
-        Rows.
+        The file: .xlsx, .tsv or .json.
     """
     path = Path(output)
     prompts = prompts_of(record)
@@ -198,16 +184,17 @@ def write_predictions(
         )
     rows = []
     for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
-        told = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
-        told["answer"] = key_of(turn, prompts).capitalize()
-        rows.append({**told, **_told(turn), "prediction": turn.answer.text if turn.answer else ""})
+        row: dict[str, Any] = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
+        row["answer"] = correct_answer(turn, prompts).capitalize()
+        row |= _description(turn)
+        row["prediction"] = turn.answer.text if turn.answer else ""
+        rows.append(row)
     write_whole(path, partial(_PREDICTIONS[path.suffix], pd.DataFrame(rows)))
     return len(rows)
 
 
 def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """The answers in a prediction file of VLMEvalKit, or in another table that kept the columns of
-    our task.
+    """Read the answers in predictions of VLMEvalKit, or in a table with the same columns.
 
     Parameters
     ----------
@@ -216,7 +203,7 @@ def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
     page : Experiment
         The page that lay beside the task.
     card : Card
-        Who answered.
+        The observer that answered.
 
     Raises
     ------
@@ -229,20 +216,20 @@ def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
             raise InputError(
                 f"{path} has no column {name!r}; it needs that of the task as psyprobe wrote it"
             )
-    given = zip(table["id"], table["prediction"], strict=True)
-    told = {
-        str(i): Answer(str(text), server=card.weights)
-        for i, text in given
+    answers = {
+        str(turn_id): Answer(str(text), server=card.weights)
+        for turn_id, text in zip(table["id"], table["prediction"], strict=True)
         if not str(text).startswith(_FAILED)
     }
-    return Replies(page, card, told)
+    return Replies(page, card, answers)
 
 
 def write_lmms_eval_results(
     record: RunRecord, store: Store, output: str | Path, folder: str | Path = "."
 ) -> int:
-    """Write a finished run as lmms-eval does: MODEL/DATE_results.json and
-    MODEL/DATE_samples_TASK.jsonl.
+    """Write a finished run as results and samples of lmms-eval, and return the number of samples.
+
+    The files are MODEL/DATE_results.json and MODEL/DATE_samples_TASK.jsonl.
 
     Parameters
     ----------
@@ -250,11 +237,6 @@ def write_lmms_eval_results(
         As for `write_inspect_log`.
     output : str or Path
         The folder in which that of the model is made.
-
-    Returns
-    -------
-    int
-        Samples.
     """
     prompts = prompts_of(record)
     task = f"psyprobe_{record.experiment}"
@@ -264,18 +246,17 @@ def write_lmms_eval_results(
     lines = []
     for number, turn in enumerate(turns_of(record, store, Path(folder))):
         reply = turn.answer.text if turn.answer else ""
-        told = {
+        sample = {
             "doc_id": number,
-            "target": key_of(turn, prompts),
+            "target": correct_answer(turn, prompts),
             "filtered_resps": [reply],
             "input": turn.inquiry.prompt,
-            METRIC: {"id": turn.id, "reply": reply, **_told(turn)},
-            # For whoever compares runs there; without it, "Yes." would count as another word than
-            # "yes".
-            **_right(turn, prompts),
+            METRIC: {"id": turn.id, "reply": reply, **_description(turn)},
+            # lmms-eval itself would count "Yes." as another word than "yes".
+            **_trial_score(turn, prompts),
         }
-        lines.append(json.dumps(told, ensure_ascii=False))
-    numbers = numbers_of(build_result(record, store))
+        lines.append(json.dumps(sample, ensure_ascii=False))
+    numbers = score_numbers(build_result(record, store))
     results = {
         "results": {
             task: {"alias": task, **{f"{name},none": value for name, value in numbers.items()}}
@@ -287,20 +268,19 @@ def write_lmms_eval_results(
         "model_name_sanitized": model,
         "date": stamp,
     }
-    place = make_folder(Path(output) / model)
-    write_text(place / f"{stamp}_samples_{task}.jsonl", "\n".join(lines) + "\n")
-    write_text(place / f"{stamp}_results.json", json_text(results))
+    destination = make_folder(Path(output) / model)
+    write_text(destination / f"{stamp}_samples_{task}.jsonl", "\n".join(lines) + "\n")
+    write_text(destination / f"{stamp}_results.json", json_text(results))
     return len(lines)
 
 
 def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Replies:
-    """The answers in the samples that lmms-eval logs (``--log_samples``) of a task that
-    `write_lmms_eval_task` wrote.
+    """Read the answers in samples that lmms-eval logged of a task by `write_lmms_eval_task`.
 
     Parameters
     ----------
     path : str or Path
-        DATE_samples_TASK.jsonl.
+        DATE_samples_TASK.jsonl, which ``--log_samples`` writes.
     page, card
         As for `read_predictions`.
 
@@ -309,30 +289,29 @@ def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Re
     InputError
         A line is no sample of such a task.
     """
-    told: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     for number, line in read_json_lines(path):
-        ours = line.get(METRIC) if isinstance(line, dict) else None
-        if not isinstance(ours, dict) or not {"id", "reply"} <= ours.keys():
+        sample = line.get(METRIC) if isinstance(line, dict) else None
+        if not isinstance(sample, dict) or not {"id", "reply"} <= sample.keys():
             raise InputError(
                 f"{path}, line {number}, is no sample of a task that psyprobe wrote for lmms-eval"
             )
-        text = str(ours["reply"])
+        text = str(sample["reply"])
         if not text.startswith(_FAILED):
-            told[str(ours["id"])] = Answer(
-                text, server=card.weights, **_tokens(line.get("token_counts"))
-            )
-    return Replies(page, card, told)
+            counts = _token_counts(line.get("token_counts"))
+            answers[str(sample["id"])] = Answer(text, server=card.weights, **counts)
+    return Replies(page, card, answers)
 
 
-def card_elsewhere(name: str, harness: str, input_size: int | None = None) -> Card:
-    """The card of a model that another harness asked.
+def harness_card(name: str, harness: str, input_size: int | None = None) -> Card:
+    """Return the card of a model that another harness asked.
 
     Parameters
     ----------
     name : str
-        What to call it.
+        The model's name.
     harness : str
-        Who asked it, "vlmevalkit" or "lmms-eval".
+        The harness: "vlmevalkit" or "lmms-eval".
     input_size : int, optional
         Pixels a side for which the questions were drawn, where a size was given.
     """
@@ -346,37 +325,42 @@ def card_elsewhere(name: str, harness: str, input_size: int | None = None) -> Ca
     )
 
 
-def _tokens(counts: Any) -> dict[str, Any]:
-    """What lmms-eval counted of a sample, as fields of an answer; some of its models count
-    nothing.
-    """
-    counted = (
-        counts[0] if isinstance(counts, list) and counts and isinstance(counts[0], dict) else {}
-    )
-    found = {name: counted.get(theirs) for name, theirs in _COUNTS.items()}
-    # It writes 0 for no thinking as for thinking that nobody counted.
+def _token_counts(counts: Any) -> dict[str, Any]:
+    """Return lmms-eval's token counts of a sample, if any, as fields of `Answer`."""
+    if not (isinstance(counts, list) and counts and isinstance(counts[0], dict)):
+        return {}
+    fields = {name: counts[0].get(count_name) for name, count_name in _COUNTS.items()}
+    # lmms-eval writes 0 for no thinking as for thinking that was not counted.
     return {
-        name: n
-        for name, n in found.items()
-        if isinstance(n, int) and (n or name != "tokens_thinking")
+        name: count
+        for name, count in fields.items()
+        if isinstance(count, int) and (count or name != "tokens_thinking")
     }
 
 
-def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
-    """Whether the reply to a trial is right by psyprobe's reading, where it says anything."""
-    if turn.answer is None or "prompt" not in turn.about:
+def _trial_score(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
+    """Score the reply to a trial by psyprobe's reading: 1 if right; {} if it says neither."""
+    trial = turn.description
+    if turn.answer is None or "prompt" not in trial:
         return {}
-    about = turn.about
-    wording, polarity = prompts[about["prompt"]].interpret(about["order"], about["alternatives"])
-    there = response_value(read_answer(turn.answer, wording), "text", polarity)
-    return {} if math.isnan(there) else {"score": there if about["contrast"] > 0 else 1 - there}
+    prompt, polarity = prompts[trial["prompt"]].interpret(trial["order"], trial["alternatives"])
+    response = response_value(read_answer(turn.answer, prompt), "text", polarity)
+    if math.isnan(response):
+        return {}
+    return {"score": response if trial["contrast"] > 0 else 1 - response}
 
 
-def _check_plain(turn: Turn, who: str) -> None:
+def _prompts(experiment: Experiment) -> dict[str, Prompt]:
+    if experiment.asking is None:
+        return {}
+    return {prompt.id: prompt for prompt in experiment.asking.prompts}
+
+
+def _check_plain(turn: Turn, harness: str) -> None:
     if turn.inquiry.system or turn.inquiry.examples:
-        what = "a system text" if turn.inquiry.system else "examples"
+        content = "a system text" if turn.inquiry.system else "examples"
         raise InputError(
-            f"the page asks with {what}, for which {who} has no place; leave it out of [asking]"
+            f"the page asks with {content}, for which {harness} has no place; leave it out of [asking]"
         )
 
 
@@ -385,25 +369,25 @@ def _pngs(turn: Turn) -> Iterator[bytes]:
         yield encode_png(eight_bit(image), noise=True)
 
 
-def _told(turn: Turn) -> dict[str, Any]:
+def _description(turn: Turn) -> dict[str, Any]:
     return {
         name: value
-        for name, value in turn.about.items()
+        for name, value in turn.description.items()
         if name not in ("image_seed", "text_asked")
     }
 
 
-def _page(experiment: Experiment, folder: Path) -> Path:
+def _write_page(experiment: Experiment, folder: Path) -> Path:
     path = folder / f"{experiment.name}.toml"
     write_text(path, experiment.toml)
     return path
 
 
-def _bytes(png: bytes, path: Path) -> None:
+def _write_png(png: bytes, path: Path) -> None:
     path.write_bytes(png)
 
 
-def _sheet(table: pd.DataFrame, path: Path) -> None:
+def _write_xlsx(table: pd.DataFrame, path: Path) -> None:
     try:
         table.to_excel(path, index=False, engine="openpyxl")
     except ImportError:
@@ -412,10 +396,9 @@ def _sheet(table: pd.DataFrame, path: Path) -> None:
         ) from None
 
 
-def _records(table: pd.DataFrame, path: Path) -> None:
-    path.write_text(
-        json.dumps(table.to_dict("records"), ensure_ascii=False, indent=4), encoding="utf-8"
-    )
+def _write_json(table: pd.DataFrame, path: Path) -> None:
+    text = json.dumps(table.to_dict("records"), ensure_ascii=False, indent=4)
+    path.write_text(text, encoding="utf-8")
 
 
-_PREDICTIONS: Mapping[str, Any] = {".xlsx": _sheet, ".tsv": write_tsv, ".json": _records}
+_PREDICTIONS: Mapping[str, Any] = {".xlsx": _write_xlsx, ".tsv": write_tsv, ".json": _write_json}

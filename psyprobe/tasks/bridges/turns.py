@@ -1,8 +1,7 @@
-"""What is asked in a run and what came back, turn by turn: the form in which every bridge takes and
-gives it.
+"""Turns of a run, each a question with its answer: the form that every bridge reads and writes.
 
-A run is planned and drawn as ever, before an observer that answers from what is known already. So
-images, prompts and what is measured of them are those of a run, of any probe that asks in words.
+A run is planned and drawn as ever, with an observer that replays answers. So images, prompts and
+measurements are those of a run, for any probe that asks in words.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
@@ -26,7 +25,7 @@ from psyprobe.probes import load_probe
 from psyprobe.probes.experiments import check_experiment
 from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origins import Origins
-from psyprobe.running.protocol import RunRecord
+from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
 
 if TYPE_CHECKING:
@@ -37,74 +36,73 @@ if TYPE_CHECKING:
 class Turn:
     """One question with its answer."""
 
-    #: Of what is shown and asked, whoever is asked: 16 hexadecimal digits, and a number where two
-    #: are alike.
+    #: Digest of images and prompt, the same for every observer: 16 hexadecimal digits, and a
+    #: number where two turns are alike.
     id: str
     inquiry: Inquiry
-    #: None where it is not asked yet.
+    #: None before the question is asked.
     answer: Answer | None
-    #: What the run knows it by: level, contrast, repeat and wording of a trial, or the name of an
-    #: item.
-    about: Mapping[str, Any]
-    #: Whether the image that reached the observer was another than the one that it was sent.
+    #: Level, contrast, repeat and prompt of a trial, or the name of an item.
+    description: Mapping[str, Any]
+    #: Whether the observer resized the image that it was sent.
     resized: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Replies:
-    """What another harness was answered."""
+    """The answers that an observer gave to another harness."""
 
     experiment: Experiment
-    #: Who answered.
+    #: The observer that answered.
     card: Card
-    #: By the id of the turn.
+    #: Answers by the id of the turn.
     answers: Mapping[str, Answer]
 
 
-def key_of(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
-    """What a reply says if it is right about a trial, in the words of its wording; "" of an
-    item.
-    """
-    if "prompt" not in turn.about:
+def correct_answer(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
+    """Return the right answer to a trial, in the words of its prompt; "" for an item."""
+    trial = turn.description
+    if "prompt" not in trial:
         return ""
-    wording, polarity = prompts[turn.about["prompt"]].interpret(
-        turn.about["order"], turn.about["alternatives"]
-    )
-    there = turn.about["contrast"] > 0
-    return wording.yes[0] if there == (polarity > 0) else wording.no[0]
+    prompt, polarity = prompts[trial["prompt"]].interpret(trial["order"], trial["alternatives"])
+    is_present = trial["contrast"] > 0
+    return prompt.yes[0] if is_present == (polarity > 0) else prompt.no[0]
 
 
-class Names:
-    """The ids of turns, in the order in which they are put."""
+class TurnIds:
+    """Gives turns their ids: called with each inquiry in the order of asking, numbers repeats."""
 
     def __init__(self) -> None:
-        self._given: Counter[str] = Counter()
-        self._last: tuple[Any, list[str]] = (None, [])
+        self._counts: Counter[str] = Counter()
+        self._images: tuple[Any, ...] | None = None
+        self._image_digests: list[str] = []
 
     def __call__(self, inquiry: Inquiry) -> str:
-        # All wordings are asked about the same images.
-        if self._last[0] is not inquiry.images:
-            self._last = (inquiry.images, [image_digest(image) for image in inquiry.images])
-        before = [
+        # All prompts are asked about the same images, so that their digests serve again.
+        if self._images is not inquiry.images:
+            self._images = inquiry.images
+            self._image_digests = [image_digest(image) for image in inquiry.images]
+        examples = [
             [example.prompt, example.answer, [*map(image_digest, example.images)]]
             for example in inquiry.examples
         ]
-        name = digest(
-            [self._last[1], inquiry.prompt, inquiry.system, before, inquiry.decoding.to_dict()]
-        )[:16]
-        self._given[name] += 1
-        return name if self._given[name] == 1 else f"{name}-{self._given[name]}"
+        decoding = inquiry.decoding.to_dict()
+        contents = [self._image_digests, inquiry.prompt, inquiry.system, examples, decoding]
+        turn_id = digest(contents)[:16]
+        self._counts[turn_id] += 1
+        count = self._counts[turn_id]
+        return turn_id if count == 1 else f"{turn_id}-{count}"
 
 
-class Recorded(Answering):
-    """An observer that says what was said before, and is silent where that is not known.
+class ReplayObserver(Answering):
+    """An observer that repeats recorded answers, and skips questions without one.
 
     Parameters
     ----------
     card : Card
-        Of whoever said it.
+        The observer that gave the answers.
     recall : callable
-        From a question to its answer, or None.
+        Gives the recorded answer to a question, or None.
     """
 
     takes_all = True
@@ -114,7 +112,7 @@ class Recorded(Answering):
         self._recall = recall
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """What is known, in the order of asking."""
+        """Yield the recorded answers, in the order of asking."""
         for inquiry in inquiries:
             answer = self._recall(inquiry)
             if answer is not None:
@@ -122,63 +120,63 @@ class Recorded(Answering):
 
 
 def questions_of(experiment: Experiment, card: Card) -> Iterator[Turn]:
-    """All that an experiment asks, without answers.
+    """Yield all questions of an experiment, without answers.
 
     Parameters
     ----------
     experiment : Experiment
-        Whose questions are known before any is answered.
+        Its questions must not depend on answers.
     card : Card
-        Of whoever will be asked; stimuli are drawn at its input size.
+        The observer to be asked; stimuli are drawn at its input size.
 
     Raises
     ------
     InputError
-        What is asked depends on answers, or nothing is asked in words.
+        Its questions depend on answers, or it asks nothing in words.
     """
     asking = experiment.asking
     if asking is not None and asking.design in ("quest_plus", "quick_csf"):
         raise InputError(
             f"{experiment.name} asks by the design {asking.design!r}, which chooses each level "
-            "by the answers before; "
-            "other harnesses put all questions at once: set asking.design=constant"
+            "by the answers before; other harnesses put all questions at once: set "
+            "asking.design=constant"
         )
     if asking is not None and asking.readout == "auto":
         raise InputError(
             f"{experiment.name} lets the first answers decide how answers are read; set "
             "asking.readout=text, or p_yes"
         )
-    names = Names()
-    heard = list[Turn]()
-    schedule, probe = _planned(experiment, Recorded(card, lambda _: None))
+    turn_id = TurnIds()
+    turns = list[Turn]()
+    schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
     batches = schedule.next()
-    about = _about(schedule)
+    descriptions = _describe_questions(schedule)
 
     def recall(inquiry: Inquiry) -> Answer:
-        heard.append(Turn(names(inquiry), inquiry, None, about.get(inquiry.key, {})))
+        turns.append(Turn(turn_id(inquiry), inquiry, None, descriptions.get(inquiry.key, {})))
         return Answer("")
 
-    for _ in probe.answer({card.digest: Recorded(card, recall)}, batches):
-        yield from heard
-        heard.clear()
+    for _ in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
+        yield from turns
+        turns.clear()
 
 
 def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
-    """All that was asked in a finished run, with what was answered; a judge's part is left out.
+    """Yield all questions of a finished run with their answers, without the part of a judge.
 
     Parameters
     ----------
     record : RunRecord
-        Of the run.
+        The run.
     store : Store
-        That holds its answers.
+        The store that holds its answers.
     folder : Path
-        In which files that its page names are looked for.
+        The folder for files that its page names.
 
     Raises
     ------
     InputError
-        The page asks other questions now, or what was seen was drawn by a page.
+        The page asks other questions now, or a browser drew the stimuli.
     """
     if "delivery" in record.layout and record.layout["delivery"]["format"] == "page":
         raise InputError(
@@ -187,87 +185,94 @@ def turns_of(record: RunRecord, store: Store, folder: Path) -> Iterator[Turn]:
         )
     experiment = experiment_from_text(record.experiment_toml, record.experiment, folder)
     card = Card.from_dict(record.observer_card)
-    names = Names()
-    heard = list[Turn]()
-    schedule, probe = _planned(experiment, Recorded(card, lambda _: None))
+    turn_id = TurnIds()
+    turns = list[Turn]()
+    schedule, probe = _plan(experiment, ReplayObserver(card, lambda _: None))
     schedule.begin(record)
-    while batches := [one for one in schedule.next() if one.questions[0].observer == card.digest]:
+    while batches := [batch for batch in schedule.next() if _observer_digest(batch) == card.digest]:
         keys = {question.key for batch in batches for question in batch.questions}
         if store.missing(keys):
             raise InputError(
                 f"{record.experiment} with {record.observer} was asked by another version of "
-                "psyprobe, whose questions "
-                "were others; export it with that one"
+                "psyprobe, whose questions were others; export it with that one"
             )
-        known = store.answers(keys)
-        about = _about(schedule)
+        stored_answers = store.answers(keys)
+        descriptions = _describe_questions(schedule)
 
-        def recall(inquiry: Inquiry, known: Any = known, about: Any = about) -> Answer | None:
-            reply = known[inquiry.key]["reply"]
+        def recall(
+            inquiry: Inquiry,
+            stored_answers: Any = stored_answers,
+            descriptions: Any = descriptions,
+        ) -> Answer | None:
+            reply = stored_answers[inquiry.key]["reply"]
             if reply is None:
-                return None  # it was not put: too little of its contrast would have arrived
-            heard.append(
-                Turn(names(inquiry), inquiry, Answer.from_dict(reply), about.get(inquiry.key, {}))
-            )
-            return heard[-1].answer
+                # The question was not put: too little of its contrast would have arrived.
+                return None
+            answer = Answer.from_dict(reply)
+            description = descriptions.get(inquiry.key, {})
+            turns.append(Turn(turn_id(inquiry), inquiry, answer, description))
+            return answer
 
-        for answered in probe.answer({card.digest: Recorded(card, recall)}, batches):
-            kept = known[answered.question.key]
+        for answered in probe.answer({card.digest: ReplayObserver(card, recall)}, batches):
+            stored_answer = stored_answers[answered.question.key]
             resized = any(
-                kept[name] != value for name, value in answered.answer.items() if name != "reply"
+                stored_answer[name] != value
+                for name, value in answered.answer.items()
+                if name != "reply"
             )
-            yield from (replace(turn, resized=resized) for turn in heard)
-            heard.clear()
-        schedule.tell(known)
+            yield from (replace(turn, resized=resized) for turn in turns)
+            turns.clear()
+        schedule.tell(stored_answers)
 
 
-def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tuple[int, int]:
-    """Put answers that another harness was given into a store, as those of a run.
+class AnswerCounts(NamedTuple):
+    """How many questions of a run have an answer, and how many have none yet."""
+
+    answered: int
+    unanswered: int
+
+
+def store_replies(replies: Replies, store: Store, *, progress: bool | None = None) -> AnswerCounts:
+    """Put answers of another harness into a store, as those of a run.
 
     Parameters
     ----------
     replies : Replies
-        As a bridge reads them.
+        The answers.
     store : Store
-        In which the run is finished if every question has its answer.
+        It takes them; the run is finished if every question has its answer.
     progress : bool, optional
         Whether to show a bar; by default on a terminal and in a notebook.
-
-    Returns
-    -------
-    taken, left : int
-        Questions that have an answer, and those that have none yet, a judge's among them.
     """
-    names = Names()
+    turn_id = TurnIds()
     experiment = replies.experiment
     card = replies.card
-    who = Recorded(card, lambda inquiry: replies.answers.get(names(inquiry)))
-    schedule, probe = _planned(experiment, who)
+    observer = ReplayObserver(card, lambda inquiry: replies.answers.get(turn_id(inquiry)))
+    schedule, probe = _plan(experiment, observer)
     store.add_contents(schedule.contents())
     record = store.begin_run(schedule.record(store))
     schedule.begin(record)
-    mine = {card.digest: who}
-    origins = Origins(store, {card.digest: who})
-    asked = set[str]()
+    observers = {card.digest: observer}
+    origins = Origins(store, observers)
+    asked_keys = set[str]()
     with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(f"{experiment.name}: {card.name}")
         while batches := schedule.next():
-            others = [batch for batch in batches if batch.questions[0].observer != card.digest]
-            if others:
-                return len(asked), sum(len(batch.questions) for batch in others)
-            keys = ask_round(store, probe.answer, mine, origins, batches, bar, writer)
+            judged = [batch for batch in batches if _observer_digest(batch) != card.digest]
+            if judged:
+                return AnswerCounts(len(asked_keys), sum(len(batch.questions) for batch in judged))
+            keys = ask_round(store, probe.answer, observers, origins, batches, bar, writer)
             writer.write()
-            asked |= keys
-            if left := store.missing(keys):
-                return len(asked) - len(left), len(left)
+            asked_keys |= keys
+            if missing_keys := store.missing(keys):
+                return AnswerCounts(len(asked_keys) - len(missing_keys), len(missing_keys))
             schedule.tell(store.answers(keys))
-    store.finish_run(record, schedule.outcome(), asked)
-    return len(asked), 0
+    store.finish_run(record, schedule.outcome(), asked_keys)
+    return AnswerCounts(len(asked_keys), 0)
 
 
-def numbers_of(result: xarray.Dataset) -> dict[str, float]:
-    """What a result scores, as numbers by name: statistics, and of a CSF the sensitivity at each
-    level.
+def score_numbers(result: xarray.Dataset) -> dict[str, float]:
+    """Score a result as numbers by name: statistics, and the sensitivity at each level of a CSF.
 
     Empty where nothing can be scored.
     """
@@ -275,40 +280,46 @@ def numbers_of(result: xarray.Dataset) -> dict[str, float]:
         score = load_probe(result.attrs["probe"]).score(result)[0]
     except PsyprobeError:
         return {}
-    found = dict(score.rows()[0].record)
-    told = score.to_dict()
-    for point in told.get("curve", ()):
-        found[f"sensitivity at {point['value']:g} {told['unit']}"] = point["sensitivity"]
-    return {name: float(value) for name, value in found.items() if _is_number(value)}
+    numbers = dict(score.rows()[0].record)
+    score_fields = score.to_dict()
+    for point in score_fields.get("curve", ()):
+        numbers[f"sensitivity at {point['value']:g} {score_fields['unit']}"] = point["sensitivity"]
+    return {name: float(value) for name, value in numbers.items() if _is_number(value)}
 
 
 def prompts_of(record: RunRecord) -> dict[str, Prompt]:
-    """The wordings of a run in words, by id; none of a benchmark."""
-    return {one.id: one for one in map(Prompt.from_dict, record.layout.get("prompts", ()))}
+    """Return the prompts of a run in words, by id; a benchmark has none."""
+    return {prompt.id: prompt for prompt in map(Prompt.from_dict, record.layout.get("prompts", ()))}
 
 
-def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
+class _Plan(NamedTuple):
+    schedule: Any
+    probe: Any
+
+
+def _plan(experiment: Experiment, observer: ReplayObserver) -> _Plan:
     probe = load_probe(check_experiment(experiment).probe)
-    if "answer" not in probe.ABILITIES or (
-        "asking" in probe.SECTIONS and experiment.asking is None
-    ):
+    lacks_asking = "asking" in probe.SECTIONS and experiment.asking is None
+    if "answer" not in probe.ABILITIES or lacks_asking:
         raise InputError(
             f"{experiment.name} asks nothing in words (probe {experiment.probe!r}); take one "
             "that does"
         )
-    return probe.plan(experiment, who), probe
+    return _Plan(probe.plan(experiment, observer), probe)
 
 
-def _about(schedule: Any) -> dict[str, dict[str, Any]]:
-    """What is told of each trial or item, by the key of its question."""
+def _observer_digest(batch: Batch) -> str:
+    return batch.questions[0].observer
+
+
+def _describe_questions(schedule: Any) -> dict[str, dict[str, Any]]:
+    """Describe each trial or item, by the key of its question."""
     trials = [
         {**trial, "alternatives": schedule.task.alternatives}
         for trial in schedule.outcome().get("trials", ())
     ]
-    told = [*trials, *getattr(schedule, "named", ())]
-    return {
-        each["key"]: {name: value for name, value in each.items() if name != "key"} for each in told
-    }
+    descriptions = [*trials, *getattr(schedule, "named", ())]
+    return {description.pop("key"): description for description in map(dict, descriptions)}
 
 
 def _is_number(value: Any) -> bool:
