@@ -29,7 +29,7 @@ import numpy as np
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.people.server import PersonServer
-from psyprobe.tasks.people.patterns import PatternVisit
+from psyprobe.tasks.people.patterns import PatternSession
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")]
 import webdriver
@@ -59,7 +59,7 @@ class Sat:
 def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
     """A session by numbers, over HTTP; its answers stay in the store, if there is one."""
     with tempfile.TemporaryDirectory() as folder:
-        visit = PatternVisit(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
+        visit = PatternSession(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = SimulatedPerson(server.address, seed=seed)
             state = person.begin()
@@ -82,7 +82,7 @@ def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sa
     """A session by pixels, in a browser of its own."""
     screen = None if exponent is None else Display(peak=200, eotf=exponent)
     with tempfile.TemporaryDirectory() as folder, webdriver.browser(seconds=3600) as browser:
-        visit = PatternVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
+        visit = PatternSession(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = PersonAtPage(browser, seed, screen, **TASKS[experiment.probe])
             person.sit(server.address)

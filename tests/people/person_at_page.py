@@ -15,7 +15,7 @@ from webdriver import Browser
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
 from psyprobe.running.store import open_store
-from psyprobe.tasks.people.patterns import PatternVisit
+from psyprobe.tasks.people.patterns import PatternSession
 
 EYES = Path(__file__).with_name("eyes.js").read_text(encoding="utf-8")
 STEP = "document.body.dataset.step"
@@ -26,11 +26,11 @@ _WORDS = 200
 _ACTS = {"measure": 15, "distance": 30, "blind": 8, "luminance": 30, "gamma": 10}
 
 
-def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternVisit:
+def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternSession:
     """Of ANNA, into the store of a folder."""
     prompts = "base" if probe == "yes_no" else probe
     asked = {"probe": probe, "asking.prompts": prompts, **settings}
-    return PatternVisit(
+    return PatternSession(
         read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite"
     )
 

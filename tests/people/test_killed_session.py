@@ -51,7 +51,7 @@ def test_sigkill_of_the_browser_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A page that was killed leaves the door shut for ten seconds.
-    monkeypatch.setattr(server, "_SILENT", 0.5)
+    monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
     served = visit(tmp_path)
     with PersonServer(served) as opened:
         first = SimulatedPerson(opened.address)

@@ -29,7 +29,7 @@ from psyprobe.observers.protocol import Card
 from psyprobe.running.store import open_store
 from psyprobe.tasks.items import Judge
 from psyprobe.tasks.mvp_bench import probe as mvp_bench
-from psyprobe.tasks.people.pictures import PictureVisit
+from psyprobe.tasks.people.pictures import PictureSession
 from psyprobe.tasks.r_bench import probe as r_bench
 
 HOSTILE = (
@@ -123,8 +123,8 @@ def r_bench_page(tmp_path: Path) -> Path:
     return write_page(tmp_path / "r_bench.toml", "r_bench", tmp_path / "rb", mcq_rule="letter")
 
 
-def visit(page: Path, person: str = "ANNA") -> PictureVisit:
-    return PictureVisit(read_experiment(page), person, page.with_name("runs.sqlite"))
+def visit(page: Path, person: str = "ANNA") -> PictureSession:
+    return PictureSession(read_experiment(page), person, page.with_name("runs.sqlite"))
 
 
 def replies(page: Path) -> list[dict[str, Any]]:
@@ -173,7 +173,7 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
     mvp_page: Path, browser: webdriver.Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A page that was killed leaves the door shut for ten seconds.
-    monkeypatch.setattr(server, "_SILENT", 0.5)
+    monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
     with PersonServer(served := visit(mvp_page)) as opened, webdriver.browser() as first:
         sitter = Sitter(first)
         sitter.arrive(opened.address)
@@ -273,7 +273,7 @@ def test_own_words_are_read_by_a_judge_while_the_page_says_so(
 ) -> None:
     judge = Strict()
     monkeypatch.setattr(r_bench, "judge_of", lambda _: Judge(judge))
-    monkeypatch.setattr(server, "_SILENT", 0.5)
+    monkeypatch.setattr(server, "_SILENCE_SECONDS", 0.5)
     judge.gone = True
     with PersonServer(visit(r_bench_page)) as opened:
         sitter = Sitter(browser)

@@ -19,11 +19,11 @@ from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.protocol import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
-from psyprobe.tasks.people.patterns import PatternVisit
+from psyprobe.tasks.people.patterns import PatternSession
 
 
-def visit(store: Path, person: str = "ANNA") -> PatternVisit:
-    return PatternVisit(read_experiment("orientation_csf"), person, store)
+def visit(store: Path, person: str = "ANNA") -> PatternSession:
+    return PatternSession(read_experiment("orientation_csf"), person, store)
 
 
 def kept(store: Path) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ def test_a_person_is_asked_in_one_wording(tmp_path: Path) -> None:
         {"probe": "yes_no", "asking.prompts": "hernandez2025"}
     )
     with pytest.raises(InputError, match="asks in 25 wordings, and a person in one"):
-        PatternVisit(experiment, "ANNA", tmp_path / "runs.sqlite")
+        PatternSession(experiment, "ANNA", tmp_path / "runs.sqlite")
 
 
 def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
             experiment = read_experiment("orientation_csf").with_settings(
                 {**levels, **settings, "asking.design": design, **options}
             )
-            with PersonServer(PatternVisit(experiment, "ANNA", store / "runs.sqlite")) as server:
+            with PersonServer(PatternSession(experiment, "ANNA", store / "runs.sqlite")) as server:
                 person = SimulatedPerson(server.address)
                 state = person.begin()
                 end = person.sit(state)
@@ -168,7 +168,7 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
 
 def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
     experiment = read_experiment("orientation_csf").with_settings({"asking.options.top": 0.5})
-    with PersonServer(PatternVisit(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
+    with PersonServer(PatternSession(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
         person = SimulatedPerson(server.address, lapse=0.0)
         state, asked, missed = person.begin(), [], 0
         while missed < 2:

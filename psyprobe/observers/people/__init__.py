@@ -1,3 +1,1 @@
-"""A person as an observer: the geometry and light of the screen in front of them, and what the page
-draws there.
-"""
+"""A person as an observer: their screen's geometry and light, and the page that asks them."""

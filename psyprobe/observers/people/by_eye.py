@@ -1,4 +1,4 @@
-"""A screen measured without instruments: degrees by a bank card and a tape, its gamma by eye."""
+"""Measure a screen without instruments: degrees by a bank card and a tape, its gamma by eye."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLIND_SPOT_DEG = 13.5
 
 
 def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
-    """Width of a device pixel from an outline that was fitted to a bank card, mm.
+    """Return the width of a device pixel, mm, from an outline that was fitted to a bank card.
 
     Parameters
     ----------
@@ -42,9 +42,8 @@ def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
     if not _PLAUSIBLE[0] <= per_mm <= _PLAUSIBLE[1]:
         raise InputError(
             f"the card's outline is {card:g} px wide, {per_mm:.3g} px a mm; screens have "
-            f"{_PLAUSIBLE[0]:g} to "
-            f"{_PLAUSIBLE[1]:g}: fit the outline to the longer edge of a bank card held on the "
-            "glass"
+            f"{_PLAUSIBLE[0]:g} to {_PLAUSIBLE[1]:g}: fit the outline to the longer edge of a "
+            "bank card held on the glass"
         )
     if not (math.isfinite(device_pixel_ratio) and device_pixel_ratio >= 1):
         raise InputError(
@@ -54,7 +53,7 @@ def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
 
 
 def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
-    """Viewing distance from where a dot vanishes in the blind spot, in the unit of `offset`.
+    """Estimate the viewing distance, in the unit of `offset`, from a dot in the blind spot.
 
     Its error is that of the angle, which differs between people: 12 to 16 deg is ordinary, -11 % to
     +19 % of the distance. It is a check of the tape, no measurement.
@@ -62,9 +61,9 @@ def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
     Parameters
     ----------
     offset : float
-        From fixation to where the dot vanishes.
+        Distance on the screen from fixation to where the dot vanishes.
     angle : float
-        deg.
+        Angle from fixation to the middle of the blind spot, deg.
 
     Examples
     --------
@@ -75,15 +74,15 @@ def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
 
 
 def gamma_of_match(share: float, drive: float) -> float:
-    """Exponent of a screen on which a field of `drive` looks as bright as stripes with a `share` of
-    full drive.
+    """Return a screen's exponent from a uniform field that looks as bright as stripes.
 
     Parameters
     ----------
     share : float
-        Of the area at full drive, the rest at 0; above 0 and below 1. Small shares measure best.
+        Share of the striped area at full drive, the rest at 0; above 0 and below 1. Small shares
+        measure best.
     drive : float
-        Of the uniform field, above 0 and below 1.
+        Drive of the uniform field, above 0 and below 1.
 
     Raises
     ------
@@ -102,7 +101,7 @@ def gamma_of_match(share: float, drive: float) -> float:
 
 
 def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Exponent of a screen by several matches, and their standard deviation about it.
+    """Return a screen's exponent by several matches, and their standard deviation about it.
 
     An error of brightness moves the exponent by as much / ln(share), by which matches are weighted.
 
@@ -117,12 +116,9 @@ def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, floa
     >>> round(exponent, 2), round(scatter, 2)
     (2.2, 0.0)
     """
-    found = np.array([gamma_of_match(*match) for match in matches])
+    exponents = np.array([gamma_of_match(*match) for match in matches])
     weights = np.array([math.log(share) ** 2 for share, _ in matches])
-    mean = float(np.average(found, weights=weights))
-    scatter = math.sqrt(
-        float(np.average((found - mean) ** 2, weights=weights))
-        * found.size
-        / max(found.size - 1, 1)
-    )
-    return mean, scatter
+    mean = float(np.average(exponents, weights=weights))
+    variance = float(np.average((exponents - mean) ** 2, weights=weights))
+    count = len(matches)
+    return mean, math.sqrt(variance * count / max(count - 1, 1))

@@ -1,4 +1,4 @@
-"""What a page found out about the screen in front of a person, step by step, as a `Screen`."""
+"""Check what a page measured of the screen in front of a person, and make a `Screen` of it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from psyprobe.observers.people.by_eye import (
     pixel_pitch,
 )
 
-#: Two fits of the card may differ by so much of their mean.
+#: Greatest difference between two fits of the card, as a share of their mean.
 _CARD_SPREAD = 0.01
-#: The blind spot may put somebody so much nearer or farther than the tape does: angles differ
-#: between people.
+#: Greatest difference between the distances by blind spot and by tape, as a share: the angle of the
+#: blind spot differs between people.
 _SPOT_SPREAD = 0.15
-#: Of a screen that nobody measured, cd/m² and lux.
-_OFFICE = {"peak": 200.0, "ambient": 50.0}
+#: Peak luminance, cd/m², and ambient light, lux, of a screen without a measurement.
+_OFFICE_PEAK = 200.0
+_OFFICE_AMBIENT = 50.0
 _CONTRAST_RATIO = 1000
-#: Matches of brightness that are needed, and what a screen's exponent may be by them; what scatters
-#: more is a guess.
-_FEWEST_MATCHES = 6
+#: Least number of brightness matches.
+_MIN_MATCHES = 6
+#: Plausible exponents, and the greatest standard deviation with which one is used.
 _EXPONENTS = (1.6, 2.8)
-_MOST_SCATTER = 0.2
-#: Nobody's eye is surer of an exponent than that.
-_LEAST_SCATTER = 0.05
+_MAX_SCATTER = 0.2
+#: Least standard deviation of an exponent by eye.
+_MIN_SCATTER = 0.05
 
 
-def screen_of(values: Mapping[str, Any], given: Display | None) -> Screen:
-    """The screen as far as the page knows it; of its light what an office has, until the page
-    tells.
+def read_screen(values: Mapping[str, Any], display: Display | None) -> Screen:
+    """Make a screen of what the page measured so far, with the light of an office by default.
 
     Parameters
     ----------
@@ -43,36 +43,36 @@ def screen_of(values: Mapping[str, Any], given: Display | None) -> Screen:
         What the page sent: "cards", CSS px; "distance_method" with "distance", mm, or "offsets",
         CSS px, or both; "light" with "peak", cd/m², and "matches", pairs of share and drive; and
         what the browser says of its screen.
-    given : Display, optional
-        Measured beforehand.
+    display : Display, optional
+        The screen's light, measured beforehand.
 
     Raises
     ------
     InputError
         A value is missing, out of range, or at odds with another.
     """
-    ratio = number_of(values, "device_pixel_ratio", 1, 8)
-    card = _card(values)
-    light = {"display": given, "light": "measured"} if given is not None else _light(values)
-    if given is not None and isinstance(given.eotf, str | float):
-        light["light"] = "value"
+    ratio = read_number(values, "device_pixel_ratio", 1, 8)
+    card = _card_width(values)
+    if display is None:
+        light = _read_light(values)
+    else:
+        has_curve = not isinstance(display.eotf, str | float)
+        light = {"display": display, "light": "measured" if has_curve else "value"}
     return Screen(
         pitch=pixel_pitch(card, ratio),
         device_pixel_ratio=ratio,
         size=(
-            int(number_of(values, "width", 100, 20000)),
-            int(number_of(values, "height", 100, 20000)),
+            int(read_number(values, "width", 100, 20000)),
+            int(read_number(values, "height", 100, 20000)),
         ),
-        period=number_of(values, "period", 1, 34) if "period" in values else 0.0,
-        **_distance(values, card),
+        period=read_number(values, "period", 1, 34) if "period" in values else 0.0,
+        **_read_distance(values, card),
         **light,
     )
 
 
-def exponent_told(values: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What matches of brightness say: the exponent, its scatter, and whether it is used; None
-    without matches.
-    """
+def read_exponent(values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Fit matches of brightness: exponent, scatter, and whether it is used; None without any."""
     matches = values.get("matches")
     if not matches:
         return None
@@ -82,102 +82,100 @@ def exponent_told(values: Mapping[str, Any]) -> dict[str, Any] | None:
         raise InputError(
             "the matches of brightness are no pairs of share and drive; load the page again"
         )
-    if len(matches) < _FEWEST_MATCHES:
+    if len(matches) < _MIN_MATCHES:
         raise InputError(
-            f"brightness was matched {len(matches)} times; {_FEWEST_MATCHES} matches are needed "
+            f"brightness was matched {len(matches)} times; {_MIN_MATCHES} matches are needed "
             "at least"
         )
     pairs = [
         (
-            number_of({"share": a}, "share", 0.01, 0.99),
-            number_of({"matched drive": v}, "matched drive", 0.004, 0.996),
+            check_number(share, "share", 0.01, 0.99),
+            check_number(drive, "matched drive", 0.004, 0.996),
         )
-        for a, v in matches
+        for share, drive in matches
     ]
     exponent, scatter = exponent_by_eye(pairs)
-    used = _EXPONENTS[0] <= exponent <= _EXPONENTS[1] and scatter <= _MOST_SCATTER
+    used = _EXPONENTS[0] <= exponent <= _EXPONENTS[1] and scatter <= _MAX_SCATTER
     return {"exponent": round(exponent, 3), "scatter": round(scatter, 3), "used": used}
 
 
-def number_of(values: Mapping[str, Any], name: str, low: float, high: float) -> float:
-    """A number that a page sent.
+def read_number(values: Mapping[str, Any], name: str, low: float, high: float) -> float:
+    """Read a number within a range from what a page sent.
 
     Raises
     ------
     InputError
-        It is none, or out of range.
+        It is missing, no number, or out of range.
 
     Examples
     --------
     >>> number_of({"distance": 600}, "distance", 200, 5000)
     600.0
     """
-    value = values.get(name)
+    return check_number(values.get(name), name.replace("_", " "), low, high)
+
+
+def check_number(value: Any, label: str, low: float, high: float) -> float:
+    """Return a value if it is a number within a range; else raise an InputError that names it."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InputError(
-            f"{name.replace('_', ' ')} is {value!r:.40}; give a number from {low:g} to {high:g}"
-        )
+        raise InputError(f"{label} is {value!r:.40}; give a number from {low:g} to {high:g}")
     return float(value)
 
 
-def _card(values: Mapping[str, Any]) -> float:
-    """Width of the card's outline, CSS px."""
+def _card_width(values: Mapping[str, Any]) -> float:
+    """Return the mean width of two fits of the card, CSS px."""
     cards = values.get("cards")
     if not isinstance(cards, list) or len(cards) != 2:
         raise InputError("the card was not fitted twice; load the page again")
-    first, second = (
-        number_of({"width of the card": card}, "width of the card", 1, 5000) for card in cards
-    )
-    if abs(first - second) > _CARD_SPREAD * (first + second) / 2:
+    first, second = (check_number(card, "width of the card", 1, 5000) for card in cards)
+    mean = (first + second) / 2
+    if abs(first - second) > _CARD_SPREAD * mean:
         raise InputError(
             f"the card was {first:g} px wide and then {second:g} px; two fits may differ by 1 "
             "%: fit it again"
         )
-    return (first + second) / 2
+    return mean
 
 
-def _distance(values: Mapping[str, Any], card: float) -> dict[str, Any]:
-    spot = _spot(values, card)
+def _read_distance(values: Mapping[str, Any], card: float) -> dict[str, Any]:
+    spot = _blind_spot_distance(values, card)
     if values.get("distance_method") == "blind_spot":
         if spot is None:
             raise InputError(
                 "nothing is known of the distance; measure it with a tape, or by the blind spot"
             )
         return {"distance": spot, "distance_method": "blind_spot"}
-    distance = number_of(values, "distance", 200, 5000)
+    distance = read_number(values, "distance", 200, 5000)
     if spot is not None and abs(spot / distance - 1) > _SPOT_SPREAD:
         raise InputError(
             f"the tape says {distance:.0f} mm and the blind spot {spot:.0f} mm, "
-            f"{100 * (spot / distance - 1):+.0f} %; "
-            "up to 15 % is ordinary: measure both again, or leave the check out"
+            f"{100 * (spot / distance - 1):+.0f} %; up to 15 % is ordinary: measure both again, "
+            "or leave the check out"
         )
     return {"distance": distance}
 
 
-def _spot(values: Mapping[str, Any], card: float) -> float | None:
-    """Distance by where the dot vanished, mm; None where nobody looked."""
+def _blind_spot_distance(values: Mapping[str, Any], card: float) -> float | None:
+    """Return the viewing distance by the blind spot, mm; None if it was not measured."""
     offsets = values.get("offsets")
     if not offsets:
         return None
     if not isinstance(offsets, list):
         raise InputError("where the dot vanished is no list of places; load the page again")
-    places = [
-        number_of({"where the dot vanished": offset}, "where the dot vanished", 1, 20000)
-        for offset in offsets
-    ]
-    return blind_spot_distance(sum(places) / len(places) * CARD_MM / card)
+    label = "where the dot vanished"
+    pixels = [check_number(offset, label, 1, 20000) for offset in offsets]
+    return blind_spot_distance(sum(pixels) / len(pixels) * CARD_MM / card)
 
 
-def _light(values: Mapping[str, Any]) -> dict[str, Any]:
-    known = "value" if values.get("light") == "value" else "guess"
-    peak = number_of(values, "peak", 50, 2000) if known == "value" else _OFFICE["peak"]
-    display = Display(peak=peak, black=peak / _CONTRAST_RATIO, ambient=_OFFICE["ambient"])
-    told = exponent_told(values)
-    if told is None or not told["used"]:
-        return {"display": display, "light": known}
-    scatter = max(told["scatter"], _LEAST_SCATTER)
+def _read_light(values: Mapping[str, Any]) -> dict[str, Any]:
+    source = "value" if values.get("light") == "value" else "guess"
+    peak = read_number(values, "peak", 50, 2000) if source == "value" else _OFFICE_PEAK
+    display = Display(peak=peak, black=peak / _CONTRAST_RATIO, ambient=_OFFICE_AMBIENT)
+    match = read_exponent(values)
+    if match is None or not match["used"]:
+        return {"display": display, "light": source}
     return {
-        "display": replace(display, eotf=told["exponent"]),
-        "light": known,
-        "exponent_sd": scatter,
+        "display": replace(display, eotf=match["exponent"]),
+        "light": source,
+        "exponent_sd": max(match["scatter"], _MIN_SCATTER),
     }

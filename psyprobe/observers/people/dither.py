@@ -1,5 +1,4 @@
-"""Contrasts finer than 8 bits: each frame is sent in whole codes, whose mean over frames is the
-light asked.
+"""Dither contrasts finer than 8 bits: frames of whole codes whose mean is the requested light.
 
 This is the numpy twin of the page's shader (``gabor.frag``), in the same integers: a frame that was
 read back from the page differs from `dithered` in next to no pixel.
@@ -23,21 +22,21 @@ _Unsigned = npt.NDArray[np.uint32]
 def dithered(
     drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
 ) -> npt.NDArray[np.uint8]:
-    """Codes that are sent in one frame: floor(255 drive + u), with u in [0, 1) for each pixel and
-    frame.
+    """Return the 8-bit codes of one frame: floor(255 drive + u), with u in [0, 1).
 
-    Over frames the mean of the codes is 255 drive: a contrast of 0.0005 arrives within 2 % in half
-    a second.
+    Each pixel and frame has its own u. Over frames the mean of the codes is 255 drive: a contrast
+    of 0.0005 is delivered within 2 % in half a second.
 
     Parameters
     ----------
     drive : array (H, W)
-        Wanted drive, 0 to 1; the first row is the lowest of the screen, as in WebGL.
+        Requested drive, 0 to 1; the first row is the lowest of the screen, as in WebGL.
     frame : int
-        From 0, counted by the clock, so that a dropped frame is skipped.
+        Number from 0, counted by the clock, so that a dropped frame is skipped.
     seed : int
-        0 to 2^32 - 1; another one for each trial.
+        0 to 2^32 - 1; each trial has another.
     method : "golden", "noisy_bit" or "wide"
+        How u moves from frame to frame, and whether noise is added.
 
     Raises
     ------
@@ -82,8 +81,7 @@ def fractions(
     stream: int = 0,
     fresh: bool = False,
 ) -> FloatArray:
-    """The u of pixels, in [0, 1): from a hash of place and seed, moved by the golden ratio a frame,
-    or `fresh` in each.
+    """Return the u of pixels, in [0, 1): a hash of position and seed, moved from frame to frame.
 
     Parameters
     ----------
@@ -92,19 +90,21 @@ def fractions(
     frame, seed : int
         As for `dithered`.
     stream : int
-        Independent numbers for the same pixel have another one.
+        Each stream has independent numbers.
     fresh : bool
-        Hash the frame too, as the noisy bit does.
+        Hash the frame too, as the noisy bit does; else each frame adds the golden ratio.
 
     Examples
     --------
     >>> round(float(fractions(227, 274, 56, 777)), 8)
     0.9071269
     """
-    place = np.asarray(x, dtype=np.uint32) + np.uint32(4096) * np.asarray(y, dtype=np.uint32)
-    second, step = (frame, 0) if fresh else (stream, frame)
-    h = _hash(place, second, seed) + np.uint32(step * _GOLDEN & 0xFFFFFFFF)
-    return ((h >> np.uint32(8)).astype(np.float64) / 2**24).reshape(place.shape)
+    position = np.asarray(x, dtype=np.uint32) + np.uint32(4096) * np.asarray(y, dtype=np.uint32)
+    if fresh:
+        hashed = _hash(position, frame, seed)
+    else:
+        hashed = _hash(position, stream, seed) + np.uint32(frame * _GOLDEN & 0xFFFFFFFF)
+    return ((hashed >> np.uint32(8)).astype(np.float64) / 2**24).reshape(position.shape)
 
 
 def _hash(x: _Unsigned, y: int, z: int) -> _Unsigned:
@@ -113,7 +113,8 @@ def _hash(x: _Unsigned, y: int, z: int) -> _Unsigned:
 
 def _pcg(a: _Unsigned) -> _Unsigned:
     """PCG-RXS-M-XS of 32 bits (O'Neill 2014) as a hash (Jarzynski & Olano 2020)."""
-    s = a * np.uint32(747796405) + np.uint32(2891336453)
-    w = ((s >> ((s >> np.uint32(28)) + np.uint32(4))) ^ s) * np.uint32(277803737)
-    hashed: _Unsigned = (w >> np.uint32(22)) ^ w
+    state = a * np.uint32(747796405) + np.uint32(2891336453)
+    shift = (state >> np.uint32(28)) + np.uint32(4)
+    word = ((state >> shift) ^ state) * np.uint32(277803737)
+    hashed: _Unsigned = (word >> np.uint32(22)) ^ word
     return hashed

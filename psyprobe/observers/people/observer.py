@@ -1,9 +1,8 @@
 """A person as an observer: each question goes to the page in front of them, one after the other.
 
-Person, session and screen are on the card, so that nobody's answers are taken for another's, nor
-one session's for another. An attempt that dropped frames or was interrupted is an answer of its
-own, given up, and the same question is asked again as another attempt. What is shown, patterns or
-pictures, is a `Showing`.
+Person, session and screen are on the card, so that answers of persons and sessions stay apart. An
+attempt that dropped frames or was interrupted is an answer of its own, given up, and the same
+question is asked again as another attempt. A `Presenter` shows the patterns or pictures.
 """
 
 from __future__ import annotations
@@ -20,40 +19,38 @@ from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquir
 from psyprobe.observers.human_screen import Screen
 from psyprobe.observers.protocol import Card
 
-#: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file
-#: or address.
+#: A person's pseudonym: letters, digits, dash and underscore, so that it can be no path or address.
 _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 
 
 class PersonObserver(Answering):
-    """Somebody at a screen, in one session.
+    """A person at a screen, in one session.
 
     Parameters
     ----------
     person : str
         A pseudonym.
     session : str
-        Of the session; another one for each.
+        The session's random name.
     screen : Screen or None
-        As it was calibrated for the session; None of who looks at pictures, which need no
-        calibration.
-    put : callable
-        Shows an inquiry and waits for its answer; see `Session.put`.
+        The screen, calibrated for the session; None for pictures, which need no calibration.
+    ask : callable
+        Shows an inquiry and waits for its answer; see `QuestionExchange.put`.
 
     Raises
     ------
     InputError
-        The pseudonym is none.
+        The pseudonym has other characters than letters, digits, dash and underscore.
     """
 
-    #: None where nobody calibrated it.
+    #: None where it was not calibrated.
     screen: Screen | None = None
 
     def __init__(
-        self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]
+        self, person: str, session: str, screen: Screen | None, ask: Callable[[Inquiry], Answer]
     ) -> None:
         self.screen = screen
-        self._put = put
+        self._ask = ask
         options: dict[str, Any] = {"person": checked_person(person), "session": session}
         if screen is not None:
             self.images_at_once = 1
@@ -61,22 +58,18 @@ class PersonObserver(Answering):
         self.card = Card(f"person:{person}", "answer", weights="a person", options=options)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """One question after the other, as a person takes them."""
+        """Ask one question after the other, and yield each with its answer."""
         for inquiry in inquiries:
-            yield inquiry, self._reply(inquiry)
-
-    def _reply(self, inquiry: Inquiry) -> Answer:
-        if inquiry.drawing is None and self.screen is not None:
-            raise InputError(
-                f"{self.card.name} looks at a page that draws patterns by itself, and this is "
-                "an image; "
-                "ask by psyprobe observe"
-            )
-        return self._put(inquiry)
+            if inquiry.drawing is None and self.screen is not None:
+                raise InputError(
+                    f"{self.card.name} looks at a page that draws patterns by itself, and this is "
+                    "an image; ask by psyprobe observe"
+                )
+            yield inquiry, self._ask(inquiry)
 
 
 def checked_person(person: str) -> str:
-    """A pseudonym that can stand in a name.
+    """Return a pseudonym if it can stand in a name; else raise an InputError.
 
     Examples
     --------
@@ -92,51 +85,50 @@ def checked_person(person: str) -> str:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What the page says of an attempt, once it is checked."""
+    """An attempt at a question as the page reported it, checked."""
 
-    #: None of one that is given up.
+    #: The response; None if the attempt was given up.
     choice: str | None
-    #: For its row of the store; of one that is given up "why" among it.
-    told: Mapping[str, Any]
+    #: Reaction time, frames and the like for the store; with "why" if the attempt was given up.
+    record: Mapping[str, Any]
 
 
-class Showing(Protocol):
-    """What a session shows, and how it takes what the page says of it."""
+class Presenter(Protocol):
+    """Tells a page what to show, and checks what the page reports."""
 
-    def shown(self, inquiry: Inquiry) -> Mapping[str, Any]:
-        """What the page needs to show a question, as JSON can hold it."""
+    def present(self, inquiry: Inquiry) -> Mapping[str, Any]:
+        """Return what the page needs to show a question, as JSON can hold it."""
 
-    def taken(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
-        """What the page sent of an attempt, or an InputError."""
+    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+        """Check what the page reported of an attempt; raise an InputError if it is wrong."""
 
 
-class Session:
-    """What goes between the questions of a run, in one thread, and a page that shows them, in
-    others.
+class QuestionExchange:
+    """Passes questions of a run, in one thread, to a page, in others, and answers back.
 
     Parameters
     ----------
-    showing : Showing
-        Of the session.
+    presenter : Presenter
+        What shows the questions.
     session : str
-        Its own random name.
+        The session's random name.
     first : int
         Number of the first question: 1, or more where a session goes on.
     total : int, optional
-        Questions in all, where that is known.
+        Number of questions, where it is known.
     beginning : mapping
-        Kept with the first answer: consent and practice.
+        Consent and practice, stored with the first answer.
     """
 
     def __init__(
         self,
-        showing: Showing,
+        presenter: Presenter,
         session: str,
         first: int = 1,
         total: int | None = None,
         beginning: Mapping[str, Any] = {},
     ) -> None:
-        self._showing = showing
+        self._presenter = presenter
         self.session = session
         self.total = total
         self._beginning = beginning
@@ -144,101 +136,101 @@ class Session:
         self._number = first - 1
         self._attempt = 1
         self._inquiry: Inquiry | None = None
-        self._shown: Mapping[str, Any] = {}
-        #: Whether the next question is another attempt at the last.
-        self._again = False
+        self._display_fields: Mapping[str, Any] = {}
+        #: Whether the next question is another attempt at the same.
+        self._is_retry = False
         self._answer: Answer | None = None
         self._end: dict[str, Any] | None = None
 
-    # -- the run's side
-    # ----------------------------------------------------------------------------------------------
+    # Methods for the thread of the run.
 
     def put(self, inquiry: Inquiry) -> Answer:
-        """Show a question, and wait for its answer; to be asked the next one, all before it must be
-        in the store.
+        """Show a question, and wait for its answer.
 
         Raises
         ------
         PsyprobeError
             The session ended meanwhile.
         """
-        shown = self._showing.shown(inquiry)
+        display_fields = self._presenter.present(inquiry)
         with self._changed:
-            self._show(inquiry, shown)
+            self._show(inquiry, display_fields)
             self._changed.wait_for(lambda: self._answer is not None or self._end is not None)
             if self._answer is None:
                 raise PsyprobeError("the session is paused; the same command continues it")
             return self._answer
 
-    def end(self, phase: str, **told: Any) -> None:
-        """Nothing more is asked: it is "done", "paused" or "failed"."""
+    def end(self, phase: str, **details: Any) -> None:
+        """End the exchange: it is "done", "paused" or "failed"."""
         with self._changed:
             if self._end is None:
-                self._end = {"phase": phase, **told}
+                self._end = {"phase": phase, **details}
                 self._changed.notify_all()
 
-    # -- the page's side
-    # ---------------------------------------------------------------------------------------------
+    # Methods for the threads of the page.
 
     def state(self, seconds: float = 0.0) -> dict[str, Any]:
-        """What the page shows now; waits so long for a question or the end."""
+        """Wait up to some seconds for a question or the end; return what the page shows."""
         with self._changed:
-            self._changed.wait_for(self._something, seconds)
+            self._changed.wait_for(self._has_news, seconds)
             if self._end is not None:
                 return self._end
             if self._inquiry is None or self._answer is not None:
-                return {"phase": "wait", "last": self._number == self.total and not self._again}
-            place = {"number": self._number, "attempt": self._attempt, "total": self.total}
-            return {"phase": "trial", **place, **self._shown}
+                return {"phase": "wait", "last": self._number == self.total and not self._is_retry}
+            return {
+                "phase": "trial",
+                "number": self._number,
+                "attempt": self._attempt,
+                "total": self.total,
+                **self._display_fields,
+            }
 
     def answer(self, values: Mapping[str, Any]) -> None:
-        """Take what the page says of an attempt; what comes twice, or late, changes nothing.
+        """Take the page's report of an attempt; a repeated or late one changes nothing.
 
         Raises
         ------
         InputError
-            It is no answer to what was asked.
+            It is no answer to the question.
         """
         with self._changed:
             inquiry = self._inquiry
-            if inquiry is None or (values.get("number"), values.get("attempt")) != (
-                self._number,
-                self._attempt,
-            ):
+            if inquiry is None or self._answer is not None or self._end is not None:
                 return
-            if self._answer is not None or self._end is not None:
+            if values.get("number") != self._number or values.get("attempt") != self._attempt:
                 return
-            attempt = self._showing.taken(inquiry, values)
-            self._again = attempt.choice is None
-            self._answer = self._answered(attempt, str(values.get("key", ""))[:40])
+            attempt = self._presenter.read_attempt(inquiry, values)
+            self._is_retry = attempt.choice is None
+            self._answer = self._make_answer(attempt, str(values.get("key", ""))[:40])
             self._changed.notify_all()
 
-    def _show(self, inquiry: Inquiry, shown: Mapping[str, Any]) -> None:
-        self._number += not self._again
+    def _show(self, inquiry: Inquiry, display_fields: Mapping[str, Any]) -> None:
+        self._number += not self._is_retry
         self._attempt = inquiry.attempt
         self._inquiry = inquiry
-        self._shown = shown
+        self._display_fields = display_fields
         self._answer = None
-        self._again = False
+        self._is_retry = False
         self._changed.notify_all()
 
-    def _something(self) -> bool:
+    def _has_news(self) -> bool:
         return self._end is not None or (self._inquiry is not None and self._answer is None)
 
-    def _answered(self, attempt: Attempt, key: str) -> Answer:
+    def _make_answer(self, attempt: Attempt, key: str) -> Answer:
         session = {
             "session": self.session,
             "number": self._number,
             "attempt": self._attempt,
-            **attempt.told,
+            **attempt.record,
             "key": key,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            **({"beginning": self._beginning} if (self._number, self._attempt) == (1, 1) else {}),
         }
+        if self._number == self._attempt == 1:
+            session["beginning"] = self._beginning
         return Answer(
             attempt.choice or "",
             finish=GIVEN_UP if attempt.choice is None else "stop",
-            latency=attempt.told["reaction_ms"] / 1000,
+            latency=attempt.record["reaction_ms"] / 1000,
             attempts=self._attempt,
             model="a person",
             session=session,

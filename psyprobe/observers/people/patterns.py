@@ -1,6 +1,4 @@
-"""Patterns as a session shows them: drawn by the page from what stands here, and counted frame by
-frame.
-"""
+"""Present patterns: the page draws them from values made here, and counts their frames."""
 
 from __future__ import annotations
 
@@ -12,18 +10,18 @@ from typing import Any
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.human_screen import Screen
-from psyprobe.observers.people.calibration import number_of
+from psyprobe.observers.people.calibration import read_number
 from psyprobe.observers.people.observer import Attempt
 
-#: Frames that one showing may lose and still count, marked; with more it is shown again.
-MOST_DROPPED = 2
-#: Why the page gives an attempt up.
+#: Frames that an attempt may drop and still count; with more the question is asked again.
+MAX_DROPPED = 2
+#: Reasons for which the page gives an attempt up.
 VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
-#: Of so many patterns that anybody sees, so many wrong answers make the page ask whether to go on.
-_LAST_CLEAR = 5
+#: With so many wrong answers among the last clear patterns, the page asks whether to go on.
 _WRONG_CLEAR = 2
-#: What the page tells of an attempt: name to lowest and highest value.
-_TOLD = {
+_LAST_CLEAR = 5
+#: Lowest and highest value of each number that the page reports of an attempt.
+_REPORT_RANGES = {
     "reaction_ms": (0.0, 600_000.0),
     "frames_shown": (0.0, 100_000.0),
     "frames_dropped": (0.0, 100_000.0),
@@ -31,36 +29,36 @@ _TOLD = {
 }
 
 
-class Patterns:
-    """Shows one pattern after the other, and watches whether those that anybody sees are seen.
+class PatternPresenter:
+    """Presents patterns, and watches whether clear ones are answered rightly.
 
     Parameters
     ----------
     screen : Screen
-        Of the session.
+        The screen of the session.
     session : str
-        Of the session: the dither's seeds are its own.
-    right : callable
-        The right answer to a pattern that anybody sees; None for any other.
+        The session's random name, from which the seeds of the dither are made.
+    clear_answer : callable
+        Gives the right answer to a pattern that is clearly visible; None for any other.
     """
 
     def __init__(
         self,
         screen: Screen,
         session: str,
-        right: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
+        clear_answer: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
     ) -> None:
         self._screen = screen
         self._session = session
-        self._right = right
+        self._clear_answer = clear_answer
         self._uniforms = screen.uniforms()
-        #: Of patterns that anybody sees: whether they were; and whether the page still has to ask
-        #: because of them.
-        self._clear: list[bool] = []
+        #: Whether each clear pattern was answered rightly.
+        self._clear_hits: list[bool] = []
+        #: Whether the page has yet to ask whether to go on.
         self._doubt = False
 
-    def shown(self, inquiry: Inquiry) -> dict[str, Any]:
-        """As in `Showing`."""
+    def present(self, inquiry: Inquiry) -> dict[str, Any]:
+        """Return what the page draws of a question, as in `Presenter`."""
         doubt = self._doubt
         self._doubt = False
         return {
@@ -68,58 +66,55 @@ class Patterns:
             "prompt": inquiry.prompt,
             "words": list(inquiry.words),
             "draw": {
-                **drawing_of(_pattern(inquiry), self._uniforms, self._screen),
+                **shader_values(_pattern(inquiry), self._uniforms, self._screen),
                 "seed": self._seed(inquiry),
             },
         }
 
-    def taken(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
-        """As in `Showing`."""
-        told: dict[str, Any] = {
-            name: number_of(values, name, *limits) for name, limits in _TOLD.items()
+    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+        """Check the page's report of an attempt, as in `Presenter`."""
+        record: dict[str, Any] = {
+            name: read_number(values, name, *limits) for name, limits in _REPORT_RANGES.items()
         }
-        told["dither_seed"] = self._seed(inquiry)
-        choice = values.get("choice")
-        if choice is None:
-            return Attempt(None, {**told, "why": reason_of(values, VOID)})
-        if told["frames_dropped"] > MOST_DROPPED:
-            return Attempt(None, {**told, "why": "frames"})
-        choice = word_of(values, inquiry)
-        return Attempt(choice, {**told, **self._attention(inquiry, choice)})
+        record["dither_seed"] = self._seed(inquiry)
+        if values.get("choice") is None:
+            record["why"] = read_reason(values, VOID)
+            return Attempt(None, record)
+        if record["frames_dropped"] > MAX_DROPPED:
+            record["why"] = "frames"
+            return Attempt(None, record)
+        choice = read_word(values, inquiry)
+        correct = self._clear_answer(_pattern(inquiry))
+        if correct is not None:
+            record["clear_right"] = choice == correct
+            self._clear_hits.append(choice == correct)
+            self._doubt = choice != correct and self.inattentive
+        return Attempt(choice, record)
 
     @property
     def inattentive(self) -> bool:
-        """Whether too many of the last patterns that anybody sees were answered wrongly."""
-        return self._clear[-_LAST_CLEAR:].count(False) >= _WRONG_CLEAR
-
-    def _attention(self, inquiry: Inquiry, choice: str) -> dict[str, Any]:
-        """Of a pattern that anybody sees, whether it was seen, for its row of the store."""
-        right = self._right(_pattern(inquiry))
-        if right is None:
-            return {}
-        self._clear.append(choice == right)
-        self._doubt = choice != right and self.inattentive
-        return {"clear_right": choice == right}
+        """Whether too many of the last clear patterns were answered wrongly."""
+        return self._clear_hits[-_LAST_CLEAR:].count(False) >= _WRONG_CLEAR
 
     def _seed(self, inquiry: Inquiry) -> int:
-        """Of the dither: another one in each attempt, which the key tells again."""
+        """Return the seed of the dither: each attempt has another, made from its key."""
         text = f"{self._session} {inquiry.key}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def reason_of(values: Mapping[str, Any], known: tuple[str, ...]) -> str:
-    """Why the page gave an attempt up."""
-    why = values.get("why")
-    if why not in known:
+def read_reason(values: Mapping[str, Any], reasons: tuple[str, ...]) -> str:
+    """Return the reason for which the page gave an attempt up."""
+    reason = values.get("why")
+    if reason not in reasons:
         raise InputError(
-            f"attempt {values.get('attempt')!r:.20} has no answer because of {why!r:.40}; give "
+            f"attempt {values.get('attempt')!r:.20} has no answer because of {reason!r:.40}; give "
             "a reason"
         )
-    return str(why)
+    return str(reason)
 
 
-def word_of(values: Mapping[str, Any], inquiry: Inquiry) -> str:
-    """The word that was chosen."""
+def read_word(values: Mapping[str, Any], inquiry: Inquiry) -> str:
+    """Return the word that was chosen."""
     choice = values.get("choice")
     if choice not in inquiry.words:
         raise InputError(f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}")
@@ -127,16 +122,16 @@ def word_of(values: Mapping[str, Any], inquiry: Inquiry) -> str:
 
 
 def _pattern(inquiry: Inquiry) -> Mapping[str, Any]:
-    """The one pattern that is shown, as its specification."""
+    """Return the specification of the pattern of a question."""
     assert inquiry.drawing is not None
     (stimulus,) = inquiry.drawing["stimuli"]
     return dict(stimulus)
 
 
-def drawing_of(
+def shader_values(
     stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen
 ) -> dict[str, Any]:
-    """What the page's shader takes of a Gabor's specification, in device pixels and radians."""
+    """Return the shader's parameters for a Gabor, in device pixels and radians."""
     values = stimulus.get("parameters", stimulus)
     size = values["size"]
     ppd = float(values["ppd"])

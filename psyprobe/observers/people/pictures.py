@@ -1,102 +1,104 @@
-"""Pictures as a session shows them: the pixels that models get, with the question in the same
-words.
-"""
+"""Present pictures: the pixels that models get, with the question in the same words."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from psyprobe.errors import InputError
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
 from psyprobe.observers.chat.protocol import Inquiry, eight_bit
-from psyprobe.observers.people.calibration import number_of
+from psyprobe.observers.people.calibration import check_number, read_number
 from psyprobe.observers.people.observer import Attempt
-from psyprobe.observers.people.patterns import reason_of, word_of
+from psyprobe.observers.people.patterns import read_reason, read_word
 
-#: Why the page gives an attempt up.
+#: Reasons for which the page gives an attempt up.
 VOID = ("hidden", "too early", "paused")
-#: An answer in one's own words, and ms that somebody may look at a picture: a week.
-_LONGEST = 2000
-_MOST_MS = 6.048e8
+#: Characters of the longest free answer.
+_MAX_CHARACTERS = 2000
+#: Longest reaction time, ms: a week.
+_MAX_REACTION_MS = 6.048e8
 
 
-class Pictures:
-    """Shows the pictures of one question after the other, each as long as the person likes."""
+class PicturePresenter:
+    """Presents the pictures of one question after the other, as long as the person likes."""
 
-    def shown(self, inquiry: Inquiry) -> dict[str, Any]:
-        """As in `Showing`: the pictures without loss, and of their files no colour profile, as
-        models get them.
+    def present(self, inquiry: Inquiry) -> dict[str, Any]:
+        """Return question and pictures for the page, as in `Presenter`.
+
+        Pictures are lossless and, as for models, without the colour profiles of their files.
         """
-        text, labels = in_parts(inquiry.prompt, inquiry.words)
+        text, labels = split_options(inquiry.prompt, inquiry.words)
         urls = [base64.b64encode(encode_png(eight_bit(image))).decode() for image in inquiry.images]
         return {
             "text": printable("\n\n".join(filter(None, (inquiry.system, text)))),
             "words": list(inquiry.words),
             "labels": [printable(label) for label in labels],
             "images": [f"data:image/png;base64,{url}" for url in urls],
-            "longest": _LONGEST,
+            "longest": _MAX_CHARACTERS,
         }
 
-    def taken(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
-        """As in `Showing`."""
-        told: dict[str, Any] = {"reaction_ms": number_of(values, "reaction_ms", 0, _MOST_MS)}
+    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+        """Check the page's report of an attempt, as in `Presenter`."""
+        reaction_ms = read_number(values, "reaction_ms", 0, _MAX_REACTION_MS)
+        record: dict[str, Any] = {"reaction_ms": reaction_ms}
         if values.get("choice") is None:
-            return Attempt(None, {**told, "why": reason_of(values, VOID)})
+            record["why"] = read_reason(values, VOID)
+            return Attempt(None, record)
         scales = values.get("scales")
         if not isinstance(scales, list) or len(scales) != len(inquiry.images):
             raise InputError(
                 f"the page does not say how large {len(inquiry.images)} pictures were; load it "
                 "again"
             )
-        told["scales"] = [
-            number_of({"scale of a picture": scale}, "scale of a picture", 0.001, 1)
-            for scale in scales
-        ]
-        return Attempt(word_of(values, inquiry) if inquiry.words else _written(values), told)
+        record["scales"] = [check_number(scale, "scale of a picture", 0.001, 1) for scale in scales]
+        choice = read_word(values, inquiry) if inquiry.words else _read_text(values)
+        return Attempt(choice, record)
 
 
-def in_parts(prompt: str, words: Sequence[str]) -> tuple[str, list[str]]:
-    r"""A prompt without the options that stand in it, each on a line after its letter, and the
-    options.
+class QuestionParts(NamedTuple):
+    """A prompt without its options, and the options."""
+
+    #: The whole prompt where it does not list each answer once.
+    text: str
+    #: What each answer stands for; "" where it stands for itself.
+    labels: list[str]
+
+
+def split_options(prompt: str, words: Sequence[str]) -> QuestionParts:
+    r"""Split a prompt from its options, each of which is a line that begins with a letter.
 
     Parameters
     ----------
     prompt : str
-        As models get it.
+        The prompt, as models get it.
     words : sequence of str
-        The answers among which one is chosen.
-
-    Returns
-    -------
-    text : str
-        The prompt as it is where it does not list each answer once.
-    labels : list of str
-        What an answer stands for; "" where it stands for itself.
+        The possible answers.
 
     Examples
     --------
-    >>> in_parts("What is it?\nA. a dog\nB. a cat\nAnswer with the letter.", ("A", "B"))
-    ('What is it?\nAnswer with the letter.', ['a dog', 'a cat'])
-    >>> in_parts("Is it a dog?\nPlease answer yes or no.", ("yes", "no"))
-    ('Is it a dog?\nPlease answer yes or no.', ['', ''])
+    >>> prompt = "What is it?\nA. a dog\nB. a cat\nAnswer with the letter."
+    >>> split_options(prompt, ("A", "B"))
+    QuestionParts(text='What is it?\nAnswer with the letter.', labels=['a dog', 'a cat'])
+    >>> split_options("Is it a dog?", ("yes", "no"))
+    QuestionParts(text='Is it a dog?', labels=['', ''])
     """
     lines = prompt.split("\n")
-    found = {line: option for line in lines if (option := re.match(r"([A-E])\. ?(.*)$", line))}
-    if [option[1] for option in found.values()] != list(words):
-        return prompt, ["" for _ in words]
-    return "\n".join(line for line in lines if line not in found), [
-        option[2] for option in found.values()
-    ]
+    options = {line: re.match(r"([A-E])\. ?(.*)$", line) for line in lines}
+    matches = [match for match in options.values() if match]
+    if [match[1] for match in matches] != list(words):
+        return QuestionParts(prompt, ["" for _ in words])
+    text = "\n".join(line for line in lines if not options[line])
+    return QuestionParts(text, [match[2] for match in matches])
 
 
-def _written(values: Mapping[str, Any]) -> str:
-    """An answer in one's own words."""
-    text = values.get("choice")
-    words = " ".join(text.split()) if isinstance(text, str) else ""
-    if not 1 <= len(words) <= _LONGEST:
-        raise InputError(f"the answer has {len(words)} characters; write 1 to {_LONGEST:,}")
-    return words
+def _read_text(values: Mapping[str, Any]) -> str:
+    """Return a free answer, its white space collapsed."""
+    choice = values.get("choice")
+    text = " ".join(choice.split()) if isinstance(choice, str) else ""
+    if not 1 <= len(text) <= _MAX_CHARACTERS:
+        raise InputError(f"the answer has {len(text)} characters; write 1 to {_MAX_CHARACTERS:,}")
+    return text

@@ -1,6 +1,4 @@
-"""The page of a session and what it asks of this process: calibration, practice, one trial after
-the other, result.
-"""
+"""Serve the page of a session: calibration, practice, one trial after the other, result."""
 
 from __future__ import annotations
 
@@ -18,43 +16,39 @@ from starlette.routing import Route
 from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
 
-#: A page that was silent for so many seconds has gone, and another may take its place.
-_SILENT = 10.0
-#: Seconds that a request waits for the next trial before it comes back to ask again.
-_PATIENCE = 20.0
+#: Seconds without a request after which a page counts as closed, and another may take its place.
+_SILENCE_SECONDS = 10.0
+#: Seconds that a request waits for the next trial before the page asks again.
+_WAIT_SECONDS = 20.0
 
 
-class Visit(Protocol):
-    """What a page talks to."""
+class PageSession(Protocol):
+    """A session as its page sees it."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What the first page shows: title, person, what is left to do, the display that was
-        given.
-        """
+        """Describe the session: title, person, what remains to do, the display if measured."""
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Take the screen as the page measured it; gives the patterns of the practice, or is an
-        InputError.
-        """
+        """Take the screen as the page measured it; return the practice, or raise an InputError."""
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Consent was given and practice is over: begin to ask, or go on."""
+        """Begin to ask, or go on, after consent and practice."""
 
     def state(self, seconds: float) -> Mapping[str, Any]:
-        """As `Session.state`."""
+        """Wait up to some seconds for what the page shows next, and return it."""
 
     def answer(self, values: Mapping[str, Any]) -> None:
-        """As `Session.answer`."""
+        """Take the page's report of an attempt."""
 
 
 class PersonServer(LoopbackServer):
     """Serves one session on loopback, for as long as it is entered; a second tab is turned away."""
 
-    def __init__(self, visit: Visit, port: int = 0) -> None:
-        super().__init__(_routes(visit), port)
+    def __init__(self, session: PageSession, port: int = 0) -> None:
+        super().__init__(_routes(session), port)
 
 
-def _routes(visit: Visit) -> list[Route]:
+def _routes(session: PageSession) -> list[Route]:
     room = files("psyprobe.observers.people")
     page, shader, draw, *scripts = (
         room.joinpath(name).read_text(encoding="utf-8")
@@ -79,56 +73,57 @@ def _routes(visit: Visit) -> list[Route]:
             if isinstance(values, Response):
                 return values
             if not door.lets_in(str(values.get("page", ""))):
-                told = (
+                message = (
                     "this session is open in another tab or window; go on there, or close it "
                     "and wait 10 s"
                 )
-                # Not an error of HTTP, which a browser writes on its console: a page that is loaded
+                # No error of HTTP, which a browser writes on its console: a page that is loaded
                 # again may ask before the one that it replaces has said that it left.
-                return JSONResponse({"error": told, "taken": True})
+                return JSONResponse({"error": message, "taken": True})
             return JSONResponse(dict(await run_in_threadpool(act, values)))
 
         return Route(path, respond, methods=["POST"])
 
     def begin(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        visit.begin(values)
-        return visit.state(_PATIENCE)
+        session.begin(values)
+        return session.state(_WAIT_SECONDS)
 
     def answer(values: Mapping[str, Any]) -> Mapping[str, Any]:
-        visit.answer(values)
-        return visit.state(_PATIENCE)
+        session.answer(values)
+        return session.state(_WAIT_SECONDS)
 
     return [
         Route("/", lambda _: page_response(page)),
-        route("/open", lambda _: visit.facts()),
+        route("/open", lambda _: session.facts()),
         route("/here", lambda _: {}),
         route("/left", lambda _: door.close()),
-        route("/calibrate", visit.calibrate),
+        route("/calibrate", session.calibrate),
         route("/begin", begin),
-        route("/state", lambda _: visit.state(_PATIENCE)),
+        route("/state", lambda _: session.state(_WAIT_SECONDS)),
         route("/answer", answer),
     ]
 
 
 class _Door:
-    """Lets one page in at a time: by the name that it gave itself, until it has been silent."""
+    """Lets one page in at a time, by the name that it gave itself."""
 
     def __init__(self) -> None:
-        self._inside = ""
-        self._heard = -_SILENT
+        self._page = ""
+        self._request_time = -_SILENCE_SECONDS
 
     def lets_in(self, page: str) -> bool:
+        """Let a page in, unless another one has been active within the last seconds."""
         if not 8 <= len(page) <= 64:
             raise InputError("the page has no name of its own; load it again")
-        now = time.monotonic()
-        if page != self._inside and now - self._heard < _SILENT:
+        time_now = time.monotonic()
+        if page != self._page and time_now - self._request_time < _SILENCE_SECONDS:
             return False
-        self._inside = page
-        self._heard = now
+        self._page = page
+        self._request_time = time_now
         return True
 
     def close(self) -> Mapping[str, Any]:
-        """Who was inside has left."""
-        self._inside = ""
-        self._heard = -_SILENT
+        """Let the next page in, whichever it is."""
+        self._page = ""
+        self._request_time = -_SILENCE_SECONDS
         return {}

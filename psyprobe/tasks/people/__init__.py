@@ -1,3 +1,1 @@
-"""A person at this screen: what the page of `psyprobe observe` goes through, for patterns and for
-pictures.
-"""
+"""Sessions of a person at this screen (`psyprobe observe`), for patterns and for pictures."""

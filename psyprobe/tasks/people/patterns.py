@@ -1,6 +1,4 @@
-"""A visit for patterns: a calibrated screen, a practice, a threshold at each frequency, and a
-curve.
-"""
+"""A session with patterns: calibrate the screen, practise, measure contrast sensitivity."""
 
 from __future__ import annotations
 
@@ -19,48 +17,48 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
-from psyprobe.observers.people.calibration import exponent_told, screen_of
+from psyprobe.observers.people.calibration import read_exponent, read_screen
 from psyprobe.observers.people.observer import PersonObserver
-from psyprobe.observers.people.patterns import Patterns, drawing_of
+from psyprobe.observers.people.patterns import PatternPresenter, shader_values
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.words.prompt_variant import asking_of, axis_levels
 from psyprobe.probes.words.schedule import WordsProbe
 from psyprobe.stimulus.specification import Specification
-from psyprobe.tasks.people.sessions import PersonVisit, nobody
+from psyprobe.tasks.people.sessions import ParticipantSession, refuse_questions
 
 if TYPE_CHECKING:
     import xarray
 
-#: What people can be asked about patterns.
+#: Probes by which people can be asked about patterns.
 PATTERN_PROBES = ("orientation", "orientation_4", "yes_no")
-#: Contrasts of the practice: those that anybody sees, then fainter ones.
+#: Contrasts of the practice: clearly visible ones, then fainter ones.
 _EASY = (0.5,) * 6
 _FAINTER = (0.2, 0.1, 0.05, 0.03)
 _PRACTICE_CPD = 2.0
 
 
-class PatternVisit(PersonVisit):
-    """A screen, a practice, and a run of an experiment over frequency.
+class PatternSession(ParticipantSession):
+    """A session that calibrates a screen, practises, and runs an experiment over frequency.
 
     Parameters
     ----------
     experiment : Experiment
-        Of the probe orientation, orientation_4 or yes_no, over frequency.
+        Its probe is orientation, orientation_4 or yes_no; it varies frequency.
     person, store
-        As for `PersonVisit`.
+        As for `ParticipantSession`.
     display : Display, optional
         The screen's light, where it was measured; else the page asks for it.
 
     Raises
     ------
     InputError
-        The experiment asks something else.
+        The experiment has another probe or varies another parameter.
     """
 
     kind = "patterns"
-    afterwards = "psyprobe plot"
-    once = False
+    result_command = "psyprobe plot"
+    single_session = False
 
     def __init__(
         self, experiment: Experiment, person: str, store: Path, display: Display | None = None
@@ -68,13 +66,13 @@ class PatternVisit(PersonVisit):
         level = axis_levels(experiment).level
         if level != "frequency":
             raise InputError(
-                f"{experiment.name} varies {level}, and the page shows a curve "
-                "over frequency; give "
-                "[levels] frequency and contrast"
+                f"{experiment.name} varies {level}, and the page shows a curve over frequency; "
+                "give [levels] frequency and contrast"
             )
-        if (wordings := len(asking_of(experiment).prompts)) > 1:
+        prompt_count = len(asking_of(experiment).prompts)
+        if prompt_count > 1:
             raise InputError(
-                f"{experiment.name} asks in {wordings} wordings, and a person in one; set "
+                f"{experiment.name} asks in {prompt_count} wordings, and a person in one; set "
                 "asking.prompts to one"
             )
         super().__init__(experiment, person, store)
@@ -85,20 +83,21 @@ class PatternVisit(PersonVisit):
         self._screen = None
         if self._earlier is not None:
             self._screen = Screen.from_dict(self._earlier.observer_card["options"]["screen"])
-        self._patterns: Patterns | None = None
+        self._presenter: PatternPresenter | None = None
 
     def facts(self) -> Mapping[str, Any]:
-        """As in `Visit`."""
+        """Describe the session for its first page, as in `PageSession`."""
         screen = self._screen
         resumed = None
         if self._earlier is not None and screen is not None:
             width, height = screen.size
-            now = {
+            resumed = {
                 "device_pixel_ratio": screen.device_pixel_ratio,
                 "width": width,
                 "height": height,
+                "number": self._answered + 1,
+                "distance": screen.distance,
             }
-            resumed = {**now, "number": self._answered + 1, "distance": screen.distance}
         return {
             **super().facts(),
             "task": self._probe.name,
@@ -109,73 +108,72 @@ class PatternVisit(PersonVisit):
         }
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As in `Visit`; each step is checked by itself, and all against the experiment before
-        anything is shown.
-        """
-        if self._earlier is not None or self._session is not None:
+        """Check the screen as the page measured it; return the practice once it is complete."""
+        if self._earlier is not None or self._exchange is not None:
             raise InputError(
                 "the session goes on with the screen with which it began; load the page again"
             )
         if "distance_method" not in values:
-            screen_of({**values, "distance": 1000}, self.display)
+            read_screen({**values, "distance": 1000}, self.display)
             return {}
-        screen = screen_of(values, self.display)
-        finest = self.experiment.spec(
-            **{name: levels[-1] for name, levels in self.experiment.levels.items()}
-        )
-        screen.drawn(finest, finest)
+        screen = read_screen(values, self.display)
+        highest_levels = {name: levels[-1] for name, levels in self.experiment.levels.items()}
+        finest_pattern = self.experiment.spec(**highest_levels)
+        screen.drawn(finest_pattern, finest_pattern)
         if "light" not in values:
             return {"distance": round(screen.distance)}
-        schedule = self._probe.plan(
-            self.experiment, PersonObserver(self.person, "", screen, nobody)
-        )
+        observer = PersonObserver(self.person, "", screen, refuse_questions)
+        schedule = self._probe.plan(self.experiment, observer)
         self._screen = screen
         return {
             "practice": self._practice(schedule.scene.spec, screen),
-            "curve": exponent_told(values),
+            "curve": read_exponent(values),
         }
 
-    def _observer(self, put: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session_id, self._screen, put)
+    def _make_observer(self, ask: Any) -> PersonObserver:
+        return PersonObserver(self.person, self._session_id, self._screen, ask)
 
-    def _showing(self) -> Patterns:
+    def _make_presenter(self) -> PatternPresenter:
         if self._screen is None:
             raise InputError("nobody has calibrated the screen yet; load the page again")
-        self._patterns = Patterns(self._screen, self._session_id, self._right_if_clear)
-        return self._patterns
+        self._presenter = PatternPresenter(self._screen, self._session_id, self._clear_answer)
+        return self._presenter
 
     def _practice(self, spec: Specification, screen: Screen) -> list[dict[str, Any]]:
-        sides = random.Random(f"{self.person} practice")
+        generator = random.Random(f"{self.person} practice")
         uniforms = screen.uniforms()
+        orientations = self._probe.orientations
         patterns = []
-        # Where the answer is yes or no, one in three of the plain ones is no pattern at all.
-        easy = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
-        for number, contrast in enumerate((*sides.sample(easy, len(easy)), *_FAINTER)):
-            turned = (
-                {"orientation": sides.choice(self._probe.orientations)}
-                if self._probe.orientations
-                else {}
-            )
-            pattern = spec.changed(frequency=_PRACTICE_CPD, contrast=contrast, **turned).to_dict()
-            draw = {**drawing_of(pattern, uniforms, screen), "seed": number}
-            plain = number < len(_EASY)
+        # Where the answer is yes or no, one in three of the easy trials has no pattern at all.
+        easy_contrasts = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
+        contrasts = (*generator.sample(easy_contrasts, len(easy_contrasts)), *_FAINTER)
+        for number, contrast in enumerate(contrasts):
+            values: dict[str, Any] = {"frequency": _PRACTICE_CPD, "contrast": contrast}
+            if orientations:
+                values["orientation"] = generator.choice(orientations)
+            pattern = spec.changed(**values).to_dict()
             patterns.append(
-                {"draw": draw, "words": self._words, "correct": self._right(pattern), "easy": plain}
+                {
+                    "draw": {**shader_values(pattern, uniforms, screen), "seed": number},
+                    "words": self._words,
+                    "correct": self._correct_answer(pattern),
+                    "easy": number < len(_EASY),
+                }
             )
         return patterns
 
-    def _right(self, pattern: Mapping[str, Any]) -> str:
-        """The right answer to a pattern."""
+    def _correct_answer(self, pattern: Mapping[str, Any]) -> str:
         if self._probe.orientations:
             return self._words[self._probe.orientations.index(float(pattern["orientation"]))]
         return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
 
-    def _right_if_clear(self, pattern: Mapping[str, Any]) -> str | None:
-        highest = self.experiment.levels["contrast"][-1]
-        return self._right(pattern) if pattern.get("contrast", 0.0) >= 0.999 * highest else None
+    def _clear_answer(self, pattern: Mapping[str, Any]) -> str | None:
+        """Return the right answer to a pattern of the highest contrast; None for any other."""
+        is_clear = pattern.get("contrast", 0.0) >= 0.999 * self.experiment.levels["contrast"][-1]
+        return self._correct_answer(pattern) if is_clear else None
 
-    def _total(self) -> int | None:
-        """How many questions a session has at most; None where the design alone knows."""
+    def _question_count(self) -> int | None:
+        """Return how many questions a session has at most; None where the design alone knows."""
         asking = asking_of(self.experiment)
         levels = self.experiment.levels
         values = len(levels["frequency"])
@@ -187,48 +185,47 @@ class PatternVisit(PersonVisit):
             case "quest_plus":
                 return math.ceil(int(asking.options.get("n_max", 50)) * values / (1 - catch))
             case "constant":
-                # A reading that is still undecided is decided in a part of its own.
-                first = asking.repeats.p_yes if asking.readout == "auto" else asking.repeats.text
-                shown = (each * values * contrasts for each in (first, asking.repeats.text - first))
-                return sum(each + catch_trials(each, catch) for each in shown)
+                # With readout "auto", part of the questions wait until the readout is decided.
+                repeats = asking.repeats
+                first_repeats = repeats.p_yes if asking.readout == "auto" else repeats.text
+                part_repeats = (first_repeats, repeats.text - first_repeats)
+                test_counts = [count * values * contrasts for count in part_repeats]
+                return sum(count + catch_trials(count, catch) for count in test_counts)
         return None
 
-    def _told(self, result: xarray.Dataset) -> dict[str, Any]:
-        """The curve with its intervals, and people's."""
-        assert self._screen is not None and self._patterns is not None  # there is a result
+    def _summarize(self, result: xarray.Dataset) -> dict[str, Any]:
+        """Return the person's curve with its intervals, and the curve of people."""
+        assert self._screen is not None and self._presenter is not None  # there is a result
         people = json.loads(result.attrs.get("human", "{}"))
+        people_curve = zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)
         return {
-            "curve": [
-                dict(zip(("frequency", "mean", "low", "high"), row, strict=True))
-                for row in _curve(result)
-            ],
-            "people": list(
-                zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)
-            ),
+            "curve": _curve(result),
+            "people": list(people_curve),
             "count": trial_count(result),
             "offset": round(self._screen.offset, 2),
             "shift": round(self._screen.frequency_sd, 3),
-            "said_yes": _said_yes(result),
+            "said_yes": _false_alarm_percent(result),
             "light": self._screen.light,
-            "inattentive": self._patterns.inattentive,
+            "inattentive": self._presenter.inattentive,
         }
 
 
-def _said_yes(result: xarray.Dataset) -> int | None:
-    """In how many of a hundred screens without a pattern one was seen; None where there were
-    none.
-    """
-    blank = result["catch_response"].values if "catch_response" in result else np.array([])
-    return round(100 * float(np.nanmean(blank))) if np.isfinite(blank.astype(float)).any() else None
+def _false_alarm_percent(result: xarray.Dataset) -> int | None:
+    """Return the share of catch trials answered by yes, in percent; None without catch trials."""
+    if "catch_response" not in result:
+        return None
+    responses = result["catch_response"].values.astype(float)
+    return round(100 * float(np.nanmean(responses))) if np.isfinite(responses).any() else None
 
 
-def _curve(result: xarray.Dataset) -> list[tuple[float, ...]]:
-    """Frequency, log10 sensitivity and the ends of its interval, where there is a threshold."""
+def _curve(result: xarray.Dataset) -> list[dict[str, float]]:
+    """Return log10 sensitivity and its interval at each frequency that has a threshold."""
     csf = chat_csf(result)
+    columns = {"frequency": csf["frequency"].values}
     with np.errstate(divide="ignore"):
-        logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
-    # An end that is open is drawn at that of the figure.
-    rows = zip(
-        csf["frequency"].values, logs[0], *(np.clip(end, 0, 3) for end in logs[1:]), strict=True
-    )
-    return [tuple(map(float, row)) for row in rows if np.isfinite(row).all()]
+        columns["mean"] = np.log10(csf["mean_sensitivity"].values)
+        # An open end is drawn at the edge of the figure.
+        columns["low"] = np.clip(np.log10(csf["mean_sensitivity_low"].values), 0, 3)
+        columns["high"] = np.clip(np.log10(csf["mean_sensitivity_high"].values), 0, 3)
+    rows = np.column_stack(list(columns.values())).astype(float).tolist()
+    return [dict(zip(columns, row, strict=True)) for row in rows if np.isfinite(row).all()]

@@ -1,6 +1,4 @@
-"""A visit for pictures: the items of a benchmark, one question after the other, as models are asked
-them.
-"""
+"""A session with pictures: the items of a benchmark, asked as models are asked them."""
 
 from __future__ import annotations
 
@@ -11,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver
-from psyprobe.observers.people.pictures import Pictures
+from psyprobe.observers.people.pictures import PicturePresenter
 from psyprobe.probes import load_probe
 from psyprobe.tasks.item_schedule import ItemSchedule
-from psyprobe.tasks.people.sessions import PersonVisit, nobody
+from psyprobe.tasks.people.sessions import ParticipantSession, refuse_questions
 
 if TYPE_CHECKING:
     import xarray
@@ -23,15 +21,15 @@ if TYPE_CHECKING:
 PICTURE_PROBES = ("mvp_bench", "r_bench")
 
 
-class PictureVisit(PersonVisit):
-    """Pictures as they are, on a screen that needs no calibration, and a run of a benchmark.
+class PictureSession(ParticipantSession):
+    """A session that runs a benchmark of pictures, on a screen that needs no calibration.
 
     Parameters
     ----------
     experiment : Experiment
-        Of the probe mvp_bench or r_bench.
+        Its probe is mvp_bench or r_bench.
     person, store
-        As for `PersonVisit`.
+        As for `ParticipantSession`.
 
     Raises
     ------
@@ -40,48 +38,47 @@ class PictureVisit(PersonVisit):
     """
 
     kind = "pictures"
-    afterwards = "psyprobe score"
-    once = True
+    result_command = "psyprobe score"
+    single_session = True
 
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         super().__init__(experiment, person, store)
-        # What is wrong with the items is said before anybody sits down.
-        schedule = cast(
-            ItemSchedule, load_probe(experiment.probe).plan(experiment, self._observer(nobody))
-        )
+        # Errors in the items are raised here, before anybody sits down.
+        probe = load_probe(experiment.probe)
+        observer = self._make_observer(refuse_questions)
+        schedule = cast(ItemSchedule, probe.plan(experiment, observer))
         self._count = schedule.distinct
         self._judge = None if schedule.judge is None else schedule.judge.observer.card.name
 
     def facts(self) -> Mapping[str, Any]:
-        """As in `Visit`."""
-        left = self._count - self._answered
-        resumed = (
-            None if self._earlier is None else {"number": min(self._answered + 1, self._count)}
-        )
-        told = {
+        """Describe the session for its first page, as in `PageSession`."""
+        resumed = None
+        if self._earlier is not None:
+            resumed = {"number": min(self._answered + 1, self._count)}
+        return {
+            **super().facts(),
             "task": "pictures",
             "total": self._count,
-            "left": left,
+            "left": self._count - self._answered,
             "judge": self._judge,
             "resumed": resumed,
         }
-        return {**super().facts(), **told}
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As in `Visit`: there is nothing to calibrate."""
+        """Refuse to calibrate: pictures are shown as they are."""
         raise InputError(
             "pictures are shown as they are, and no screen is calibrated for them; load the "
             "page again"
         )
 
-    def _observer(self, put: Any) -> PersonObserver:
-        return PersonObserver(self.person, self._session_id, None, put)
+    def _make_observer(self, ask: Any) -> PersonObserver:
+        return PersonObserver(self.person, self._session_id, None, ask)
 
-    def _showing(self) -> Pictures:
-        return Pictures()
+    def _make_presenter(self) -> PicturePresenter:
+        return PicturePresenter()
 
-    def _total(self) -> int:
+    def _question_count(self) -> int:
         return self._count
 
-    def _told(self, result: xarray.Dataset) -> dict[str, Any]:
+    def _summarize(self, result: xarray.Dataset) -> dict[str, Any]:
         return {"count": self._count}

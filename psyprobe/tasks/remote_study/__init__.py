@@ -1,3 +1,1 @@
-"""Studies away from this machine: an experiment as a static jsPsych folder, and its answers back
-into the store.
-"""
+"""Studies on screens elsewhere: an experiment as a jsPsych folder, and its answers in the store."""

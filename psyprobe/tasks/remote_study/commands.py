@@ -1,6 +1,4 @@
-"""``psyprobe export-jspsych`` and ``psyprobe import-people``: a study on screens elsewhere, and its
-answers.
-"""
+"""``psyprobe export-jspsych`` and ``psyprobe import-people``: studies on screens elsewhere."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ from psyprobe.tasks.remote_study.study import export_study, import_people
 
 
 def export_command(arguments: argparse.Namespace) -> int:
-    """Write the folder."""
+    """Write an experiment as a folder for jsPsych."""
     experiment = read_experiment(arguments.experiment)
-    changed = settings(arguments.set, "--set")
-    count = export_study(
-        experiment.with_settings(changed) if changed else experiment, arguments.output
-    )
+    changes = settings(arguments.set, "--set")
+    if changes:
+        experiment = experiment.with_settings(changes)
+    count = export_study(experiment, arguments.output)
     text = (
         f"{arguments.output}: {count} trials; put the folder on a web server, and open "
         "index.html?person=CODE"
@@ -30,20 +28,17 @@ def export_command(arguments: argparse.Namespace) -> int:
 
 
 def import_command(arguments: argparse.Namespace) -> int:
-    """Take files into the store."""
+    """Import files of answers into the store."""
     store = Path(arguments.store)
     make_folder(store.parent)
-    told = []
+    files = []
     lines = []
     for path in arguments.files:
         result = import_people(path, store)
-        told.append(
-            {"file": path, "observer": result.attrs["observer"], "answers": trial_count(result)}
-        )
-        lines.append(f"{path}: {trial_count(result)} answers of {result.attrs['observer']}")
-    show(
-        {"store": str(store), "files": told},
-        "\n".join([*lines, str(store)]),
-        as_json=arguments.json,
-    )
+        observer = result.attrs["observer"]
+        count = trial_count(result)
+        files.append({"file": path, "observer": observer, "answers": count})
+        lines.append(f"{path}: {count} answers of {observer}")
+    text = "\n".join([*lines, str(store)])
+    show({"store": str(store), "files": files}, text, as_json=arguments.json)
     return 0
