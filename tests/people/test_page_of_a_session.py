@@ -100,10 +100,11 @@ def test_from_consent_to_a_result_by_what_the_page_draws(
     # What was seen is what was asked: contrast from pixels, and direction.
     result = trials(pp.load_results(tmp_path / "runs.sqlite")[0])
     seen = {row[0]: row[1:] for row in log}
-    for place, asked in enumerate(result.contrast.values):
+    table = trials(result)
+    for place, asked in enumerate(table.contrast.values):
         contrast, direction, _ = seen[f"{place + 1}.{kept[place]['attempt']}"]
         assert contrast == pytest.approx(asked, rel=0.02)
-        assert direction == 90 * result.order.values[place]
+        assert direction == 90 * table.order.values[place]
     # What a whole session takes, by the person's clock: so long a trial, and three breaks.
     ends = [row[3] for row in log if row[0] != "practice"]
     each = float(np.median(np.diff(ends)))

@@ -109,7 +109,7 @@ def read_number(values: Mapping[str, Any], name: str, low: float, high: float) -
 
     Examples
     --------
-    >>> number_of({"distance": 600}, "distance", 200, 5000)
+    >>> read_number({"distance": 600}, "distance", 200, 5000)
     600.0
     """
     return check_number(values.get(name), name.replace("_", " "), low, high)
