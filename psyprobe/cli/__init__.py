@@ -13,11 +13,12 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from psyprobe import __version__
+from psyprobe._typing import JsonMapping
 from psyprobe.cli.commands import Commands, all_commands, extensions_of, load_function
 from psyprobe.errors import (
     ConditionWarning,
@@ -171,9 +172,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_options(
-    parser: argparse.ArgumentParser, command: Mapping[str, Any], page: Commands
-) -> None:
+def _add_options(parser: argparse.ArgumentParser, command: JsonMapping, page: Commands) -> None:
     if "adds" in command:
         load_function(command["adds"])(parser)
     shared = (page.shared[name] for name in command.get("shares", ()))

@@ -7,7 +7,7 @@ Each page of commands is a ``commands.toml`` in a package. A package of the entr
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 
 #: Tables that a page of commands may have, and keys that the table of a command may have.
@@ -33,11 +34,11 @@ class Commands:
     description: str
     examples: str
     #: Tables of options that several commands take, by name.
-    shared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    shared: dict[str, JsonMapping] = field(default_factory=dict)
     #: The table of each command by its name.
-    commands: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    commands: dict[str, JsonMapping] = field(default_factory=dict)
     #: What packages add to a command of psyprobe, by the name of the command.
-    extensions: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    extensions: dict[str, list[JsonMapping]] = field(default_factory=dict)
     #: Why the commands of a package cannot be used, by the name of its entry point.
     broken: dict[str, str] = field(default_factory=dict)
 
@@ -88,11 +89,11 @@ def extensions_of(command: str, hook: str) -> Iterator[Any]:
             yield load_function(extension[hook])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def _page_of(point: EntryPoint) -> dict[str, Any]:
+def _page_of(point: EntryPoint) -> JsonObject:
     """Read the page of commands in the package of an entry point, without importing it."""
     package = find_spec(point.module)
     folders = () if package is None else package.submodule_search_locations or ()
@@ -102,7 +103,7 @@ def _page_of(point: EntryPoint) -> dict[str, Any]:
     return _read(paths[0])
 
 
-def _add(commands: Commands, page: Mapping[str, Any]) -> None:
+def _add(commands: Commands, page: JsonMapping) -> None:
     """Add the page of a package, or nothing of it if a part of it cannot be used."""
     for table in page:
         if table not in _TABLES:

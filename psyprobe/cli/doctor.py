@@ -9,10 +9,10 @@ import argparse
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show
@@ -53,7 +53,7 @@ def doctor_command(arguments: argparse.Namespace) -> int:
     return int(any("problem" in store for store in stores.values()))
 
 
-def _text(facts: Mapping[str, Any]) -> str:
+def _text(facts: JsonMapping) -> str:
     lines = [f"system: {facts['system']}", f"versions: {_join_pairs(facts['versions'])}"]
     for name, missing in facts["extras"].items():
         lines.append(f"extra {name}: {f'lacks {_join(missing)}' if missing else 'there'}")
@@ -69,7 +69,7 @@ def _text(facts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _join_pairs(values: Mapping[str, Any]) -> str:
+def _join_pairs(values: JsonMapping) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
 
 
@@ -113,12 +113,12 @@ def _device() -> str:
         return f"torch cannot be used: {describe_failure(problem)}"
 
 
-def _threads() -> dict[str, Any]:
+def _threads() -> JsonObject:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"cores": cores} | {name: os.environ[name] for name in _THREADS if name in os.environ}
 
 
-def _store(name: str) -> dict[str, Any]:
+def _store(name: str) -> JsonObject:
     """Count the bytes, answers and runs of a store, or describe the problem with it."""
     try:
         with Store(name, create=False) as store:

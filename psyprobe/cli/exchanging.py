@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.files.output import make_folder
@@ -48,7 +48,7 @@ def import_answers(arguments: argparse.Namespace) -> int:
     """Store the answers that another harness got, as a run like any other."""
     harness = load_harness(arguments.harness)
     page = None if arguments.experiment is None else read_experiment(arguments.experiment)
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     lines: list[str] = []
     with Store(arguments.output) as store:
         for path in arguments.stores:

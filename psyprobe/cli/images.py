@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe import __version__
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.score import csv_text
 from psyprobe.cli.checking import beside, measure_file, read_pixels, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
@@ -101,15 +101,13 @@ def _encoding(arguments: argparse.Namespace, path: Path) -> _Encoding:
     )
 
 
-def _render(
-    path: Path, spec: Specification, display: Display, encoding: _Encoding
-) -> dict[str, Any]:
+def _render(path: Path, spec: Specification, display: Display, encoding: _Encoding) -> JsonObject:
     """Write one file with its record beside it, and return the record."""
     stimulus = spec.draw()
     clipped_values = display.gamut(stimulus).outside if encoding.clip else 0
     drive = np.asarray(display.encode(stimulus, clip=encoding.clip))
     write = _writer(path, drive, stimulus, encoding)
-    record: dict[str, Any] = {}
+    record: JsonObject = {}
 
     def write_and_measure(partial: Path) -> None:
         write(partial)
@@ -132,7 +130,7 @@ def _render(
     return record
 
 
-def _remark(record: dict[str, Any]) -> None:
+def _remark(record: JsonObject) -> None:
     if record["clipped_values"]:
         tell(
             f"{record['clipped_values']} values that the display cannot show were clipped, as asked"

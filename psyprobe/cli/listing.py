@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import list_experiments
 from psyprobe.files.terminal import say, say_json
@@ -46,14 +46,14 @@ def list_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(path: str) -> dict[str, Any]:
+def _measured(path: str) -> JsonObject:
     """Read a measured screen as an entry of the listing."""
     screen = read_screen(path)
     values = vars(screen) | {"display": screen.display.to_dict()}
     return {"name": path, "title": str(screen), **values}
 
 
-def _items(kind: str) -> list[dict[str, Any]]:
+def _items(kind: str) -> list[JsonObject]:
     if kind == "observers":
         default = {DEFAULT_OBSERVER: " (the default)"}
         return [

@@ -11,6 +11,7 @@ from typing import Any
 
 import xarray
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
 from psyprobe.analysis.scoreboards import Scoreboard
@@ -172,19 +173,19 @@ def _check_harness(arguments: argparse.Namespace) -> None:
             raise InputError(f"store {arguments.what} takes no {name}")
 
 
-def _verify(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+def _verify(store: Store, path: str, _: str | None) -> tuple[JsonObject, list[str]]:
     rows = verify(store)
     counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
     return {"store": path, "rows": rows}, [f"{path}: sound; rows: {counts}"]
 
 
-def _vacuum(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+def _vacuum(store: Store, path: str, _: str | None) -> tuple[JsonObject, list[str]]:
     before, after = vacuum(store)
     sizes = {"store": path, "bytes_before": before, "bytes": after}
     return sizes, [f"{path}: {before:,} bytes before, {after:,} now"]
 
 
-def _export(store: Store, path: str, output: str | None) -> tuple[dict[str, Any], list[str]]:
+def _export(store: Store, path: str, output: str | None) -> tuple[JsonObject, list[str]]:
     assert output is not None
     count = export(store, output)
     return {"store": path, "file": output, "answers": count}, [
@@ -192,7 +193,7 @@ def _export(store: Store, path: str, output: str | None) -> tuple[dict[str, Any]
     ]
 
 
-def _info(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[str]]:
+def _info(store: Store, _: str, __: str | None) -> tuple[JsonObject, list[str]]:
     contents = summary(store)
     return contents, _summary_lines(contents)
 
@@ -201,7 +202,7 @@ def _info(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[st
 _STORE_COMMANDS = {"info": _info, "verify": _verify, "vacuum": _vacuum, "export": _export}
 
 
-def _summary_lines(summary: dict[str, Any]) -> list[str]:
+def _summary_lines(summary: JsonObject) -> list[str]:
     """Describe a store in lines: itself, each run, and each observer with the origins of answers."""
     runs = summary["runs"]
     observers = summary["observers"]

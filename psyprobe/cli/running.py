@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.score import Score, score_table
 from psyprobe.cli.commands import extensions_of
 from psyprobe.errors import InputError, UnfinishedError
@@ -112,9 +113,7 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(
-    arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]
-) -> int:
+def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject) -> int:
     plans = []
     timed = True
     shared_seconds = 0.0
@@ -173,7 +172,7 @@ def _run(
     arguments: argparse.Namespace,
     experiments: list[Experiment],
     folder: Path,
-    options: dict[str, Any],
+    options: JsonObject,
 ) -> int:
     scores: list[Score] = []
     reports = []
@@ -222,7 +221,7 @@ def _run(
 
 
 def _run_shard(
-    arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]
+    arguments: argparse.Namespace, experiments: list[Experiment], options: JsonObject
 ) -> int:
     for experiment, observer in _pairs(arguments, experiments):
         run_shard(experiment, observer, shard=arguments.shard, **options)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.corruption import colour_planes as planes
 from psyprobe.corruption.denoising import non_local_means
 from psyprobe.corruption.filters import (
@@ -285,7 +285,7 @@ def jpeg2000(image: FloatArray, ratio: float, rng: Generator) -> FloatArray:
 
     # A small image has fewer wavelet levels than the codec takes by default.
     levels = int(np.clip(np.log2(min(image.shape[:2])), 1, 6))
-    rate: dict[str, Any] = {
+    rate: JsonObject = {
         "quality_mode": "rates",
         "quality_layers": [ratio],
         "irreversible": True,

@@ -7,10 +7,10 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.page import Page, Section
 from psyprobe.experiment.page_errors import in_file, one_line
@@ -42,8 +42,8 @@ class Experiment(Page):
         # The table of fits says how answers are worked up, not what is asked.
         page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
         stimulus = None if self.stimulus is None else plain(self.stimulus.content())
-        prompts: list[dict[str, Any]] = []
-        asking: dict[str, Any] = {}
+        prompts: list[JsonObject] = []
+        asking: JsonObject = {}
         if self.asking is not None:
             prompts = [prompt.to_dict() for prompt in self.asking.prompts]
             asking = self.asking.settings()
@@ -107,7 +107,7 @@ class Experiment(Page):
                 experiment.spec()
         return varied
 
-    def with_settings(self, settings: Mapping[str, Any]) -> Experiment:
+    def with_settings(self, settings: JsonMapping) -> Experiment:
         """Copy the experiment with other values of any keys of its page.
 
         Parameters
@@ -248,7 +248,7 @@ def experiment_from_text(text: str, name: str, folder: Path) -> Experiment:
         return _make_experiment(values, name, folder, text)
 
 
-def _make_experiment(values: dict[str, Any], name: str, folder: Path, text: str) -> Experiment:
+def _make_experiment(values: JsonObject, name: str, folder: Path, text: str) -> Experiment:
     with one_line(Page):
         if "experiments" in values:
             raise InputError(

@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import Prompt, load_prompts
 from psyprobe.files.output import plain
@@ -183,15 +184,15 @@ class Asking(Section):
     reasoning_effort: str | None = None
     #: "words" for a JSON object whose one key "answer" is one of the words of the prompt, or the
     #: form itself as the chat-completions protocol has it.
-    response_format: Literal["words"] | dict[str, Any] | None = None
+    response_format: Literal["words"] | JsonObject | None = None
     #: Further fields of the request to a server.
-    extra_body: dict[str, Any] | None = None
+    extra_body: JsonObject | None = None
     #: Questions with answers that go before each question.
     examples: tuple[ExampleTrial, ...] = ()
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: Options of the design; see `psyprobe.probes.designs`.
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: JsonObject = Field(default_factory=dict)
     #: How many questions with one prompt an adaptive design asks before it has their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
     #: Levels of the page that stay at one value, since questions in words vary one level.
@@ -221,7 +222,7 @@ class Asking(Section):
         prompts = load_prompts(source, suffix=suffix if isinstance(suffix, str) else None)
         return {**values, "prompts": prompts}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """Return all but the prompts, as JSON can hold it.
 
         Settings that few servers take are left out where they are not set.
@@ -303,7 +304,7 @@ class JudgeSettings(Section):
     #: Longest reply, reasoning included.
     max_tokens: Count = JUDGE_TOKENS
     #: Options of `load_observer`, such as base_url.
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
 
 
 def _stimulus(value: Any, info: ValidationInfo) -> StimulusSet:
@@ -410,9 +411,9 @@ class Page(Section):
     fit: Fit = Fit()
     judge: JudgeSettings | None = None
     #: Options of the probe, which documents them.
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: JsonObject = Field(default_factory=dict)
     #: Values in the file of keys that were set differently; `with_settings` keeps them.
-    changed: dict[str, Any] = Field(default_factory=dict)
+    changed: JsonObject = Field(default_factory=dict)
     #: Differences from the source, and assumptions where the source is silent, in sentences.
     differences: Sentences = ()
     assumed: Sentences = ()

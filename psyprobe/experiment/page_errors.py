@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 
 #: What is allowed, by the kind of pydantic's error.
@@ -87,7 +88,7 @@ def _alternatives(field: FieldInfo | None) -> tuple[Any, ...]:
     return () if field is None else (field.annotation, *get_args(field.annotation))
 
 
-def _allowed(kind: str, field: FieldInfo | None, context: dict[str, Any]) -> str:
+def _allowed(kind: str, field: FieldInfo | None, context: JsonObject) -> str:
     """Say what a key allows."""
     alternatives = _alternatives(field)
     if kind == "literal_error":

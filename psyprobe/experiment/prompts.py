@@ -29,6 +29,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.files.parsing import parse_toml, read_text
@@ -139,12 +140,12 @@ class Prompt:
         prompt = replace(self, yes=(self.words[order],), no=others)
         return Interpretation(prompt, self.polarity)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the fields as text, numbers and lists."""
         return dict(plain(asdict(self)))
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Prompt:
+    def from_dict(cls, values: JsonMapping) -> Prompt:
         """Make the prompt that `to_dict` describes; `id` and `text` are required."""
         names = [field.name for field in fields(cls)]
         for key in values:
@@ -166,7 +167,7 @@ class Interpretation(NamedTuple):
 
 
 #: A set's name, a file's path, a question, a prompt or its fields.
-Entry: TypeAlias = str | Path | Prompt | Mapping[str, Any]
+Entry: TypeAlias = str | Path | Prompt | JsonMapping
 #: What `load_prompts` takes.
 Source: TypeAlias = Entry | Sequence[Entry]
 
@@ -251,7 +252,7 @@ def _prompts_of(entry: Any, *, single: bool) -> list[Prompt]:
 
 
 @cache
-def _catalogue() -> dict[str, dict[str, Any]]:
+def _catalogue() -> dict[str, JsonObject]:
     path = files("psyprobe.experiment") / "prompts.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
@@ -264,7 +265,7 @@ def _read_file(path: Path) -> list[Prompt]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _read_set(table: Mapping[str, Any]) -> list[Prompt]:
+def _read_set(table: JsonMapping) -> list[Prompt]:
     common = [field.name for field in fields(Prompt) if field.name not in ("id", "text")]
     keys = ["title", "source", "prompts", *common]
     for key in table:

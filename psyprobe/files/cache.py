@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import make_folder, write_whole
 
@@ -27,12 +27,10 @@ VARIABLE = "PSYPROBE_CACHE"
 _MAX_FILES = 1000
 _MAX_IN_MEMORY = 32
 #: Results that this process computed or read, by name.
-_IN_MEMORY: dict[str, dict[str, Any]] = {}
+_IN_MEMORY: dict[str, JsonObject] = {}
 
 
-def cached(
-    input_digest: str, code: Path, compute: Callable[[], Mapping[str, Any]]
-) -> dict[str, Any]:
+def cached(input_digest: str, code: Path, compute: Callable[[], JsonMapping]) -> JsonObject:
     """Return the arrays of a computation, cached for the same input, code, numpy and scipy.
 
     Parameters
@@ -89,7 +87,7 @@ def _code_digest(code: Path) -> str:
     return sources.hexdigest()
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path) -> JsonObject | None:
     """Read the arrays of a file; None if there is none, or it is damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
@@ -98,7 +96,7 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _write(path: Path, values: Mapping[str, Any]) -> None:
+def _write(path: Path, values: JsonMapping) -> None:
     with contextlib.suppress(PsyprobeError, OSError):
         make_folder(path.parent)
         write_whole(path, lambda partial: np.savez_compressed(partial, **values))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from psyprobe._typing import JsonObject
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,7 +36,7 @@ def encode_flags(words: npt.ArrayLike, meanings: Sequence[str]) -> npt.NDArray[n
     return np.array(flags, dtype=np.int8).reshape(array.shape)
 
 
-def flag_attributes(meanings: Sequence[str], long_name: str) -> dict[str, Any]:
+def flag_attributes(meanings: Sequence[str], long_name: str) -> JsonObject:
     """Attributes of a variable of flags: `flag_values`, `flag_meanings`, units and description."""
     return {
         "units": "1",

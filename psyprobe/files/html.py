@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from psyprobe._typing import JsonMapping
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
 
@@ -50,7 +51,7 @@ def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
     return f"<table>{title}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def fields(values: Mapping[str, Any], caption: str = "") -> str:
+def fields(values: JsonMapping, caption: str = "") -> str:
     """Build a table of names and their values."""
     return table([["", ""], *([name, value] for name, value in values.items())], caption)
 

@@ -7,7 +7,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 
 _HOST = "127.0.0.1"
@@ -101,7 +102,7 @@ def page_response(page: str) -> Response:
     return HTMLResponse(page.replace("NONCE", nonce), headers=headers)
 
 
-async def posted(request: Request) -> dict[str, Any] | Response:
+async def posted(request: Request) -> JsonObject | Response:
     """Return the JSON object that one of our pages posted, or the refusal of any other request."""
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal() or int(length) > _MAX_BYTES:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe import __version__
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError, PsyprobeError
 
 #: Names of files that are being written: final name, process, machine.
@@ -198,7 +199,7 @@ def _versions() -> Mapping[str, str]:
     return versions | {name: version(name) for name in ("numpy", "scipy", "xarray")}
 
 
-def toml_text(page: Mapping[str, Any]) -> str:
+def toml_text(page: JsonMapping) -> str:
     """Write plain values as a page of TOML, one line a key at the top.
 
     Examples

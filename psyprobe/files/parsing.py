@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 
 #: Deepest nesting of lists and tables.
@@ -47,9 +48,9 @@ def parse_json(text: str | bytes, name: str) -> Any:
     return _parse(json.loads, text, f"{name}: this is no JSON")
 
 
-def parse_toml(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, name: str) -> JsonObject:
     """Parse a TOML text, as `parse_json` does."""
-    page: dict[str, Any] = _parse(tomllib.loads, text, f"{name} is not valid TOML")
+    page: JsonObject = _parse(tomllib.loads, text, f"{name} is not valid TOML")
     return page
 
 

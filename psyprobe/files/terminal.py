@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain_value
 from psyprobe.files.parsing import parse_json
@@ -96,7 +97,7 @@ def say_json(value: Any) -> None:
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def settings(words: Sequence[str], option: str) -> dict[str, Any]:
+def settings(words: Sequence[str], option: str) -> JsonObject:
     """Parse words such as "name=value": numbers, other JSON (lists, true), or else text.
 
     A word without a value is an `InputError` that names the option.
@@ -108,7 +109,7 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
     >>> settings(["contrast=.5"], "--set")
     {'contrast': 0.5}
     """
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:

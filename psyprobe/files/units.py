@@ -4,8 +4,7 @@ on an axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from psyprobe._typing import JsonMapping
 
 #: Symbol on an axis to what UDUNITS reads; each can be told from the other alone.
 _UDUNITS = {
@@ -49,7 +48,7 @@ def unit_attributes(symbol: str) -> dict[str, str]:
     return {"units": "1", "unit_symbol": symbol}
 
 
-def unit_symbol(attributes: Mapping[str, Any]) -> str:
+def unit_symbol(attributes: JsonMapping) -> str:
     """Read the unit of a variable from its attributes, as on an axis; "1" where it has none.
 
     Examples

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import unknown_name
 from psyprobe.human.castle import castle_csf
 
@@ -112,7 +112,7 @@ def castle_limit(
     """
     from scipy.optimize import brentq
 
-    conditions: dict[str, Any] = {
+    conditions: JsonObject = {
         "luminance": luminance,
         "area": area,
         "direction": direction,

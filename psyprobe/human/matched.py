@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,14 +40,14 @@ OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 def noise_matched_csf(
     frequency: npt.ArrayLike,
-    model: str | Callable[..., Any] = "watson_malo_csf",
+    model: str | Callable[..., npt.ArrayLike] = "watson_malo_csf",
     *,
     oblique: bool = True,
     low: float = 0.75,
     high: float = 1.25,
     ppd: float = 64.0,
     size: int = 256,
-    **conditions: Any,
+    **conditions: npt.ArrayLike,
 ) -> FloatArray:
     """Compute human sensitivity to annulus noise: the RMS of the 2-D CSF over its components.
 

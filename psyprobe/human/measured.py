@@ -22,17 +22,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping
 from psyprobe.errors import InputError, unknown_name
 
 _FILES = files("psyprobe.human")
 #: Studies by name; the file explains its keys.
-STUDIES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+STUDIES: Mapping[str, JsonMapping] = tomllib.loads(
     (_FILES / "studies.toml").read_text(encoding="utf-8")
 )
 #: Columns for the measured value in a table of thresholds; other columns are its condition.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.files.listing import Listing
@@ -63,7 +63,7 @@ class ModelReference:
     #: Inputs and ranges of the model.
     limits: Limits
     #: Conditions that the experiment fixes.
-    conditions: Mapping[str, Any]
+    conditions: JsonMapping
     #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the
     #: threshold.
     rms: bool
@@ -117,9 +117,7 @@ class ModelReference:
         sensitivity = evaluate(values, levels)
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
-    def _evaluate(
-        self, conditions: Mapping[str, Any], levels: Mapping[str, FloatArray]
-    ) -> FloatArray:
+    def _evaluate(self, conditions: JsonMapping, levels: Mapping[str, FloatArray]) -> FloatArray:
         shape = common_shape({name: level.shape for name, level in levels.items()})
         values = np.asarray(self.model(**conditions), dtype=np.float64)
         try:
@@ -140,9 +138,7 @@ class ModelReference:
             )
         return sensitivity
 
-    def _interpolate(
-        self, conditions: Mapping[str, Any], levels: Mapping[str, FloatArray]
-    ) -> FloatArray:
+    def _interpolate(self, conditions: JsonMapping, levels: Mapping[str, FloatArray]) -> FloatArray:
         assert self.table is not None
         names = [name for name in levels if name in self.inputs]
         if len(names) != 1:
@@ -173,7 +169,7 @@ class DataReference:
     #: 1 / threshold at each condition of ``measured``; of matches, 1 / matched contrast.
     values: FloatArray
     #: Conditions that were fixed in the measurement.
-    conditions: Mapping[str, Any]
+    conditions: JsonMapping
     #: SHA-256 of a user's file; empty for the catalogue.
     digest: str = ""
     #: Whether these are matched contrasts, which only a matching experiment compares with.
@@ -208,7 +204,7 @@ class DataReference:
         return sensitivity
 
     def within(
-        self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
+        self, levels: JsonMapping, parameters: JsonMapping
     ) -> tuple[dict[str, FloatArray], FloatArray]:
         """Return measured conditions within the range of levels, ascending, and sensitivity there.
 
@@ -252,7 +248,7 @@ class DataReference:
         order = rows[np.lexsort(keys)]
         return {name: self.measured[name][order] for name in levels}, self.values[order]
 
-    def _distinguishing_columns(self, inputs: Mapping[str, Any]) -> list[str]:
+    def _distinguishing_columns(self, inputs: JsonMapping) -> list[str]:
         """Return the columns that select rows.
 
         Those with one value in all rows are left to `mismatches`, unless they are levels.
@@ -264,7 +260,7 @@ class DataReference:
             if inputs.get(name) is not None and (name not in self.conditions or name in levels)
         ]
 
-    def _explain_count(self, condition: Mapping[str, Any], count: int) -> str:
+    def _explain_count(self, condition: JsonMapping, count: int) -> str:
         """Explain why a condition has several thresholds, or none."""
         description = _condition(condition)
         if count:
@@ -282,12 +278,12 @@ class MatchedReference(DataReference):
     """Thresholds of a data set that fit the conditions of any stimulus as human reference."""
 
     #: Conditions that the experiment fixes; they go before those of the stimulus.
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: JsonMapping = field(default_factory=dict)
     #: Whether the stimulus has RMS contrast, as in `ModelReference`.
     rms: bool = False
 
     def within(
-        self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
+        self, levels: JsonMapping, parameters: JsonMapping
     ) -> tuple[dict[str, FloatArray], FloatArray]:
         """Return means over people, measured or transported to the stimulus by castleCSF's ratio.
 
@@ -343,7 +339,7 @@ class MatchedReference(DataReference):
 Reference: TypeAlias = ModelReference | DataReference
 
 
-def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
+def load_reference(entry: JsonMapping, folder: Path) -> Reference:
     """Load the human reference of an experiment.
 
     Parameters
@@ -415,7 +411,7 @@ def list_human() -> Listing[HumanRow]:
     return Listing([*list_csf(), *studies, *tables, flicker])
 
 
-def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def human_inputs(parameters: JsonMapping) -> JsonObject:
     """Derive the conditions of a human reference from the parameters and levels of a stimulus.
 
     Area and radius follow from each other: the area of a Gabor is pi * radius**2 * aspect, as in
@@ -435,7 +431,7 @@ def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> list[str]:
+def mismatches(reference: Reference, stimulus_parameters: JsonMapping) -> list[str]:
     """List the conditions in which a stimulus is not what people saw, or beyond a model's range.
 
     Parameters
@@ -484,7 +480,7 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
     return lines
 
 
-def _load_model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
+def _load_model(name: str, entry: JsonMapping, folder: Path) -> ModelReference:
     is_file = ".py" in name
     model: ContrastSensitivity = load_custom_csf(name, folder) if is_file else csf(name)
     limits = csf_limits(model)
@@ -497,14 +493,14 @@ def _load_model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelRefer
     return ModelReference(name, model, limits, conditions, is_rms, table, digest)
 
 
-def _contrast(entry: Mapping[str, Any]) -> str:
+def _contrast(entry: JsonMapping) -> str:
     contrast = entry.get("contrast", "peak")
     if contrast not in ("peak", "rms"):
         raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
     return str(contrast)
 
 
-def _load_data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
+def _load_data(name: str, entry: JsonMapping, folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
         if name in datasets():
@@ -535,7 +531,7 @@ def _accepted_inputs(model: ContrastSensitivity, limits: Limits) -> tuple[str, .
     return limits.inputs if isinstance(model, CustomCsf) else (*limits.inputs, "direction")
 
 
-def _checked_conditions(entry: Mapping[str, Any], valid: tuple[str, ...]) -> dict[str, Any]:
+def _checked_conditions(entry: JsonMapping, valid: tuple[str, ...]) -> JsonObject:
     """Return the fixed conditions of an experiment's entry, lists as tuples of numbers."""
     for key, value in entry.items():
         if key not in valid:
@@ -587,7 +583,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _levels(inputs: Mapping[str, Any], conditions: tuple[str, ...]) -> list[str]:
+def _levels(inputs: JsonMapping, conditions: tuple[str, ...]) -> list[str]:
     """Return the names of inputs that vary: arrays, and lists if they are conditions."""
     return [
         name
@@ -602,7 +598,7 @@ def _unit(name: str) -> str:
     return QUANTITIES[name].unit if name in QUANTITIES else _UNITS.get(name, "")
 
 
-def _condition(values: Mapping[str, Any]) -> str:
+def _condition(values: JsonMapping) -> str:
     """Describe a condition for a message: "frequency 2 cpd, luminance 32 cd/m²"."""
     return ", ".join(f"{name} {_amount(name, value)}" for name, value in values.items())
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError
 
 
@@ -207,7 +207,7 @@ class Limits:
         """Names of all inputs."""
         return (*self.needs, *self.takes)
 
-    def check(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, inputs: JsonMapping) -> JsonObject:
         """Return the inputs that the model takes, and refuse inputs that it lacks or misses.
 
         Examples

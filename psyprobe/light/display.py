@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import array_namespace
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.colour import (
@@ -178,7 +178,7 @@ class Display:
         return cls.from_dict(settings)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Display:
+    def from_dict(cls, values: JsonMapping) -> Display:
         """Build the display that `to_dict` describes; unknown keys raise."""
         names = [field.name for field in fields(cls)]
         for key in values:
@@ -186,7 +186,7 @@ class Display:
                 raise unknown_name("display setting", key, names)
         return cls(**values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the parameters as plain numbers, text and lists."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
@@ -623,7 +623,7 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
 
 
 @cache
-def display_presets() -> dict[str, dict[str, Any]]:
+def display_presets() -> dict[str, JsonObject]:
     """Load the catalogue of displays: the parameters and source of each, by name.
 
     Examples

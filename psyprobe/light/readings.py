@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.light.display import pixels_per_degree
@@ -158,9 +158,7 @@ def spectra_to_xyz(
     return np.asarray(_MAX_EFFICACY * power @ weights.T)
 
 
-def _readings_of_table(
-    columns: dict[str, Any], header: list[str], name: str, cmfs: str
-) -> Readings:
+def _readings_of_table(columns: JsonObject, header: list[str], name: str, cmfs: str) -> Readings:
     """Read a table with one reading a row: luminance, tristimulus values or a spectrum."""
     drive_columns = [word for word in _DRIVE_COLUMNS if word in header]
     wavelengths = [word for word in header if _is_number(word)]
@@ -216,9 +214,7 @@ def _xyz_of_xyy(xyy: FloatArray, name: str) -> FloatArray:
     return np.stack([x / y * luminance, luminance, (1 - x - y) / y * luminance], axis=1)
 
 
-def _readings_of_spectra(
-    columns: dict[str, Any], header: list[str], name: str, cmfs: str
-) -> Readings:
+def _readings_of_spectra(columns: JsonObject, header: list[str], name: str, cmfs: str) -> Readings:
     """Read spectra at full drive, one a column: red, green, blue, white, black."""
     wavelengths = _numbers(columns.get(header[0], ()), header[0], name)
     words = header[1:]
@@ -280,7 +276,7 @@ def _readings_of_monitor(page: Any, name: str, cmfs: str) -> Readings:
     return Readings(name, guns, drive, light, primaries=primaries, ppd=ppd)
 
 
-def _readings_of_gamma_grid(calibration: dict[str, Any], name: str) -> Readings:
+def _readings_of_gamma_grid(calibration: JsonObject, name: str) -> Readings:
     """Read the curves that PsychoPy fitted to luminances which the file lacks."""
     grid = _array(calibration, "gammaGrid", 2)
     if grid is None or len(grid) != 4 or grid.shape[1] < 3 or not (grid[:, 1] > 1).any():
@@ -319,7 +315,7 @@ def _gamma_curve(row: FloatArray, method: Any, name: str) -> Any:
     return tuple((float(a), float(b)) for a, b in zip(drive, light, strict=True))
 
 
-def _resolution(calibration: dict[str, Any]) -> float | None:
+def _resolution(calibration: JsonObject) -> float | None:
     """Compute pixels per degree from a monitor's pixels, and its width and distance in cm."""
     size = _array(calibration, "sizePix", 1)
     width = calibration.get("width")
@@ -335,7 +331,7 @@ def _resolution(calibration: dict[str, Any]) -> float | None:
         return None
 
 
-def _array(calibration: dict[str, Any], key: str, dimensions: int) -> FloatArray | None:
+def _array(calibration: JsonObject, key: str, dimensions: int) -> FloatArray | None:
     """Read an array that json_tricks wrote, or a list; None if it is not of these dimensions."""
     value = calibration.get(key)
     value = value.get("__ndarray__") if isinstance(value, dict) else value

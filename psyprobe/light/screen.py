@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping
 from psyprobe.errors import ConditionWarning, InputError
 from psyprobe.files.terminal import settings as parse_settings
 from psyprobe.light.display import Display
@@ -220,7 +220,7 @@ def _warn_about(
         )
 
 
-def display_of(values: Mapping[str, Any], folder: Path) -> Display:
+def display_of(values: JsonMapping, folder: Path) -> Display:
     """Build the display of a table ``[display]``.
 
     It holds fields of `Display`; or ``table``, a file of readings in the folder, and settings of
@@ -339,7 +339,7 @@ def _relative(knots: FloatArray, heights: FloatArray) -> tuple[tuple[float, floa
     return tuple((float(x), float(y)) for x, y in zip(knots, relative, strict=True))
 
 
-def _gun_blacks(readings: Readings, values: Mapping[str, Any]) -> tuple[float, ...] | None:
+def _gun_blacks(readings: Readings, values: JsonMapping) -> tuple[float, ...] | None:
     """Compute linear RGB light at drive 0 from its XYZ.
 
     None if it was not measured, or is as neutral as the meter can tell.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import printable_line
 from psyprobe.files.units import unit_symbol
@@ -49,7 +49,7 @@ COLOURS = (
 )
 
 #: Metadata of each format about time and software, left out so that equal figures are equal files.
-_METADATA: dict[str, dict[str, Any]] = {
+_METADATA: dict[str, JsonObject] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".svg": {"Date": None, "Creator": None},
@@ -97,7 +97,7 @@ def typeset(width: float | None) -> Iterator[None]:
         )
     import matplotlib as mpl
 
-    settings: dict[str, Any] = {
+    settings: JsonObject = {
         "font.size": next(points for widest, points in _TYPE if width <= widest),
         "axes.linewidth": 0.5,
         "axes.titlepad": 3,
@@ -255,7 +255,7 @@ def legend_below(canvas: Any, handles: Sequence[Any], title: str) -> None:
     inches = _width_in_inches(canvas) if column is None else column / _MM_PER_INCH
     size = scaled(7.5)
     # A letter is half as wide as type is high, and a point 1/72 inch.
-    style: dict[str, Any] = {
+    style: JsonObject = {
         "handles": handles,
         "title": fill(title, int(inches * 72 / (size * 0.52))),
         "alignment": "left",

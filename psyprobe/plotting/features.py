@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import MatchedCurves, Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
@@ -58,7 +58,7 @@ _MIN_BANDS = 8
 _UNDEFINED_LABEL = f"Undefined: see measure={ADVISED!r}"
 
 #: Style of people's contrast matches.
-_PEOPLE_STYLE: Mapping[str, Any] = {
+_PEOPLE_STYLE: JsonMapping = {
     "linestyle": "--",
     "linewidth": 1,
     "marker": "^",
@@ -270,7 +270,7 @@ def _experiment_rows(
     figure: SubFigure | None,
     observer: bool,
     results: Sequence[xr.Dataset],
-    options: Mapping[str, Any],
+    options: JsonMapping,
 ) -> Figure | SubFigure:
     """Draw one row of contour plots for each experiment, with its name at the left."""
     pairs = list(itertools.chain.from_iterable(experiments.values()))
@@ -795,8 +795,8 @@ def _match_handles(match: MatchedCurves) -> list[Any]:
     """Make the legend handles of contrast matches."""
     from matplotlib.lines import Line2D
 
-    grey: dict[str, Any] = {"color": "0.3"}
-    unjoined: dict[str, Any] = {"linestyle": "none", "marker": "o", **grey}
+    grey: JsonObject = {"color": "0.3"}
+    unjoined: JsonObject = {"linestyle": "none", "marker": "o", **grey}
     handles = [
         Line2D([], [], **grey, **_PEOPLE_STYLE, label="Human"),
         Line2D([], [], **grey, marker="o", markersize=5, linewidth=1.4, label="Observer"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import layers_of, levels_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
     from matplotlib.figure import SubFigure
 
-_STYLES: dict[str, dict[str, Any]] = {
+_STYLES: dict[str, JsonObject] = {
     "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels (no encoder)"},
     "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
     "people": {

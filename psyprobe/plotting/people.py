@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from psyprobe._typing import BoolArray
+from psyprobe._typing import BoolArray, JsonObject
 from psyprobe.analysis.result_stimulus import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
@@ -145,11 +145,11 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
                 )
 
 
-def _dotted_style() -> dict[str, Any]:
+def _dotted_style() -> JsonObject:
     return {"color": "black", "linewidth": scaled(0.8), "linestyle": _DOTTED}
 
 
-def _marker_style(data_set: str) -> dict[str, Any]:
+def _marker_style(data_set: str) -> JsonObject:
     return {
         "marker": _MARKERS.get(data_set, "p"),
         "linestyle": "none",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Style of a level's dot, and of the bar at the mean over levels.
-_DOT_STYLE: Mapping[str, Any] = {"marker": "o", "markersize": 4.5, "linestyle": "none"}
-_MEAN_STYLE: Mapping[str, Any] = {
+_DOT_STYLE: JsonMapping = {"marker": "o", "markersize": 4.5, "linestyle": "none"}
+_MEAN_STYLE: JsonMapping = {
     "marker": "|",
     "markeredgewidth": 2,
     "linestyle": "none",
@@ -175,7 +174,7 @@ def plot_yes_map(
     values = csf[level].values
     is_log = axes.is_logarithmic(values)
     x_edges = 10 ** _edges(np.log10(values)) if is_log else _edges(values)
-    style: dict[str, Any] = {
+    style: JsonObject = {
         "cmap": mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK),
         "norm": Normalize(0, 1),
         "rasterized": True,

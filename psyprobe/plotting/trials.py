@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 from psyprobe.errors import InputError
@@ -207,7 +207,7 @@ def plot_trials(
         The file holds no trials, or a condition is missing.
     """
     trials = read_trials(path)
-    levels: dict[str, Any] = {"frequency": frequency, "luminance": luminance, "area": area}
+    levels: JsonObject = {"frequency": frequency, "luminance": luminance, "area": area}
     _check_levels(trials.level, levels)
     fit = fit_trials(trials, **options)
     ax = axes.new_axes() if ax is None else ax

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import JsonObject
 from psyprobe.files.terminal import printable
 from psyprobe.plotting.figure_data import Axis, Figure, Grid, Line
 
@@ -19,7 +20,7 @@ _FIRST = 2
 _LAST = 65535
 
 
-def compact(figure: Figure) -> dict[str, Any]:
+def compact(figure: Figure) -> JsonObject:
     """Turn a figure into the JSON that ``report.js`` draws; names are escaped as in the page."""
     # Grids share their axes, so each pair of axes is written once.
     axes: dict[tuple[bytes, bytes], list[list[float | None]]] = {}
@@ -60,7 +61,7 @@ def compact(figure: Figure) -> dict[str, Any]:
     }
 
 
-def packed(values: npt.ArrayLike) -> dict[str, Any]:
+def packed(values: npt.ArrayLike) -> JsonObject:
     """Encode numbers as base64 of little-endian 16-bit steps of log10 between `low` and `high`.
 
     Examples
@@ -94,7 +95,7 @@ def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
     ]
 
 
-def _axis(axis: Axis) -> dict[str, Any]:
+def _axis(axis: Axis) -> JsonObject:
     zero = {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
     return {
         "label": printable(axis.label),
@@ -106,8 +107,8 @@ def _axis(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
-    points: dict[str, Any] = {
+def _line(line: Line) -> JsonObject:
+    points: JsonObject = {
         "name": printable(line.name),
         "x": rounded(line.x),
         "y": rounded(line.y),

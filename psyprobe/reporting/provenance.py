@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe import __version__
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.result_stimulus import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
@@ -35,7 +35,7 @@ _WIDTH = 112
 _PICTURES = 3
 
 
-def _json_attribute(result: xr.Dataset, name: str) -> Mapping[str, Any]:
+def _json_attribute(result: xr.Dataset, name: str) -> JsonMapping:
     """Read the JSON object of an attribute; empty where there is none."""
     value = json.loads(str(result.attrs.get(name) or "{}"))
     return value if isinstance(value, dict) else {}
@@ -151,12 +151,12 @@ def _caption(stimulus: StimulusSet, levels: Mapping[str, float]) -> str:
     )
 
 
-def _unit(levels: Mapping[str, Any], name: str) -> str:
+def _unit(levels: JsonMapping, name: str) -> str:
     unit = str(getattr(levels.get(name), "unit", ""))
     return "" if unit == "1" else unit
 
 
-def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
+def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> JsonMapping:
     """Describe each experiment in a paragraph from its page, and list the papers it cites."""
     references = {row.name: row for row in list_human()}
     cited: dict[str, int] = {}
@@ -193,7 +193,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
     return {"paragraphs": paragraphs, "cited": list(cited)}
 
 
-def _display(display: Mapping[str, Any]) -> str:
+def _display(display: JsonMapping) -> str:
     black = ", ".join(f"{luminance:g}" for luminance in np.atleast_1d(display["black"]))
     properties = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
     if display.get("ambient"):

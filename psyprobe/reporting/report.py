@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from psyprobe._typing import JsonMapping
 from psyprobe.analysis.result_stimulus import page_of
 from psyprobe.analysis.score import OBSERVER, Entry, Score, number, score_notes, score_tables
 from psyprobe.analysis.scoreboards import FLAGS, Scoreboard, Test
@@ -42,11 +43,11 @@ class _Section:
     source: str
     results: list[xr.Dataset]
     scores: list[Score] = field(default_factory=list)
-    parts: list[Mapping[str, Any]] = field(default_factory=list)
+    parts: list[JsonMapping] = field(default_factory=list)
     stimulus: Any = None
 
     @property
-    def tables(self) -> list[Mapping[str, Any]]:
+    def tables(self) -> list[JsonMapping]:
         """Lay out the scores as the template takes tables."""
         return [
             {
@@ -217,7 +218,7 @@ def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
     return () if describe is None else list(describe(results))
 
 
-def _template_part(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
+def _template_part(part: Part, figures: list[Figure]) -> JsonMapping:
     """Turn a part into what the template takes, and add a figure to the figures of the page."""
     if isinstance(part, Figure):
         figures.append(part)
@@ -268,7 +269,7 @@ def _test_groups(board: Scoreboard) -> list[list[Test]]:
     return [tests for _, tests in groups]
 
 
-def _board_table(board: Scoreboard, tests: Sequence[Test]) -> Mapping[str, Any]:
+def _board_table(board: Scoreboard, tests: Sequence[Test]) -> JsonMapping:
     """Lay out some tests of the scoreboard as the template takes a table."""
     directions = {True: "larger is better", False: "smaller is better"}
     return {
@@ -305,7 +306,7 @@ def _board_cell(test: Test, entry: Entry | None) -> Mapping[str, str]:
     }
 
 
-def _board_key(board: Scoreboard) -> Mapping[str, Any]:
+def _board_key(board: Scoreboard) -> JsonMapping:
     """Explain the flags and brackets of the scoreboard."""
     flags = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
     return {

@@ -7,12 +7,13 @@ is taken. What a run has come to stands in its store and never in the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Self
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError
 from psyprobe.running.agenda import Agenda
 from psyprobe.running.jobs import Answer, pack_job, put_anywhere
@@ -73,9 +74,7 @@ class Cluster:
         if self._owns_client:
             self._client.close()
 
-    def put(
-        self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda
-    ) -> Iterator[Answered]:
+    def put(self, answer: Answer, observers: JsonMapping, agenda: Agenda) -> Iterator[Answered]:
         """Put batches to observers, each on a worker that has loaded them."""
         from cloudpickle import dumps
 
@@ -170,7 +169,7 @@ class _ClusterRound(Round):
         future.add_done_callback(self._done.put)
 
 
-def _resources(observers: Mapping[str, Any]) -> dict[str, int] | None:
+def _resources(observers: JsonMapping) -> dict[str, int] | None:
     needs_accelerator = any(
         observer.card.device not in ("cpu", "server") for observer in observers.values()
     )

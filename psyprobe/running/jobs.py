@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple, Self
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, describe_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.protocol import Card
@@ -35,9 +36,9 @@ _BESIDE_DIGEST = ("software", "weights", "licence", "paper")
 class ObserverRecipe:
     """What a worker needs to come by an observer."""
 
-    card: Mapping[str, Any]
+    card: JsonMapping
     #: Name and options that load it, or None ...
-    loading: tuple[str, Mapping[str, Any]] | None
+    loading: tuple[str, JsonMapping] | None
     #: ... and then the observer itself.
     observer: Any = None
 
@@ -53,7 +54,7 @@ class Job:
 
 
 def pack_job(
-    answer: Answer, observers: Mapping[str, Any], dumps: Callable[[Any], bytes] = pickle.dumps
+    answer: Answer, observers: JsonMapping, dumps: Callable[[Any], bytes] = pickle.dumps
 ) -> bytes:
     """Pack a job as bytes.
 
@@ -115,7 +116,7 @@ class JobRunner:
         job: Job = pickle.loads(packed_job)
         self._answer = job.answer
         loaded = {} if last is None else last._observers
-        self._observers: dict[str, Any] = {
+        self._observers: JsonObject = {
             digest: _load(recipe, loaded.get(digest)) for digest, recipe in job.recipes.items()
         }
         self._origins = {

@@ -20,6 +20,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import StoreError
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.cost_summary import show_cost
@@ -34,7 +35,7 @@ T = TypeVar("T")
 #: Seconds between two times of writing.
 _INTERVAL = 0.5
 #: Puts batches to observers, as `Probe.answer` does.
-Put = Callable[[Mapping[str, Any], Agenda], Iterator[Answered]]
+Put = Callable[[JsonMapping, Agenda], Iterator[Answered]]
 
 
 @runtime_checkable
@@ -44,7 +45,7 @@ class Executor(Protocol):
     def put(
         self,
         answer: Callable[..., Iterator[Answered]],
-        observers: Mapping[str, Any],
+        observers: JsonMapping,
         agenda: Agenda,
     ) -> Iterator[Answered]:
         """Put what the agenda holds as `answer`, which is `Probe.answer`, would; yield the answers."""
@@ -116,7 +117,7 @@ def ask(
 def ask_round(
     store: Store,
     put_batches: Put,
-    observers: Mapping[str, Any],
+    observers: JsonMapping,
     origins: Origins,
     batches: Sequence[Batch],
     bar: Any,
@@ -146,7 +147,7 @@ def ask_round(
     return keys
 
 
-class _Answers(Mapping[str, Mapping[str, Any]]):
+class _Answers(Mapping[str, JsonMapping]):
     """The answers of a round by the keys of its questions, read when a schedule wants to know them."""
 
     def __init__(self, store: Store, writer: Writer, keys: set[str]) -> None:
@@ -155,11 +156,11 @@ class _Answers(Mapping[str, Mapping[str, Any]]):
         self._keys = keys
 
     @cached_property
-    def _answers(self) -> Mapping[str, Mapping[str, Any]]:
+    def _answers(self) -> Mapping[str, JsonMapping]:
         self._writer.write()
         return self._store.answers(self._keys)
 
-    def __getitem__(self, key: str) -> Mapping[str, Any]:
+    def __getitem__(self, key: str) -> JsonMapping:
         return self._answers[key]
 
     def __iter__(self) -> Iterator[str]:

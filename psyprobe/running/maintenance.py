@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.files.output import digest
 from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.protocol import DIGEST_DIGITS
@@ -14,7 +14,7 @@ from psyprobe.running.store import Store
 _DIGEST_OF_JSON = ("request", "display", "items")
 
 
-def summary(store: Store) -> dict[str, Any]:
+def summary(store: Store) -> JsonObject:
     """Return what is in a store: schema, size in bytes, answers, observers with origins, and runs."""
     counts = store.database.count_answers()
     observers = []

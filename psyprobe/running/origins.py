@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError, UnfinishedError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line
@@ -35,7 +36,7 @@ class Origins:
         which it is.
     """
 
-    def __init__(self, store: Store, observers: Mapping[str, Any]) -> None:
+    def __init__(self, store: Store, observers: JsonMapping) -> None:
         self._store = store
         self._names = {digest: observer.card.name for digest, observer in observers.items()}
         self._stored = {digest: store.origins(digest) for digest in observers}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.files.output import digest
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Answered:
     question: Question
     #: What JSON can hold: {"values": ...} of an encoder, {"text": ...} in words, {"refused": why}
     #: if nothing could be shown.
-    answer: Mapping[str, Any]
+    answer: JsonMapping
     #: What digests stand for that only asking could tell: (digest, kind, what JSON can hold).
     contents: tuple[tuple[str, str, Any], ...] = ()
     #: A probe fills in what the reply of a server says of itself, the loop all else.
@@ -103,7 +104,7 @@ class Answered:
     #: Name of the experiment that asked first; the loop fills it in.
     experiment: str = ""
     #: Values of what the experiment varies, by name, for whoever reads the store.
-    levels: Mapping[str, Any] = field(default_factory=dict)
+    levels: JsonMapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,17 +140,17 @@ class RunRecord:
     #: The observer's name, and its card with the device and the software that the run began on.
     observer: str
     observer_digest: str
-    observer_card: Mapping[str, Any]
+    observer_card: JsonMapping
     #: Name of the probe, and all that its `result` needs besides the answers.
     probe: str
-    layout: Mapping[str, Any]
+    layout: JsonMapping
     #: Versions of the software with which the run began.
     software: Mapping[str, str]
     #: The batches into which questions were grouped; whatever goes on with the run keeps to them.
     #: They are no part of its key.
-    grouping: Mapping[str, Any] = field(default_factory=dict)
+    grouping: JsonMapping = field(default_factory=dict)
     #: What the schedule found by itself; empty until the run is finished.
-    outcome: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    outcome: JsonMapping = field(default_factory=dict, compare=False)
     #: The origins of all its answers, of those too that the store had before; empty until the run is
     #: finished.
     origins: Sequence[Origin] = field(default=(), compare=False)
@@ -194,7 +195,7 @@ class Plan(Protocol):
     def with_all(self, plans: Sequence[Any]) -> Plan:
         """Return the plan of this and other variants of one experiment."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists."""
 
 
@@ -230,10 +231,10 @@ class Schedule(Protocol):
     def next(self) -> Sequence[Batch]:
         """Return the batches of one round; none when everything is asked."""
 
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Take the answers to a round by the keys of its questions."""
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> JsonObject:
         """Return what `result` needs besides answers and layout, once all is asked."""
 
     def cost(self, store: Store, *, timed: bool) -> Plan:
@@ -260,7 +261,7 @@ class Probe(Protocol):
     def plan(self, experiment: Any, observer: Any, **options: Any) -> Schedule:
         """Check that the experiment can be put to the observer, and say how; nothing is asked."""
 
-    def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+    def answer(self, observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
         """Put batches to observers and yield each answer as it comes, in any order.
 
         `operator.length_hint` tells how many batches are known; there may be none beyond these.

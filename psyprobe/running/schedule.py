@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.files.output import software_versions
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -26,7 +27,7 @@ class ExperimentSchedule:
         #: Whether a digest belongs to the part of the run that is asked; None of a whole run.
         self.holds: Callable[[str], bool] | None = None
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> JsonObject:
         """Return all that a result needs besides the answers."""
         raise NotImplementedError
 
@@ -61,15 +62,15 @@ class ExperimentSchedule:
     def begin(self, record: RunRecord) -> None:
         """Do nothing: no earlier record binds."""
 
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Do nothing: no question depends on the answers."""
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> JsonObject:
         """Return nothing besides the answers."""
         return {}
 
 
-def run_attributes(record: RunRecord, **values: Any) -> dict[str, Any]:
+def run_attributes(record: RunRecord, **values: Any) -> JsonObject:
     """Return what a result says of its run, as attributes; further values become JSON.
 
     Of software, all versions that answered are listed.

@@ -7,7 +7,7 @@ without asking. Digests are stored by their first 128 bits.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from pathlib import Path
 from time import time
 from typing import Any, Self
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import StoreError
 from psyprobe.running.database import COLUMNS, Database, Row
 from psyprobe.running.protocol import (
@@ -92,12 +93,12 @@ class Store:
         keys = set(keys)
         return keys - self.database.distinct("answer", "question", "question", keys)
 
-    def answers(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def answers(self, keys: Iterable[str]) -> dict[str, JsonObject]:
         """Return the answers to those questions that have one, by their keys."""
         rows = self.database.select("answer", "question", set(keys))
         return {row[0]: self._decode("answer", row, "answer") for row in rows}
 
-    def require_answers(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def require_answers(self, keys: Sequence[str]) -> dict[str, JsonObject]:
         """Return the answers to questions that must all have one, by their keys.
 
         Raises
@@ -109,7 +110,7 @@ class Store:
         self._check_answered(keys, len(set(keys) - set(answers)))
         return answers
 
-    def iterate_answers(self, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def iterate_answers(self, keys: Sequence[str]) -> Iterator[JsonObject]:
         """Yield the answers to questions that must all have one, in their order.
 
         Few of them are in memory at once.
@@ -254,7 +255,7 @@ class Store:
         return begun
 
     def finish_run(
-        self, begun: RunRecord, outcome: Mapping[str, Any], keys: Iterable[str] = ()
+        self, begun: RunRecord, outcome: JsonMapping, keys: Iterable[str] = ()
     ) -> RunRecord:
         """Note that every question of a run is answered, what its schedule found, and who answered.
 
@@ -353,7 +354,7 @@ class Store:
             raise self.database.damaged(table, row) from None
 
 
-def _encode_response(answer: Mapping[str, Any]) -> str:
+def _encode_response(answer: JsonMapping) -> str:
     try:
         return _encode(answer)
     except ValueError:
@@ -369,7 +370,7 @@ def _run_row(record: RunRecord) -> Row:
     return tuple(cells.values())
 
 
-def _ending(record: RunRecord) -> dict[str, Any]:
+def _ending(record: RunRecord) -> JsonObject:
     """Return the cells of a run that change when it is finished."""
     return {
         "finished": record.finished,

@@ -7,10 +7,10 @@ how often guessing is right, and need not know which probe asked.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Task:
         """Whether the observer gives answers; otherwise it responds with numbers."""
         return self.scored != "response"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The task as text, lists and mappings.
 
         Returns
@@ -139,7 +139,7 @@ class Task:
         return {**asdict(self), "answers": list(self.answers)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Task:
+    def from_dict(cls, values: JsonMapping) -> Task:
         """The task that `to_dict` describes.
 
         Parameters

@@ -8,12 +8,13 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Any, Self
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.protocol import ServedObserver
 from psyprobe.running.agenda import Agenda
@@ -84,9 +85,7 @@ class WorkerPool:
         """The processes that are there now."""
         return [worker.process.pid for worker in self._workers]
 
-    def put(
-        self, answer: Answer, observers: Mapping[str, Any], agenda: Agenda
-    ) -> Iterator[Answered]:
+    def put(self, answer: Answer, observers: JsonMapping, agenda: Agenda) -> Iterator[Answered]:
         """Put batches to observers; a server is asked from this process, which asks it many questions
         at once.
         """

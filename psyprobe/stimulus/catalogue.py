@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.parameters import log_spaced
+from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.registry import broken_kinds, find_kind, specification_from_dict
 from psyprobe.stimulus.specification import Specification, level_of
 
@@ -38,13 +39,13 @@ class StimulusSet:
     #: Kind of stimulus; for a sum, that of the target.
     kind: str
     #: Parameters of one stimulus of the set; the others have the kind's defaults.
-    parameters: dict[str, Any]
+    parameters: JsonObject
     #: Values of the parameters that vary.
     levels: dict[str, FloatArray]
     #: How it differs from its source, or from the plain set.
     differences: tuple[str, ...] = ()
     #: For a sum: kind and parameters of what is added to the target, by name.
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[str, JsonObject] = field(default_factory=dict)
 
     def spec(self, **overrides: Any) -> Specification:
         """Make the stimulus, with other values of some parameters or derived levels.
@@ -63,11 +64,13 @@ class StimulusSet:
         parts = [target]
         for part in self.parts.values():
             parts.append(specification_from_dict(shared | part, allow_files=True))
-        return Sum(parts=tuple(parts), names=tuple(self.parts)).changed(**overrides)
+        # A sum refuses parts that are no patterns on a background.
+        patterns = cast("tuple[Modulation, ...]", tuple(parts))
+        return Sum(parts=patterns, names=tuple(self.parts)).changed(**overrides)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> JsonObject:
         """Return what makes the stimulus, for digests: no title, no path."""
-        content: dict[str, Any] = {"kind": _identity(self.kind), "parameters": self.parameters}
+        content: JsonObject = {"kind": _identity(self.kind), "parameters": self.parameters}
         if self.parts:
             parts = {}
             for name, part in self.parts.items():
@@ -212,7 +215,7 @@ def _foreign_pages(name: str) -> _ForeignPages:
     return _ForeignPages(paths, broken)
 
 
-def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str, Any]]:
+def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, JsonObject]:
     """Read a page of a catalogue by name, or a user's ``.toml`` file by path.
 
     Parameters
@@ -276,7 +279,7 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
         raise InputError(f"{path}: {error}") from None
 
 
-def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSet:
+def stimulus_set(page: JsonMapping, name: str, folder: Path) -> StimulusSet:
     """Make the stimulus set that a page describes; kinds ``FILE.py:CLASS`` lie in `folder`."""
     _check_keys("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
@@ -302,13 +305,13 @@ def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSe
     return stimulus
 
 
-def _check_keys(what: str, page: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+def _check_keys(what: str, page: JsonMapping, allowed: tuple[str, ...]) -> None:
     for key in page:
         if key not in allowed:
             raise unknown_name(what, key, allowed)
 
 
-def _read_part(name: str, values: Any, folder: Path) -> dict[str, Any]:
+def _read_part(name: str, values: Any, folder: Path) -> JsonObject:
     if not isinstance(values, Mapping) or "kind" not in values:
         raise InputError(
             f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters"
@@ -360,7 +363,7 @@ def read_levels(name: str, page: Any) -> FloatArray:
     return values
 
 
-def _spaced(name: str, page: Mapping[str, Any]) -> FloatArray:
+def _spaced(name: str, page: JsonMapping) -> FloatArray:
     for key in ("from", "to", "n"):
         if key not in page:
             raise InputError(f"levels of {name} lack {key!r}; give from, to and n, or values")

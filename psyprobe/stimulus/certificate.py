@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import unknown_name
 from psyprobe.stimulus.certificate_table import format_measurements
 from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance
@@ -58,7 +59,7 @@ class Measurement:
             return abs(self.error) / self.tolerance
         return float(abs(self.error) > 0) * np.inf
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all fields with the error and the verdict."""
         return asdict(self) | {"error": self.error, "passed": self.passed}
 
@@ -189,7 +190,7 @@ class Certificate:
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.measurements)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return numbers, text and lists, for JSON."""
         return {
             "stimulus": self.stimulus,

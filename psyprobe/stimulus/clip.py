@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class Clip(Specification):
         """
         raise NotImplementedError
 
-    def along_frames(self, name: str) -> Any:
+    def along_frames(self, name: str) -> Levels:
         """Return a parameter with one more axis, along which frames lie."""
         value = getattr(self, name)
         return value[..., None] if isinstance(value, np.ndarray) else value

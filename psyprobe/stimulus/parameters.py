@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, Levels
 from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
 P = ParamSpec("P")
@@ -117,9 +117,9 @@ class Parameter:
     numeric: bool = True
     #: Whether it has no default.
     required: bool = False
-    default: Any = None
+    default: Levels = None
 
-    def check(self, name: str, value: Any) -> float | FloatArray:
+    def check(self, name: str, value: Levels) -> float | FloatArray:
         """Return a value as a float or an array of floats; raise `InputError` if not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
         if self.whole:
@@ -145,13 +145,13 @@ def parameter(
     unit: str,
     label: str,
     *,
-    default: Any = MISSING,
+    default: Levels = MISSING,
     low: float = -math.inf,
     high: float = math.inf,
     above: bool = False,
     whole: bool = False,
     numeric: bool = True,
-) -> Any:
+) -> Levels:
     """Make a dataclass field that is a parameter of a stimulus; arguments as in `Parameter`.
 
     Examples
@@ -173,8 +173,8 @@ class DerivedLevel:
     #: Name of the parameter that it sets.
     parameter: str
     #: to_parameter, from_parameter: Functions from the level to the parameter, and back.
-    to_parameter: Callable[[Any], Any]
-    from_parameter: Callable[[Any], Any]
+    to_parameter: Callable[[Levels], Levels]
+    from_parameter: Callable[[Levels], Levels]
 
 
 #: Area of the circle whose radius is the standard deviation of the Gaussian envelope.

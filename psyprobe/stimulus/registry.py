@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 
@@ -111,9 +112,7 @@ def broken_kinds() -> dict[str, str]:
     return reasons
 
 
-def specification_from_dict(
-    values: Mapping[str, Any], *, allow_files: bool = False
-) -> Specification:
+def specification_from_dict(values: JsonMapping, *, allow_files: bool = False) -> Specification:
     """Make the specification that `Specification.to_dict` describes.
 
     Parameters

@@ -16,7 +16,17 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from psyprobe._typing import Array, BoolArray, FloatArray, IntArray, Levels, Shape, Size
+from psyprobe._typing import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonMapping,
+    JsonObject,
+    Levels,
+    Shape,
+    Size,
+)
 from psyprobe.errors import InputError
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
@@ -138,14 +148,14 @@ class Specification:
         """
         return levels_of(type(self))
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> Levels:
         """Return the value of a parameter or a derived level."""
         if level := self.derived_levels.get(name):
             return level.from_parameter(getattr(self, level.parameter))
         check_names(self.kind, [name], [*self.parameters(), *self.derived_levels])
         return getattr(self, name)
 
-    def changed(self, **values: Any) -> Self:
+    def changed(self, **values: Levels) -> Self:
         """Copy the specification with other values of some parameters or derived levels.
 
         Examples
@@ -179,13 +189,13 @@ class Specification:
     # -- as a value
     # ----------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the kind and all parameters as numbers, text and lists."""
         parameters = {name: plain(getattr(self, name)) for name in self.parameters()}
         return {"kind": self.kind} | parameters
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: JsonMapping) -> Self:
         """Make a specification of parameters by name.
 
         Raises
@@ -205,7 +215,7 @@ class Specification:
         except TypeError as error:
             raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> JsonObject:
         """Return what the digest is of: `to_dict`, with the identity of a kind from a file."""
         return self.to_dict() | {"kind": self.identity or self.kind}
 
@@ -227,7 +237,7 @@ class Specification:
         contents = self._describe_images(self.batch, lambda spec: spec.content())
         return [digest(content) for content in contents]
 
-    def dicts(self) -> Iterator[dict[str, Any]]:
+    def dicts(self) -> Iterator[JsonObject]:
         """Return `to_dict` of each of the `singles`, without making them."""
         return self._describe_images(self.batch, lambda spec: spec.to_dict())
 
@@ -408,7 +418,7 @@ class Specification:
             arrays[name] = np.broadcast_to(value, batch)[index]
         return self._with_numbers(arrays)
 
-    def _with_numbers(self, numbers: Mapping[str, Any]) -> Self:
+    def _with_numbers(self, numbers: JsonMapping) -> Self:
         """Copy the specification with other numbers, which were checked before.
 
         A run makes more of these than it has questions, so checks are skipped.
@@ -420,7 +430,7 @@ class Specification:
         vars(copy).update(values, **numbers)
         return copy
 
-    def family(self) -> Any:
+    def family(self) -> tuple[str, list[object]]:
         """Return what specifications share that `joined` can draw in one call: all but numbers."""
         names = _describe_kind(type(self)).others
         return self.kind, [plain(getattr(self, name)) for name in names]
@@ -467,8 +477,8 @@ class Specification:
         return None
 
     def _describe_images(
-        self, batch: Shape, describe: Callable[[Specification], dict[str, Any]]
-    ) -> Iterator[dict[str, Any]]:
+        self, batch: Shape, describe: Callable[[Specification], JsonObject]
+    ) -> Iterator[JsonObject]:
         """Describe each image of a batch that the parameters broadcast to.
 
         `describe` is `content` or `to_dict`.
@@ -539,7 +549,7 @@ def cache_by_kind(function: Function) -> Function:
     return cast(Function, cache(function))
 
 
-def join_numbers(specs: Sequence[Specification], counts: Sequence[int]) -> dict[str, Any]:
+def join_numbers(specs: Sequence[Specification], counts: Sequence[int]) -> JsonObject:
     """Join the numbers of specifications of one kind, by parameter.
 
     Parameters
@@ -609,7 +619,7 @@ def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
     return _describe_kind(kind).levels
 
 
-def _restore(kind: str, values: dict[str, Any]) -> Specification:
+def _restore(kind: str, values: JsonObject) -> Specification:
     return find_kind(kind, allow_files=True)(**values)
 
 
@@ -651,7 +661,7 @@ def level_of(stimulus: Specification | type[Specification], name: str) -> Parame
     return levels[name]
 
 
-def with_levels(spec: Specification, **values: Any) -> Specification:
+def with_levels(spec: Specification, **values: Levels) -> Specification:
     """Copy a stimulus with other values of some levels; names as in `level_of`.
 
     Parameters
@@ -678,7 +688,7 @@ def with_levels(spec: Specification, **values: Any) -> Specification:
     return spec.changed(**values)
 
 
-def draw_kind(kind: type[Specification], arguments: dict[str, Any]) -> Stimulus:
+def draw_kind(kind: type[Specification], arguments: JsonObject) -> Stimulus:
     """Draw a stimulus of a kind from the arguments of its function, such as `psyprobe.gabor`."""
     options = {name: arguments.pop(name) for name in ("dtype", "device")}
     return kind(**arguments).draw(**options)

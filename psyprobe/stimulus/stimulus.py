@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.units import unit_attributes
 from psyprobe.light.display import Display
@@ -145,7 +145,7 @@ class Stimulus:
 
         columns, rows = pixel_centres(self.shape, self.ppd)
         degrees = unit_attributes("deg")
-        coordinates: dict[str, Any] = {
+        coordinates: JsonObject = {
             "y": ("y", rows, degrees | {"long_name": "Vertical position"}),
             "x": ("x", columns, degrees | {"long_name": "Horizontal position"}),
         }
@@ -173,7 +173,7 @@ class Stimulus:
             },
         )
 
-    def _batch_coordinates(self) -> tuple[list[str], dict[str, Any]]:
+    def _batch_coordinates(self) -> tuple[list[str], JsonObject]:
         """Name the dimensions of the batch, and describe the parameters that vary along them."""
         batch = self.batch
         levels = self.spec.levels()

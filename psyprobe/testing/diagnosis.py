@@ -13,10 +13,11 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
@@ -336,7 +337,7 @@ def _placed_as_delivered(measurements: Measurements, spec: Specification) -> Spe
     """
     if not isinstance(spec, Gabor | Grating):
         return spec
-    changes: dict[str, Any] = {}
+    changes: JsonObject = {}
     for name in ("frequency", "orientation", "phase", "radius", "aspect"):
         if _failed(measurements, name):
             changes[name] = measurements[name].delivered

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
@@ -299,7 +300,7 @@ def _encodings(expected: ExpectedImage, display: Display) -> Iterator[Fault]:
         if eotf != display.eotf:
             other = replace(display, eotf=eotf)
             yield Fault("other_gamma", displayed(encode_linear(light, other)))
-    without_black: tuple[dict[str, Any], ...] = (
+    without_black: tuple[JsonObject, ...] = (
         {"black": 0.0, "ambient": 0.0},
         {"black": 0.0},
         {"ambient": 0.0},

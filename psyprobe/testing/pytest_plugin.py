@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import pytest
 
+from psyprobe._typing import JsonObject
+
 if TYPE_CHECKING:
     from psyprobe._typing import Array
     from psyprobe.stimulus import Specification, Stimulus
@@ -58,7 +60,7 @@ def calibration_report(request: pytest.FixtureRequest) -> CalibrationReport:
 
 class _WorstError(NamedTuple):
     severity: float
-    measurement: dict[str, Any]
+    measurement: JsonObject
     test: str
 
 
@@ -88,7 +90,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(line)
 
 
-def _severity(measurement: dict[str, Any]) -> float | None:
+def _severity(measurement: JsonObject) -> float | None:
     """Compute the error in units of the tolerance; None where nothing is expected."""
     error: float | None = measurement["error"]
     tolerance: float | None = measurement["tolerance"]
@@ -97,7 +99,7 @@ def _severity(measurement: dict[str, Any]) -> float | None:
     return abs(error) / tolerance if tolerance else abs(error) * float("inf")
 
 
-def _certificates(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _certificates(terminalreporter: Any) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the tests that measured something, and their certificates."""
     for reports in terminalreporter.stats.values():
         for report in reports:

@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
+from psyprobe._typing import JsonObject
 from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
@@ -114,7 +115,7 @@ def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
 
 
 @st.composite
-def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any]:
+def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> JsonObject:
     """Draw a sampling ``{"ppd": ..., "size": (H, W)}``, most readily a square one.
 
     Parameters
@@ -127,7 +128,7 @@ def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any
     return {"ppd": draw(_number(8.0, 120.0, 32.0)), "size": (height, width)}
 
 
-def _as_pair(sampling: dict[str, Any]) -> dict[str, Any]:
+def _as_pair(sampling: JsonObject) -> JsonObject:
     """Return the sampling with its size as (height, width)."""
     size = sampling["size"]
     return sampling | {"size": (size, size) if isinstance(size, int) else tuple(size)}
@@ -138,8 +139,8 @@ def _modulation(
     draw: st.DrawFn,
     display: Display | None,
     direction: Direction | None,
-    sampling: dict[str, Any] | None,
-) -> dict[str, Any]:
+    sampling: JsonObject | None,
+) -> JsonObject:
     """Draw the parameters that all modulations share."""
     values = _as_pair(sampling or draw(fields()))
     values["luminance"] = draw(backgrounds(display))
@@ -149,7 +150,7 @@ def _modulation(
     return values
 
 
-def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
+def _largest_contrast(values: JsonObject, display: Display | None) -> float:
     direction = values["direction"]
     if display is None:
         # Before a cone's light would be negative, any direction allows 1 / sqrt(3) at least.
@@ -162,7 +163,7 @@ def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
 
 
 @st.composite
-def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
+def _carrier(draw: st.DrawFn, values: JsonObject) -> JsonObject:
     """Draw a frequency that the field can show, and any orientation, phase and place."""
     longest = max(values["size"]) / values["ppd"]
     ppd = values["ppd"]
@@ -176,7 +177,7 @@ def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
 
 
 @st.composite
-def _place(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, float]:
+def _place(draw: st.DrawFn, values: JsonObject) -> dict[str, float]:
     """Draw a centre in the inner half of the field, deg."""
     height, width = values["size"]
     reach_x = width / 4 / values["ppd"]
@@ -188,7 +189,7 @@ def _place(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, float]:
 
 
 def _contrast(
-    values: dict[str, Any], display: Display | None, share: float = 1.0
+    values: JsonObject, display: Display | None, share: float = 1.0
 ) -> st.SearchStrategy[float]:
     largest = share * _largest_contrast(values, display)
     return _number(0.001 * largest, largest, round(largest / 2, 3))
@@ -214,14 +215,14 @@ class Patterns(Protocol[M]):
         display: Display | None = None,
         *,
         direction: Direction | None = None,
-        sampling: dict[str, Any] | None = None,
+        sampling: JsonObject | None = None,
         share: float = 1.0,
     ) -> st.SearchStrategy[M]:
         """Make a strategy."""
 
 
 def _patterns(
-    kind: type[M], summary: str, add_parameters: Callable[[st.DrawFn, dict[str, Any]], float]
+    kind: type[M], summary: str, add_parameters: Callable[[st.DrawFn, JsonObject], float]
 ) -> Patterns[M]:
     """Make strategies for a kind.
 
@@ -235,7 +236,7 @@ def _patterns(
         display: Display | None = None,
         *,
         direction: Direction | None = None,
-        sampling: dict[str, Any] | None = None,
+        sampling: JsonObject | None = None,
         share: float = 1.0,
     ) -> M:
         values = draw(_modulation(display, direction, sampling))
@@ -247,7 +248,7 @@ def _patterns(
     return strategy
 
 
-def _gabor(draw: st.DrawFn, values: dict[str, Any]) -> float:
+def _gabor(draw: st.DrawFn, values: JsonObject) -> float:
     values |= draw(_carrier(values))
     longest = max(values["size"]) / values["ppd"]
     shortest = min(values["size"]) / values["ppd"]
@@ -261,7 +262,7 @@ def _gabor(draw: st.DrawFn, values: dict[str, Any]) -> float:
     return 0.5 if values["balanced"] else 1.0
 
 
-def _grating(draw: st.DrawFn, values: dict[str, Any]) -> float:
+def _grating(draw: st.DrawFn, values: JsonObject) -> float:
     values |= draw(_carrier(values))
     values["window"] = draw(st.sampled_from(Grating.windows))
     shortest = min(values["size"]) / values["ppd"]
@@ -272,7 +273,7 @@ def _grating(draw: st.DrawFn, values: dict[str, Any]) -> float:
     return 1.0
 
 
-def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
+def _noise(draw: st.DrawFn, values: JsonObject) -> float:
     ppd = values["ppd"]
     fewest = min(values["size"])
     bandwidth = draw(_number(0.5, 2.0, 1.0))
@@ -293,7 +294,7 @@ def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
     return 1 / _NOISE_PEAK
 
 
-def _disc(draw: st.DrawFn, values: dict[str, Any]) -> float:
+def _disc(draw: st.DrawFn, values: JsonObject) -> float:
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
     values |= {
@@ -312,7 +313,7 @@ discs = _patterns(Disc, "Draw discs, brighter and darker, hard and soft", _disc)
 
 @st.composite
 def uniforms(
-    draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None
+    draw: st.DrawFn, display: Display | None = None, *, sampling: JsonObject | None = None
 ) -> Uniform:
     """Draw uniform fields, grey or in LMS; parameters as in `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
@@ -325,7 +326,7 @@ def sums(
     display: Display | None = None,
     *,
     direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
+    sampling: JsonObject | None = None,
 ) -> Sum:
     """Draw a target on a mask, of one background; parameters as in `Patterns`."""
     kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
@@ -360,7 +361,7 @@ def stimuli(
     display: Display | None = None,
     *,
     direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
+    sampling: JsonObject | None = None,
 ) -> st.SearchStrategy[Specification]:
     """Return a strategy for stimuli of every kind; parameters as in `Patterns`."""
     kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (
@@ -376,7 +377,7 @@ def stimuli(
 
 @st.composite
 def shown_stimuli(
-    draw: st.DrawFn, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
+    draw: st.DrawFn, *, direction: Direction | None = None, sampling: JsonObject | None = None
 ) -> tuple[Specification, Display]:
     """Draw a stimulus with a display that can show it; parameters as in `Patterns`."""
     display = draw(displays())

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonObject
 from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import Counts, Curves, read_curves, tested_range
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
@@ -381,7 +381,7 @@ def _collect(
         np.full(status.shape, criterion),
     )
     has_rates = _has_rates(status, curves, counts)
-    values: dict[str, Any] = {
+    values: JsonObject = {
         "status": status,
         "log10_threshold": np.where(has_threshold, threshold, np.nan),
         "log10_threshold_low": counts.centre + counts.scale * intervals.threshold.low,
@@ -404,7 +404,7 @@ def _collect(
         "levels": levels,
         "dropped_levels": curves.dropped,
     }
-    arrays: dict[str, Any] = {name: curves.ungroup(value) for name, value in values.items()}
+    arrays: JsonObject = {name: curves.ungroup(value) for name, value in values.items()}
     return PsychometricFit(
         function=problem.function,
         level=problem.level,

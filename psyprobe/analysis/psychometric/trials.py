@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.psychometric.fit import fit_psychometric
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.errors import InputError
@@ -123,5 +123,5 @@ def fit_trials(trials: Trials, **options: Any) -> PsychometricFit:
         fitted.
     """
     guess = 0.5 if trials.answer == "correct" else "fit"
-    defaults: dict[str, Any] = {"guess": guess, "lapse": "fit", "shared": (-1,)}
+    defaults: JsonObject = {"guess": guess, "lapse": "fit", "shared": (-1,)}
     return fit_psychometric(trials.contrast, trials.yes, trials.asked, **(defaults | options))

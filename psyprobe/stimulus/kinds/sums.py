@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from psyprobe._typing import Array, FloatArray, IntArray, Levels, Shape
+from psyprobe._typing import Array, FloatArray, IntArray, JsonObject, Levels, Shape
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.display import Display
@@ -52,7 +52,7 @@ class Sum(Specification):
 
     #: The target first, then what masks it; all with the same luminance, ppd, size, white and
     #: observer.
-    parts: tuple[Any, ...] = ()
+    parts: tuple[Modulation, ...] = ()
     #: Names of the parts after the first; by default "mask", "mask2", "mask3" ...
     names: tuple[str, ...] = ()
 
@@ -114,17 +114,17 @@ class Sum(Specification):
         """Describe the levels of the target, and those of the other parts by prefixed names."""
         return self._layout.levels
 
-    def value(self, name: str) -> Any:
+    def value(self, name: str) -> Levels:
         """Return the value of a parameter or a derived level of a part."""
         address = self._address(name)
         return self.parts[address.part].value(address.name)
 
-    def changed(self, **values: Any) -> Self:
+    def changed(self, **values: Levels) -> Self:
         """Copy the sum with other values of some parameters.
 
         Those of the background change in all parts.
         """
-        changes: list[dict[str, Any]] = [{} for _ in self.parts]
+        changes: list[JsonObject] = [{} for _ in self.parts]
         for name, value in values.items():
             address = self._address(name)
             shared = address.name in BACKGROUND
@@ -137,12 +137,12 @@ class Sum(Specification):
     def _with_parts(self, parts: Iterable[Modulation]) -> Self:
         return replace(self, parts=tuple(parts))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the kind and the parts as numbers, text and lists."""
         names = {"names": list(self.names)} if self.names else {}
         return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]} | names
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> JsonObject:
         """Return what the digest is taken of: `to_dict`, with the contents of the parts."""
         return self.to_dict() | {"parts": [part.content() for part in self.parts]}
 
@@ -189,7 +189,7 @@ class Sum(Specification):
         check_names("this sum", [name], addresses)
         return addresses[name]
 
-    def family(self) -> Any:
+    def family(self) -> tuple[str, list[object]]:
         """Return what sums share that `joined` can draw in one call: the families of the parts."""
         return self.kind, [part.family() for part in self.parts]
 
@@ -206,8 +206,8 @@ class Sum(Specification):
         return joined.changed(luminance=np.full(sum(counts), joined.luminance))
 
     def _describe_images(
-        self, batch: Shape, describe: Callable[[Specification], dict[str, Any]]
-    ) -> Iterator[dict[str, Any]]:
+        self, batch: Shape, describe: Callable[[Specification], JsonObject]
+    ) -> Iterator[JsonObject]:
         shared = describe(self)
         descriptions = (part._describe_images(batch, describe) for part in self.parts)
         for parts in zip(*descriptions, strict=True):
@@ -373,7 +373,7 @@ class MaskedGabor(Specification):
             **self._shared("seed", *_BACKGROUND),
         )
 
-    def _shared(self, *names: str) -> dict[str, Any]:
+    def _shared(self, *names: str) -> JsonObject:
         return {name: getattr(self, name) for name in names}
 
     def _draw_pixels(self, backend: Backend) -> tuple[Array, str]:
