@@ -10,16 +10,20 @@ then the parameter of each dimension that costs one JOD, beside the low strength
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from PIL import Image
 from skimage import data
 
-from psyprobe.corruption import STRENGTHS, dimensions
+from psyprobe.corruption import STEPS, STRENGTHS, dimensions
 from psyprobe.observers import load_observer
-from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
+from psyprobe.plotting.axes import COLOURS, panels_in
+from psyprobe.tasks.r_bench.figures import starred
+from psyprobe.tasks.r_bench.visibility import SAME, parameter_for, visible_loss
 
 
 def main() -> None:
@@ -44,7 +48,7 @@ def main() -> None:
             visible_loss(photograph, name, STRENGTHS, metric=metric) for photograph in photographs
         ]
         losses[name] = np.mean(found, axis=0)
-        one = parameter_for(photographs[1:2], name, 1.0, metric=metric, most=6)
+        one = parameter_for(photographs[1:2], name, 1.0, metric=metric, max_passes=6)
         quality = " ".join(f"{10 - loss:6.2f}" for loss in losses[name])
         reached = "" if one.reached else " (not reached)"
         print(
@@ -54,6 +58,39 @@ def main() -> None:
     mpl.use("agg")
     axes = plot_visibility(losses)
     axes[0].figure.savefig(options.output / "visibility.png", dpi=110)
+
+
+def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
+    """Draw quality against strength, one panel for each step at which corruption arises.
+
+    Parameters
+    ----------
+    losses : dict of str to sequence of float
+        JOD below 10 at low, mid and high strength, by dimension.
+    """
+    _, axes = panels_in(None, len(STEPS), 4, (2.625, 3.3))
+    for ax in axes[1:]:
+        ax.sharex(axes[0])
+        ax.sharey(axes[0])
+    for ax, (step, title) in zip(axes, STEPS.items(), strict=True):
+        members = [dimensions()[name] for name in losses if dimensions()[name].step == step]
+        for dimension, colour, marker in zip(members, COLOURS, "osD^vX", strict=False):
+            quality = SAME - np.asarray(losses[dimension.name])
+            label = starred(dimension.title, dimension.captured)
+            ax.plot(quality, marker=marker, color=colour, markersize=4, linewidth=1.2, label=label)
+        ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
+        ax.set_title(title, fontsize=9, loc="left")
+        ax.set_xticks(range(3), STRENGTHS)
+        # Under the panel: lines go through every corner of it.
+        ax.legend(
+            fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=2.8
+        )
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelbottom=True, labelleft=ax in axes[::4])
+    for ax in axes[::4]:
+        ax.set_ylabel("Quality (JOD)")
+    axes[0].set_ylim(top=10.2)
+    return axes
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from psyprobe.analysis.human_observer import FEWEST
-from psyprobe.analysis.score import OBSERVER, Metric, Recorded, Row, Tabled
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
 from psyprobe.analysis.words.people import mean_of_people
 from psyprobe.analysis.words.sessions import person_of
-from psyprobe.tasks.tables import TaskScore
+from psyprobe.tasks.tables import MetricValues, ReadScore, TaskScore
 
 if TYPE_CHECKING:
     import xarray
@@ -123,7 +123,7 @@ class PeopleMean(TaskScore):
 
     #: Title of the table, and by metric the mean with the ends of the range of those who are left.
     table: str
-    values: Mapping[Metric, tuple[float, float | None, float | None]]
+    values: MetricValues
     left_out: tuple[str, str]
 
     def rows(self) -> list[Row]:
@@ -144,31 +144,40 @@ class PeopleMean(TaskScore):
         return {"experiment": self.experiment, "left_out": self.left_out, **self.rows()[0].record}
 
 
-def mean_score(
+def people_scores(
+    results: Sequence[xarray.Dataset],
     table: str,
-    scores: Mapping[str, TaskScore],
-    metrics: Mapping[str, pd.DataFrame],
-    values: Callable[[pd.DataFrame], Mapping[Metric, tuple[float, float | None, float | None]]],
-) -> PeopleMean:
-    """The mean of three people or more.
+    score: Callable[[xarray.Dataset], Sequence[ReadScore]],
+    values: Callable[[pd.DataFrame], MetricValues],
+    chosen: Callable[[xarray.Dataset], Mapping[str, str]],
+) -> list[PeopleMean | PeopleAgreement]:
+    """Score what people reach together, and how far they agree, experiment by experiment.
 
     Parameters
     ----------
+    results : sequence of xarray.Dataset
+        Of any observers in a benchmark.
     table : str
-        Its title.
-    scores, metrics : mapping
-        By person, in one experiment.
+        Title of the table of means.
+    score : callable
+        From a result to its scores, of which the first counts.
     values : callable
         From metrics to what a row shows.
+    chosen : callable
+        As for `agreement_of_people`.
     """
-    found = mean_of_people(metrics)
-    first = next(iter(scores.values()))
-    attributes = {
-        **first.attributes,
-        "observer": f"mean of {len(scores) - 2} of {len(scores)} people",
-    }
-    out = found.attrs["left_out"]
-    return PeopleMean(attributes, first.confidence, "", "", table, values(found), out)
+    means = []
+    for members in people_by_experiment(results):
+        scores = {person: score(result)[0] for person, result in members.items()}
+        first = next(iter(scores.values()))
+        mean = mean_of_people({person: score.metrics for person, score in scores.items()})
+        observer = f"mean of {len(scores) - 2} of {len(scores)} people"
+        attributes = {**first.attributes, "observer": observer}
+        left_out = mean.attrs["left_out"]
+        means.append(
+            PeopleMean(attributes, first.confidence, "", "", table, values(mean), left_out)
+        )
+    return [*means, *agreement_of_people(results, chosen)]
 
 
 def _cells(one: Agreement) -> dict[str, str]:

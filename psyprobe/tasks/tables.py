@@ -4,15 +4,20 @@ and scores.
 
 from __future__ import annotations
 
+import base64
 import csv
 import difflib
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
@@ -87,6 +92,39 @@ def read_table(
     return table, encoding
 
 
+def first_column(table: pd.DataFrame, names: Sequence[str]) -> str | None:
+    """Find the first of some columns that a table has."""
+    return next((name for name in names if name in table), None)
+
+
+def refuse_duplicates(
+    names: pd.Series, subject: str, problem: str = "is there twice; keep one of them"
+) -> None:
+    """Refuse names of which one comes twice: "SUBJECT NAME PROBLEM"."""
+    duplicates = names[names.duplicated()]
+    if len(duplicates):
+        raise InputError(f"{subject} {duplicates.iloc[0]} {problem}")
+
+
+def read_packaged_table(package: str, name: str) -> pd.DataFrame:
+    """Read a CSV that lies in the folder data of a package, all cells as text."""
+    with files(package).joinpath("data", name).open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
+
+
+def round_half_up(value: float, digits: int) -> str:
+    """Round a number as people do.
+
+    Examples
+    --------
+    >>> round_half_up(0.285, 2)
+    '0.29'
+    """
+    step = 10**digits
+    # The small term keeps a binary fraction from falling under its decimal half.
+    return f"{int(value * step + 0.5 + 1e-9) / step:.{digits}f}"
+
+
 def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
     """What stands on each line of a file that is not blank, with its number from 1."""
     found = []
@@ -156,6 +194,22 @@ def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
     return str(table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index))
 
 
+def encode_images(paths: Iterable[Path], indices: Iterable[object]) -> list[str]:
+    """Encode images in base64, as VLMEvalKit wants them.
+
+    An image that comes again is the index of its first row.
+    """
+    first_indices: dict[Path, str] = {}
+    cells = []
+    for path, index in zip(paths, indices, strict=True):
+        if path in first_indices:
+            cells.append(first_indices[path])
+        else:
+            first_indices[path] = str(index)
+            cells.append(base64.b64encode(read_bytes(path)).decode())
+    return cells
+
+
 def write_tsv(table: pd.DataFrame, path: Path) -> None:
     """Write a table as VLMEvalKit reads its data sets, whole or not at all."""
     how: dict[str, Any] = {
@@ -195,20 +249,12 @@ def printed_name(model: str, known: Iterable[str]) -> str | None:
     return None
 
 
-def near_names(model: str, known: Iterable[str]) -> str:
-    """A line for a model that a paper does not print under this name, though it has some like it;
-    else empty.
-    """
+def near_names(model: str, known: Iterable[str]) -> list[str]:
+    """Write a note for a model that a paper does not print, if the paper has some like it."""
     names = {_plain_name(name): name for name in known}
-    near = [
-        names[match]
-        for match in difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
-    ]
-    return (
-        f"{model}: no printed values stand under this name; near: {', '.join(near)}."
-        if near
-        else ""
-    )
+    matches = difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
+    near = ", ".join(names[match] for match in matches)
+    return [f"{model}: no printed values stand under this name; near: {near}."] if near else []
 
 
 def _stem_and_size(model: str, dropped: str) -> tuple[str, str]:
@@ -238,6 +284,9 @@ def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
 
 # -- scores
 # ----------------------------------------------------------------------------------------------------------
+
+#: What a responder reached in each metric: value and the ends of its interval.
+MetricValues: TypeAlias = Mapping[Metric, tuple[float, float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -275,7 +324,7 @@ class TaskScore(Tabled):
         self,
         table: str,
         responder: str,
-        values: Mapping[Metric, tuple[float, float | None, float | None]],
+        values: MetricValues,
         notes: Sequence[str] = (),
     ) -> Row:
         """What a responder reached in each metric: value and the ends of its interval."""
@@ -301,12 +350,36 @@ class TaskScore(Tabled):
         return Row(table, responder, label, cells, told, entries, notes)
 
 
+def compare_readings(
+    reader: str,
+    differ: npt.NDArray[np.bool_],
+    opposite: npt.NDArray[np.bool_],
+    unread: npt.NDArray[np.bool_],
+    score: Mapping[str, float | None],
+) -> Rereading:
+    """Summarise by masks how another reader reads replies, and what the score is under it."""
+    shares = [float(mask.mean()) for mask in (differ, opposite, unread)]
+    return Rereading(reader, len(differ), shares[0], shares[1], shares[2], score)
+
+
 @dataclass(frozen=True)
 class ReadScore(TaskScore):
     """A score of replies in words, which others may read otherwise."""
 
     #: How other readers differ from the one that counts, and what the score is under each.
     readings: tuple[Rereading, ...]
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """All metrics, one a row."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert readings and metrics to plain values."""
+        return {
+            "readings": [reading.to_dict() for reading in self.readings],
+            "metrics": json.loads(self.metrics.to_json(orient="records", double_precision=15)),
+        }
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
         """A row for each other reader that differs: in how many replies or items, and the score

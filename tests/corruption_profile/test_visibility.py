@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from psyprobe.corruption import dimensions
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
-from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
+from psyprobe.tasks.r_bench.visibility import parameter_for, visible_loss
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 IMAGE = np.random.default_rng(0).integers(60, 200, (48, 64, 3), dtype=np.uint8)
@@ -78,14 +77,6 @@ def test_colour_video_vdp_sees_stronger_compression_better() -> None:
     pytest.importorskip("pycvvdp", reason="the metrics extra is not installed")
     losses = visible_loss(IMAGE, "jpeg", ["low", "high"])
     assert 0 < losses[0] < losses[1] < 10
-
-
-def test_the_figure_has_a_panel_for_each_step() -> None:
-    mpl.use("agg")
-    axes = plot_visibility({name: (1.0, 2.0, 3.0) for name in dimensions()})
-    assert len(axes) == 7
-    assert sum(len(ax.get_legend().get_texts()) for ax in axes) == 33
-    mpl.pyplot.close(axes[0].figure)
 
 
 def test_bad_requests_are_one_sentence() -> None:

@@ -240,7 +240,7 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
     hostile = Sighted(lambda word: f"<script>alert('{word}')</script>\x1b[31m")
     table = asked(bench, hostile, parser="rule")
-    text = failed_pairs_page(table, bench, "<b>model</b>", most=2)
+    text = failed_pairs_page(table, bench, "<b>model</b>", max_pairs=2)
     assert "<script" not in text
     assert "&lt;script&gt;alert(&#39;Yes&#39;)" in text
     assert "\x1b" not in text

@@ -1,6 +1,4 @@
-"""``psyprobe mvp-bench``: what is in question files, and how well they were answered, elsewhere or
-by a run.
-"""
+"""``psyprobe mvp-bench``: check question files, and score answers of prediction files and runs."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -35,39 +33,8 @@ if TYPE_CHECKING:
 _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 
 
-def add_mvp_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
-    add = parser.add_argument
-    add("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
-    add("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
-    several: dict[str, Any] = {"nargs": "+", "default": []}
-    about = "score: a model's name and its prediction files"
-    add("--model", action="append", metavar="NAME FILE", help=about, **several)
-    about = (
-        "those of --model that are people, at least three: one row, the mean without the "
-        "best and the worst"
-    )
-    add("--people", metavar="NAME", help=about, **several)
-    about = "what psyprobe run asked: score it, and write predictions and a page of failed pairs"
-    add("--results", metavar="STORE|RESULT.nc", help=about, **several)
-    add("--rotations", action="store_true", help="each multiple choice in every rotation too")
-    about = (
-        "write what is printed here too, as CSV and JSON (what --results replied: "
-        "psyprobe-results without it)"
-    )
-    add("--output", metavar="DIR", help=about)
-    add(
-        "--parser",
-        default="rule+judge",
-        help="rule, rule+judge, lenient or lenient+judge (default %(default)s)",
-    )
-    add("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
-
-
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
-    """Check questions, or score prediction files and results of runs: the paper's tables are
-    printed.
-    """
+    """Check questions, or score prediction files and runs, and print the paper's tables."""
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
     if not arguments.model and not arguments.results:
         report = check_questions(questions, arguments.images)
@@ -86,10 +53,11 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
             raise InputError(
                 f"--model {name} names no prediction file; write --model NAME FILE ..."
             )
-        metrics[name] = _scored(questions, name, paths, arguments.parser)
-    for result in (each for path in arguments.results for each in load_results(path)):
-        if result.attrs["probe"] == "mvp_bench":
-            metrics[result.attrs["observer"]] = _asked(result, arguments)
+        metrics[name] = _score_files(questions, name, paths, arguments.parser)
+    for path in arguments.results:
+        for result in load_results(path):
+            if result.attrs["probe"] == "mvp_bench":
+                metrics[result.attrs["observer"]] = _score_run(result, arguments)
     if not metrics:
         raise InputError(
             f"{', '.join(arguments.results)}: there is no result of MVP-Bench; run an "
@@ -109,49 +77,51 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -> pd.DataFrame:
-    answered = []
+def _score_files(
+    questions: pd.DataFrame, model: str, paths: list[str], parser: str
+) -> pd.DataFrame:
+    """Score the prediction files of a model, and say how other parsers read them."""
+    tables = []
     for path in paths:
         predictions = read_predictions(path)
+        file = Path(path).name
         if doubled := predictions.attrs["doubled"]:
-            tell(f"{Path(path).name}: {doubled} rows are there twice and were counted once")
+            tell(f"{file}: {doubled} rows are there twice and were counted once")
         table = parse_replies(questions, predictions, parser)
-        unread = int((table["response"] == "").sum())
+        answers = table["response"]
         tell(
-            f"{name}, {Path(path).name}: {len(table)} replies, {unread} of which parser "
+            f"{model}, {file}: {len(table)} replies, {int((answers == '').sum())} of which parser "
             f"{parser!r} could not read"
         )
-        for other in PARSERS:
-            theirs = parse_replies(questions, predictions, other)["response"]
-            differ = theirs != table["response"]
+        for name in PARSERS:
+            readings = parse_replies(questions, predictions, name)["response"]
+            differ = readings != answers
             if differ.any():
-                opposite = int((differ & (theirs != "") & (table["response"] != "")).sum())
-                told = (
-                    f"parser {other!r} reads {int(differ.sum())} otherwise, {opposite} of "
-                    "them as another answer"
+                opposite = differ & (readings != "") & (answers != "")
+                tell(
+                    f"{model}, {file}: parser {name!r} reads {int(differ.sum())} otherwise, "
+                    f"{int(opposite.sum())} of them as another answer"
                 )
-                tell(f"{name}, {Path(path).name}: {told}")
-        answered.append(table)
-    together = pd.concat(answered, ignore_index=True)
-    asked = together[["run", "question_id"]]
-    if asked.duplicated().any():
+        tables.append(table)
+    joined = pd.concat(tables, ignore_index=True)
+    duplicates = joined["question_id"][joined[["run", "question_id"]].duplicated()]
+    if len(duplicates):
         raise InputError(
-            f"the prediction files of {name} answer question "
-            f"{asked[asked.duplicated()].iloc[0, 1]} twice"
+            f"the prediction files of {model} answer question {duplicates.iloc[0]} twice"
         )
-    return mvp_metrics(with_categories(together))
+    return mvp_metrics(with_categories(joined))
 
 
-def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFrame:
-    """Write what an observer replied, and the pairs it failed on."""
+def _score_run(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFrame:
+    """Score a run, and write what the observer replied and the pairs it failed on."""
     name = result.attrs["observer"]
     table = read_run(result)
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", f"mvp-bench-{name}").strip("-.")[:150]
     folder = make_folder(arguments.output or "psyprobe-results")
     files = [folder / f"{stem}.jsonl"]
-    named = table[["question_id", "reply", "judge", "place"]]
-    named = named.rename(columns={"reply": "output", "judge": "extracted (GPT)"})
-    write_text(files[0], named.to_json(orient="records", lines=True, force_ascii=False))
+    replies = table[["question_id", "reply", "judge", "place"]]
+    replies = replies.rename(columns={"reply": "output", "judge": "extracted (GPT)"})
+    write_text(files[0], replies.to_json(orient="records", lines=True, force_ascii=False))
     if arguments.images is not None:
         label = json.loads(result.attrs["observer_card"])["name"]
         files.append(folder / f"{stem}-failed.html")
@@ -164,8 +134,10 @@ def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFram
     return mvp_metrics(table)
 
 
-def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, most: int = 50) -> str:
-    """A page of failed pairs, in HTML.
+def failed_pairs_page(
+    answers: pd.DataFrame, images: str | Path, model: str, max_pairs: int = 50
+) -> str:
+    """Write a page of failed pairs, in HTML.
 
     Parameters
     ----------
@@ -174,25 +146,20 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
     images : str or Path
         The folder that its image paths start from.
     model : str
-        Whose answers they are.
-    most : int
-        Pairs at most; the page says how many there are.
+        Name of the model that answered.
+    max_pairs : int
+        Most pairs to show; the page says how many there are.
     """
     failed = answers["pair"][answers["response"] != answers["answer"]].unique()
     pairs = []
-    for number in failed[:most]:
+    for number in failed[:max_pairs]:
         group = answers[answers["pair"] == number]
-        shown = dict.fromkeys(zip(group["image"], group["kind"], strict=True))
-        pairs.append(
-            {
-                "number": int(number),
-                "images": [
-                    (f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image))
-                    for image, kind in shown
-                ],
-                "rows": group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records"),
-            }
-        )
+        pictures = [
+            (f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image))
+            for image, kind in dict.fromkeys(zip(group["image"], group["kind"], strict=True))
+        ]
+        rows = group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records")
+        pairs.append({"number": int(number), "images": pictures, "rows": rows})
     return render(
         "tasks/mvp_bench/failed_pairs.html",
         title=f"MVP-Bench: pairs on which {model} failed",
@@ -203,7 +170,7 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
 
 
 def _picture(path: Path) -> tuple[Picture | None, str]:
-    """The image, or why it cannot be shown."""
+    """Read an image for the page, or say why it cannot be shown."""
     try:
         return picture(read_image(path)), ""
     except InputError as error:

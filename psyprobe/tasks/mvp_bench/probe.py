@@ -1,5 +1,4 @@
-"""MVP-Bench as a probe: questions about natural images and their manipulated twins, and a judge
-where one is named.
+"""Ask about natural images and their manipulated twins, read the answers, and let a judge help.
 
 An experiment's page has ``probe = "mvp_bench"``, ``items`` (the folder that image paths start
 from), perhaps ``[judge]``, and in ``[options]``:
@@ -36,13 +35,7 @@ from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.running.task import Task
-from psyprobe.tasks.agreement import (
-    PeopleAgreement,
-    PeopleMean,
-    agreement_of_people,
-    mean_score,
-    people_by_experiment,
-)
+from psyprobe.tasks.agreement import PeopleAgreement, PeopleMean, people_scores
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
@@ -78,7 +71,7 @@ from psyprobe.tasks.mvp_bench.questions import (
 )
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, parse_reply
 from psyprobe.tasks.parts import answers_table, by_parts
-from psyprobe.tasks.tables import ReadScore, by_observer, place
+from psyprobe.tasks.tables import MetricValues, ReadScore, by_observer, compare_readings, place
 
 if TYPE_CHECKING:
     import xarray
@@ -89,7 +82,7 @@ if TYPE_CHECKING:
 
 ABILITIES = ("answer",)
 SECTIONS = ("items", "judge")
-#: Asking differently makes another question of the same text and image.
+#: Changes when questions are asked differently, which asks anew.
 _VERSION = "mvp-bench 1"
 _TABLE = "MVP-Bench"
 _OPTIONS = {
@@ -100,40 +93,35 @@ _OPTIONS = {
     "max_tokens": 64,
     "parser": "rule+judge",
 }
-#: System texts by name; any other text may be given as it is. The wording of "commonsense" is ours:
-#: the paper tells of such an instruction, whose own words are not repeated here.
+#: System texts by name; any other text may be given as it is. The words of "commonsense" are ours:
+#: the paper mentions such an instruction and does not quote it.
 SYSTEMS: Mapping[str, str] = {
     "": "",
     "commonsense": "You look at images and know about everyday life. Use that common sense and "
     "answer in few words.",
 }
 _CROSS = ("file", "two_images")
-#: What observers are ranked by: task, level and metric of the paper's Table 2, and how it is
-#: called.
+#: Metrics by which observers are ranked, by their cell of the paper's Table 2.
 _RANKED = {
-    (task, level, metric): Metric(name, label, more_is_better=True, digits=2, suffix=name)
-    for task, level, metric, name, label in (
-        ("yes/no", "multi", "qAcc", "qAcc", "Yes/no right on both images (%)"),
-        ("yes/no", "multi", "aAcc", "aAcc", "Single yes/no questions right (%)"),
+    cell: Metric(name, label, more_is_better=True, digits=2, suffix=name)
+    for cell, name, label in (
+        (("yes/no", "multi", "qAcc"), "qAcc", "Yes/no right on both images (%)"),
+        (("yes/no", "multi", "aAcc"), "aAcc", "Single yes/no questions right (%)"),
         (
-            "cross-image MCQ",
-            "low",
-            "CircularEval",
+            ("cross-image MCQ", "low", "CircularEval"),
             "circular low",
             "Cross-image choice, low level (%)",
         ),
         (
-            "cross-image MCQ",
-            "high",
-            "CircularEval",
+            ("cross-image MCQ", "high", "CircularEval"),
             "circular high",
             "Cross-image choice, high level (%)",
         ),
     )
 }
 
-#: Columns of a report's table of answers, and what they are called.
-_ANSWERED = {
+#: Headings of the columns of a report's table of answers.
+_HEADINGS = {
     "question_id": "question",
     "pair": "pair",
     "kind": "image",
@@ -144,7 +132,7 @@ _ANSWERED = {
     "response": "read as",
 }
 
-#: Resamples where only the values are wanted.
+#: Resamples where only the values count.
 _FEWEST = 100
 
 answer = put
@@ -153,7 +141,7 @@ answer = put
 def plan(
     experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
 ) -> ItemSchedule:
-    """As in `Probe`; a judge that is given stands in for the page's.
+    """Plan a run over questions; a judge that is given takes the place of the page's.
 
     Raises
     ------
@@ -163,12 +151,10 @@ def plan(
         There is no such parser, or way to show both images.
     """
     options = options_of(experiment, _OPTIONS)
-    for kind, name, known in (
-        ("way to show both images", "cross", _CROSS),
-        ("parser", "parser", PARSERS),
-    ):
-        if options[name] not in known:
-            raise unknown_name(kind, options[name], known)
+    if options["cross"] not in _CROSS:
+        raise unknown_name("way to show both images", options["cross"], _CROSS)
+    if options["parser"] not in PARSERS:
+        raise unknown_name("parser", options["parser"], PARSERS)
     folder = items_of(experiment)
     questions = pd.concat(
         [read_questions(folder / name) for name in options["questions"]], ignore_index=True
@@ -177,7 +163,7 @@ def plan(
         questions = with_rotations(questions)
     task = ItemTask(
         version=_VERSION,
-        questions=_asked(questions, folder, options),
+        questions=_item_questions(questions, folder, options),
         cases=lambda replies: _open_cases(questions, replies),
         items=json.loads(questions.to_json(orient="records")),
         options=options,
@@ -185,8 +171,10 @@ def plan(
     return ItemSchedule(experiment, observer, task, judge or judge_of(experiment))
 
 
-def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) -> list[ItemQuestion]:
-    """What is to be asked, each named after its run and question_id."""
+def _item_questions(
+    questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]
+) -> list[ItemQuestion]:
+    """Write the questions to ask, each named after its run and question_id."""
     rows = [(row, _files(folder, row, options["cross"])) for row in questions.to_dict("records")]
     paths = dict.fromkeys(path for _, files in rows for path in files)
     missing = sorted(str(path) for path in paths if not path.is_file())
@@ -195,7 +183,7 @@ def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) ->
             f"{len(missing)} images are missing, the first {missing[0]}; give the folder that "
             "holds them"
         )
-    shown = {path: (str(path), file_digest(path)) for path in paths}
+    images = {path: (str(path), file_digest(path)) for path in paths}
     decoding = Decoding(max_tokens=options["max_tokens"], logprobs=False)
     system = SYSTEMS.get(options["system"], options["system"])
     return [
@@ -203,7 +191,7 @@ def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) ->
             _name(row),
             row["question"],
             decoding,
-            tuple(shown[path] for path in files),
+            tuple(images[path] for path in files),
             system,
             _choices(row),
         )
@@ -212,14 +200,14 @@ def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) ->
 
 
 def _choices(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """The answers that a person is offered; all letters where no option can be read."""
+    """List the answers that a person is offered; all letters where no option can be read."""
     if row["task"] == "yes_no":
         return ("yes", "no")
     return tuple("ABCDE")[: len(split_choices(row["question"])[1]) or None]
 
 
 def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
-    """The yes/no replies that the benchmark's rule leaves open."""
+    """List the yes/no replies that the benchmark's rule leaves open, as cases for a judge."""
     return [
         Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
         for row in questions[questions["task"] == "yes_no"].to_dict("records")
@@ -228,18 +216,18 @@ def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Cas
 
 
 def task(record: RunRecord) -> Task:
-    """As in `Probe`: every item has an answer that is correct."""
+    """Declare the task: every item has an answer that is correct."""
     return Task(scored="correct")
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """The columns of a question table and the reply, over the dimension `item`."""
+    """Read a run from the store: the columns of a question table and the reply, by item."""
     items = pd.DataFrame(store.content(record.layout["items"]))
     answers = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in COLUMNS}
     columns["reply"] = np.array([answer.text for answer in answers], dtype=object)
-    names = [_name(row).replace("\n", " ").strip() for row in items.to_dict("records")]
     columns |= reaction_times(answers)
+    names = [_name(row).replace("\n", " ").strip() for row in items.to_dict("records")]
     return item_result(names, columns, judged_attributes(record, store))
 
 
@@ -250,7 +238,7 @@ def score(
     layer: str | None = None,
     confidence: float = 0.95,
 ) -> tuple[MvpScore]:
-    """Metrics of the observer, and of those who always say yes, no or A.
+    """Score the observer, and those who always say yes, no or A.
 
     Raises
     ------
@@ -270,82 +258,79 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes:
-    """Low-level against high-level questions, with intervals; see `plot_mvp` for other
-    contrasts.
-    """
+    """Draw low-level against high-level questions; see `plot_mvp` for other contrasts."""
     refuse_features(measure=measure, layer=layer)
     metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
     return plot_mvp(metrics, "level", place(ax, figure))
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:
-    """Every metric by task and level, and some answers."""
+    """Show every metric by task and level, and some answers."""
     scores = {name: score(result)[0] for name, result in by_observer(results).items()}
     rows: dict[str, dict[str, pd.DataFrame]] = {}
-    for name, one in scores.items():
-        for metric, table in one.metrics.groupby("metric", sort=False):
-            parts = table["task"] + ", " + table["level"]
-            rows.setdefault(str(metric), {})[name] = table.set_index(parts)[
-                ["value", "low", "high"]
-            ]
-    tables = {name: one.table for name, one in scores.items()}
+    for name, observer_score in scores.items():
+        for metric, table in observer_score.metrics.groupby("metric", sort=False):
+            parts = table.set_index(table["task"] + ", " + table["level"])
+            rows.setdefault(str(metric), {})[name] = parts[["value", "low", "high"]]
+    tables = {name: observer_score.table for name, observer_score in scores.items()}
     return [
         by_parts("Right answers by task and level", "Right (%)", rows),
-        answers_table(tables, _ANSWERED),
+        answers_table(tables, _HEADINGS),
     ]
 
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
-    """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was
-    asked) and response.
+    """Read the answers of a result: its question table with reply, judge and response.
+
+    The judge's answer is "yes", "no", "unknown", or "" where none was asked.
     """
-    return _read_by(result, json.loads(result.attrs["options"])["parser"])
+    return _read_by(result, _options(result)["parser"])
+
+
+def _options(result: xarray.Dataset) -> dict[str, Any]:
+    options: dict[str, Any] = json.loads(result.attrs["options"])
+    return options
 
 
 def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
+    """Read the answers of a result by one of `PARSERS`."""
     questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
     judge = [
         str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names
     ]
-    replies = {"reply": result["reply"].to_numpy(), "judge": judge, "place": range(len(questions))}
-    predictions = questions[["question_id"]].assign(**replies)
+    predictions = questions[["question_id"]].assign(
+        reply=result["reply"].to_numpy(), judge=judge, place=range(len(questions))
+    )
     return with_categories(parse_replies(questions, predictions, parser))
 
 
 def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
-    """How the other parsers, and a judge that read every reply, differ from the parser of a run."""
+    """Compare the parser of a run with the others, and with a judge that read every reply."""
     if person_of(result):
         return ()
-    own = json.loads(result.attrs["options"])["parser"]
-    # Without a judge, a parser with one reads as that without.
-    judged = json.loads(result.attrs["judge"]) is not None
-    others = [
-        name
-        for name, (rule, asks) in PARSERS.items()
-        if judged or (not asks and rule != PARSERS[own][0])
-    ]
-    table = _read_by(result, own)
-    found = []
-    readings = {
-        f"parser {name}": _read_by(result, name)["response"].to_numpy()
-        for name in others
-        if name != own
-    }
+    parser = _options(result)["parser"]
+    has_judge = json.loads(result.attrs["judge"]) is not None
+    table = _read_by(result, parser)
+    readings = {}
+    for name, (rule, needs_judge) in PARSERS.items():
+        # Without a judge, a parser with one reads as that without.
+        reads_alike = not has_judge and (needs_judge or rule == PARSERS[parser][0])
+        if name != parser and not reads_alike:
+            readings[f"parser {name}"] = _read_by(result, name)["response"].to_numpy()
     if JUDGE_READING in result:
-        readings[result[JUDGE_READING].attrs["reader"]] = (
-            result[JUDGE_READING].values.astype(str).astype(object)
-        )
+        reading = result[JUDGE_READING]
+        readings[reading.attrs["reader"]] = reading.values.astype(str).astype(object)
     ours = table["response"].to_numpy()
-    for name, theirs in readings.items():
+    comparisons = []
+    for reader, theirs in readings.items():
         differ = theirs != ours
         opposite = differ & (theirs != "") & (ours != "")
         metrics = _ranked(mvp_metrics(table.assign(response=theirs), resamples=_FEWEST))
-        under = {metric.suffix: value for metric, (value, *_) in metrics.items()}
-        shares = [float(each.mean()) for each in (differ, opposite, theirs == "")]
-        found.append(Rereading(name, len(ours), shares[0], shares[1], shares[2], under))
-    return tuple(found)
+        values = {metric.suffix: value for metric, (value, *_) in metrics.items()}
+        comparisons.append(compare_readings(reader, differ, opposite, theirs == "", values))
+    return tuple(comparisons)
 
 
 def judge_replies(
@@ -355,51 +340,40 @@ def judge_replies(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> xarray.Dataset:
-    """A result with a variable `judged`: the answer that a judge finds in each reply, "" where it
-    finds none.
-    """
-    rows = read_run(result)
-    cases = [
-        Case(
-            _name(row),
-            "yes_no" if row["task"] == "yes_no" else "choice_letter",
-            row["question"],
-            "",
-            row["reply"],
-        )
-        for row in rows.to_dict("records")
-    ]
+    """Add a variable `judged`: the answer that a judge finds in each reply, "" for none."""
+    cases = []
+    for row in read_run(result).to_dict("records"):
+        prompt = "yes_no" if row["task"] == "yes_no" else "choice_letter"
+        cases.append(Case(_name(row), prompt, row["question"], "", row["reply"]))
     verdicts = judge_cases(cases, judge, store=store, progress=progress)
-    found = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
-    return result.assign({JUDGE_READING: (("item",), found, reader_of(judge))})
+    answers = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
+    return result.assign({JUDGE_READING: ("item", answers, reader_of(judge))})
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:
-    """How right each reply is, 0 or 1, by the name of its question."""
+    """Mark each reply 0 or 1, by the name of its question."""
     table = read_run(result)
     right = (table["response"] == table["answer"]).astype(float)
     return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
 
 
 def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
-    """What people reach together, and how far they agree on what they chose."""
-    found: list[PeopleMean | PeopleAgreement] = []
-    for members in people_by_experiment(results):
-        scores = {person: score(result)[0] for person, result in members.items()}
-        metrics = {person: one.metrics for person, one in scores.items()}
-        found.append(mean_score(_TABLE, scores, metrics, _ranked))
-    return [*found, *agreement_of_people(results, _chosen)]
+    """Score the mean of people, and their agreement on what they chose."""
+    return people_scores(results, _TABLE, score, _ranked, _chosen_answers)
 
 
-def _ranked(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, float | None]]:
-    """By metric of the scoreboard: value and the ends of its interval."""
-    found = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
+def _ranked(metrics: pd.DataFrame) -> MetricValues:
+    """Select the metrics of the scoreboard: value and the ends of its interval."""
+    values = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
     return {
-        metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index
+        metric: tuple(values.loc[cell].tolist())
+        for cell, metric in _RANKED.items()
+        if cell in values.index
     }
 
 
-def _chosen(result: xarray.Dataset) -> dict[str, str]:
+def _chosen_answers(result: xarray.Dataset) -> dict[str, str]:
+    """Collect the answers that were read, by the name of their question."""
     return {
         _name(row): row["response"]
         for row in read_run(result).to_dict("records")
@@ -409,51 +383,50 @@ def _chosen(result: xarray.Dataset) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class MvpScore(ReadScore):
-    """What one observer got right."""
+    """Accuracies of one observer."""
 
-    #: As `read_run` gives it.
+    #: Answers as from `read_run`.
     table: pd.DataFrame
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """As `mvp_metrics` gives them."""
+        """Metrics as from `mvp_metrics`."""
         return mvp_metrics(self.table, confidence=self.confidence)
 
     def rows(self) -> Sequence[Row]:
-        """The observer, those who always say the same, and the replies read otherwise."""
+        """Return the rows of the observer, of constant answers, and of other readers."""
         unread = int((self.table["response"] == "").sum())
-        notes = (
-            [f"{unread} of {len(self.table)} replies could not be read and are wrong"]
-            if unread
-            else []
-        )
-        judged = self._verdicts()
-        if judged["unread_replies"]:
+        notes = []
+        if unread:
+            notes.append(f"{unread} of {len(self.table)} replies could not be read and are wrong")
+        verdicts = self._count_verdicts()
+        if verdicts["unread_replies"]:
             notes.append(
-                f"{judged['unread_replies']} replies of the judge were no verdict; "
-                f"{judged['without_verdict']} of the "
-                f"{judged['cases']} replies that it was asked about got none"
+                f"{verdicts['unread_replies']} replies of the judge were no verdict; "
+                f"{verdicts['without_verdict']} of the "
+                f"{verdicts['cases']} replies that it was asked about got none"
             )
-        if judged["cut_replies"]:
-            most = json.loads(self.attributes["judge"])["max_tokens"]
+        if verdicts["cut_replies"]:
+            limit = json.loads(self.attributes["judge"])["max_tokens"]
             notes.append(
-                f"{judged['cut_replies']} replies of the judge were cut off at {most} tokens, "
+                f"{verdicts['cut_replies']} replies of the judge were cut off at {limit} tokens, "
                 "so that what it was "
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
         rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
         yes_no = self.table["task"] == "yes_no"
-        for word, asked in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
-            if asked.any():
-                always = mvp_metrics(constant_replies(self.table, word), confidence=self.confidence)
-                rows.append(self._row(f"always {word}", always))
+        for answer, questions in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
+            if questions.any():
+                replies = constant_replies(self.table, answer)
+                metrics = mvp_metrics(replies, confidence=self.confidence)
+                rows.append(self._row(f"always {answer}", metrics))
         return rows + self.read_otherwise("replies", 2)
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
         return self.row(_TABLE, responder, _ranked(metrics), notes)
 
     def notes(self) -> Sequence[str]:
-        """What the headings mean."""
+        """Say what the headings mean."""
         return (
             "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions "
             "right on both "
@@ -464,21 +437,16 @@ class MvpScore(ReadScore):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Who was asked, how, and all metrics."""
-        listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
-        told = {
-            name: json.loads(self.attributes[name])
-            for name in ("observer_card", "judge", "options", "software")
-        }
+        """Convert the facts of the run and all metrics to plain values."""
+        facts = ("observer_card", "judge", "options", "software")
         return {
             "experiment": self.experiment,
-            **told,
-            "verdicts": self._verdicts(),
-            "readings": [reading.to_dict() for reading in self.readings],
-            "metrics": listed,
+            **{name: json.loads(self.attributes[name]) for name in facts},
+            "verdicts": self._count_verdicts(),
+            **super().to_dict(),
         }
 
-    def _verdicts(self) -> dict[str, int]:
+    def _count_verdicts(self) -> dict[str, int]:
         return count_verdicts(read_verdicts(self.attributes["judged"]).values())
 
 

@@ -1,5 +1,4 @@
-"""The questions of MVP-Bench: the released files with their quirks, and a set of one's own in the
-same form.
+"""Read the questions of MVP-Bench: the released files with their quirks, or a set in the same form.
 
 A question table has one row a question put to a model:
 
@@ -38,7 +37,7 @@ import pandas as pd
 
 from psyprobe.errors import InputError
 from psyprobe.files.images import same_pixels
-from psyprobe.tasks.tables import read_json_lines
+from psyprobe.tasks.tables import read_json_lines, refuse_duplicates
 
 COLUMNS = (
     "question_id",
@@ -71,7 +70,7 @@ _OPTION = re.compile(r"^([A-E])\. ?(.*)$")
 class QuestionReport:
     """What a question table holds, and what in it is odd."""
 
-    #: Rows by run, task (yes/no by kind of image) and level.
+    #: Number of rows by run, task (yes/no by kind of image) and level.
     counts: Mapping[tuple[str, str, str], int]
     #: Distinct image pairs and image files.
     pairs: int
@@ -83,7 +82,7 @@ class QuestionReport:
     malformed: tuple[str, ...]
     #: Items of which every rotation is there and is a left cyclic shift of the first.
     rotations_checked: int
-    #: Items of which one is not.
+    #: Items of which a rotation is missing or wrong.
     rotations_wrong: tuple[int, ...]
     #: Files that are not in the folder of images; empty where no folder was given.
     missing_images: tuple[str, ...]
@@ -91,7 +90,7 @@ class QuestionReport:
     identical_pairs: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values that JSON can hold."""
+        """Convert the report to plain values that JSON can hold."""
         names = ("run", "task", "level", "rows")
         counts = [dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()]
         return {**vars(self), "counts": counts}
@@ -114,11 +113,11 @@ class QuestionReport:
             )
         lines += [f"malformed: {name}" for name in self.malformed]
         if self.identical_pairs:
-            listed = ", ".join(map(str, self.identical_pairs[:10]))
-            more = " ..." * (len(self.identical_pairs) > 10)
+            numbers = ", ".join(map(str, self.identical_pairs[:10]))
+            ellipsis = " ..." * (len(self.identical_pairs) > 10)
             lines.append(
                 f"{len(self.identical_pairs)} pairs show the same image twice, pixel for pixel: "
-                f"{listed}{more}"
+                f"{numbers}{ellipsis}"
             )
         if self.missing_images:
             lines.append(
@@ -134,8 +133,8 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        JSON lines in UTF-8; which of the two forms it is shows in its fields. The type of a rotated
-        question is told from its image, since the released file calls all of them single-image.
+        JSON lines in UTF-8; their fields tell which of the two forms it is. The type of a rotated
+        question is read from its image, since the released file calls all of them single-image.
 
     Returns
     -------
@@ -149,33 +148,30 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     """
     rows = [_row(path, number, values) for number, values in read_question_lines(path)]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
-    twice = table["question_id"][table["question_id"].duplicated()]
-    if len(twice):
-        raise InputError(
-            f"{path}: question {twice.iloc[0]} is there twice with different contents; keep one "
-            "of them"
-        )
+    problem = "is there twice with different contents; keep one of them"
+    refuse_duplicates(table["question_id"], f"{path}: question", problem)
     return table
 
 
 def read_question_lines(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
-    """The rows of a question file as they stand there, with the numbers of their lines."""
-    found = read_json_lines(path)
-    for number, values in found:
+    """Read the rows of a question file as they stand there, with their line numbers."""
+    lines = read_json_lines(path)
+    for number, values in lines:
         missing = [name for name in _FIELDS if not isinstance(values, dict) or name not in values]
         if missing:
             raise InputError(
                 f"{path}, line {number}: there is no {missing[0]!r}; a line has "
                 f"{', '.join(_FIELDS)}"
             )
-    if not found:
+    if not lines:
         raise InputError(f"{path} is empty; it should hold one JSON object a line")
-    return found
+    return lines
 
 
 def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
-    def wrong(what: str, allowed: str) -> InputError:
-        return InputError(f"{path}, line {number}: {what} is {values.get(what)!r}; give {allowed}")
+    def wrong(field: str, allowed: str) -> InputError:
+        value = values.get(field)
+        return InputError(f"{path}, line {number}: {field} is {value!r}; give {allowed}")
 
     if values["type"] not in _TYPES:
         raise wrong("type", " or ".join(map(repr, _TYPES)))
@@ -184,27 +180,27 @@ def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ..
     if not isinstance(values["id"], int):
         raise wrong("id", "the whole number of the image pair")
     task, kind = _TYPES[values["type"]]
-    place: tuple[str, int, int, int] = ("main", -1, 0, 0)
+    rotation: tuple[str, int, int, int] = ("main", -1, 0, 0)
     if "mcq_id" in values:
-        task, kind = (
-            ("single_mcq", "M") if "_e" in Path(values["image"]).stem else ("cross_mcq", "pair")
-        )
-        found = re.fullmatch(r"(\d+)/(\d+)", str(values.get("index")))
-        if found is None:
+        manipulated = "_e" in Path(values["image"]).stem
+        task, kind = _TYPES["mcq-e" if manipulated else "mcq-cross"]
+        match = re.fullmatch(r"(\d+)/(\d+)", str(values.get("index")))
+        if match is None:
             raise wrong("index", "the rotation and their number, as '2/5'")
-        place = ("circular", int(values["mcq_id"]), int(found[1]), int(found[2]))
+        rotation = ("circular", int(values["mcq_id"]), int(match[1]), int(match[2]))
     answer = str(values["answer"]).strip()
-    answer, allowed = (
-        (answer.lower(), ("yes", "no")) if task == "yes_no" else (answer, tuple("ABCDE"))
-    )
+    allowed: tuple[str, ...] = tuple("ABCDE")
+    if task == "yes_no":
+        answer = answer.lower()
+        allowed = ("yes", "no")
     if answer not in allowed:
         raise wrong("answer", " or ".join(allowed))
     name, image, question = (str(values[field]) for field in ("question_id", "image", "question"))
-    return (name, values["id"], image, kind, task, values["level"], question, answer, *place)
+    return (name, values["id"], image, kind, task, values["level"], question, answer, *rotation)
 
 
 def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
-    r"""A multiple-choice prompt in its parts.
+    r"""Split a multiple-choice prompt into its parts.
 
     Parameters
     ----------
@@ -214,11 +210,11 @@ def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
     Returns
     -------
     stem : str
-        All before the options.
+        Text before the options.
     options : tuple of str
-        In the order of their letters; empty where there are none.
+        Options in the order of their letters; empty where there are none.
     instruction : str
-        All after them.
+        Text after the options.
 
     Examples
     --------
@@ -226,26 +222,28 @@ def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
     ('What is it?', ('a dog', 'a cat'), 'Answer with the letter.')
     """
     lines = question.split("\n")
-    found = {at: option for at, line in enumerate(lines) if (option := _OPTION.match(line))}
-    first = min(found, default=0)
-    in_order = dict(zip(range(first, len(lines)), "ABCDE"[: len(found)], strict=False))
-    if not found or {at: option[1] for at, option in found.items()} != in_order:
+    matches = {i: match for i, line in enumerate(lines) if (match := _OPTION.match(line))}
+    first = min(matches, default=0)
+    end = first + len(matches)
+    # Options must stand on lines that follow each other, with letters in order.
+    letters = [match[1] for match in matches.values()]
+    if not matches or max(matches) >= end or letters != list("ABCDE"[: len(matches)]):
         return question, (), ""
-    options = tuple(option[2] for option in found.values())
-    return "\n".join(lines[:first]), options, "\n".join(lines[first + len(found) :])
+    options = tuple(match[2] for match in matches.values())
+    return "\n".join(lines[:first]), options, "\n".join(lines[end:])
 
 
 def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
-    r"""A multiple-choice question with its options shifted cyclically to the left.
+    r"""Shift the options of a multiple-choice question cyclically to the left.
 
     Parameters
     ----------
     question : str
-        As `split_choices` takes it.
+        A prompt as for `split_choices`.
     answer : str
         Letter of the right option.
     shift : int
-        How far: rotation k of n is a shift by k - 1.
+        Places to shift: rotation k of n is a shift by k - 1.
 
     Returns
     -------
@@ -270,22 +268,18 @@ def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
             f"{stem!r}"
         )
     shift %= len(options)
-    moved = (*options[shift:], *options[:shift])
-    lines = [
-        stem,
-        *(f"{letter}. {option}" for letter, option in zip("ABCDE", moved, strict=False)),
-        instruction,
-    ]
+    shifted = zip("ABCDE", options[shift:] + options[:shift], strict=False)
+    lines = [stem, *(f"{letter}. {option}" for letter, option in shifted), instruction]
     return "\n".join(lines), "ABCDE"[(right - shift) % len(options)]
 
 
 def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
-    """A question table with every multiple choice of its main run in all rotations as well.
+    """Add every multiple choice of the main run in all rotations.
 
     Parameters
     ----------
     questions : pandas.DataFrame
-        A question table, as `read_questions` gives it.
+        A question table, as from `read_questions`.
 
     Returns
     -------
@@ -303,16 +297,23 @@ def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
     choices = questions[questions["task"] != "yes_no"]
     for number, row in enumerate(choices.to_dict("records")):
         count = len(split_choices(row["question"])[1])
-        for k in range(max(count, 1)):
-            question, answer = rotated(row["question"], row["answer"], k)
-            name = f"{row['question_id']}__{number}__{k}"
-            place = {"run": "circular", "mcq": number, "rotation": k + 1, "rotations": count}
-            rows.append(row | {"question_id": name, "question": question, "answer": answer} | place)
+        for shift in range(max(count, 1)):
+            question, answer = rotated(row["question"], row["answer"], shift)
+            rotation = {
+                "question_id": f"{row['question_id']}__{number}__{shift}",
+                "question": question,
+                "answer": answer,
+                "run": "circular",
+                "mcq": number,
+                "rotation": shift + 1,
+                "rotations": count,
+            }
+            rows.append(row | rotation)
     return pd.concat([questions, pd.DataFrame(rows, columns=questions.columns)], ignore_index=True)
 
 
 def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> QuestionReport:
-    """What a question table holds, and what in it is odd.
+    """Count what a question table holds, and report what in it is odd.
 
     Parameters
     ----------
@@ -330,38 +331,40 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
     counts = table.groupby([table["run"], tasks, table["level"]]).size()
     yes_no = table[table["task"] == "yes_no"]
     by_question = yes_no.groupby(["pair", "question"])["answer"]
-    same = by_question.nunique()[by_question.size() == 2] == 1
+    same_answer = by_question.nunique()[by_question.size() == 2] == 1
     choices = table[table["task"] != "yes_no"]
-    malformed = [
-        f"{name}: {len(options)} options and the key {answer}"
-        for name, question, answer in zip(
-            choices["question_id"], choices["question"], choices["answer"], strict=True
-        )
-        if "ABCDE".index(answer) >= len(options := split_choices(question)[1])
-    ]
+    malformed = []
+    for row in choices.to_dict("records"):
+        count = len(split_choices(row["question"])[1])
+        if "ABCDE".index(row["answer"]) >= count:
+            malformed.append(f"{row['question_id']}: {count} options and the key {row['answer']}")
     rotations = table[table["run"] == "circular"].sort_values("rotation")
-    whole = {int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")}
+    complete = {int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")}
     files = sorted(set(table["image"]))
-    absent = (
-        [] if images is None else [name for name in files if not (Path(images) / name).is_file()]
-    )
+    missing: list[str] = []
+    identical: list[int] = []
+    if images is not None:
+        missing = [name for name in files if not (Path(images) / name).is_file()]
+        identical = list(_identical_pairs(table, Path(images)))
     return QuestionReport(
         counts={
             (str(run), str(task), str(level)): int(n) for (run, task, level), n in counts.items()
         },
         pairs=int(table["pair"].nunique()),
         images=len(files),
-        same_answer=tuple((int(pair), str(question)) for pair, question in same.index[same]),
+        same_answer=tuple(
+            (int(pair), str(question)) for pair, question in same_answer.index[same_answer]
+        ),
         malformed=tuple(malformed),
-        rotations_checked=sum(whole.values()),
-        rotations_wrong=tuple(number for number, right in whole.items() if not right),
-        missing_images=tuple(absent),
-        identical_pairs=() if images is None else tuple(_identical_pairs(table, Path(images))),
+        rotations_checked=sum(complete.values()),
+        rotations_wrong=tuple(number for number, right in complete.items() if not right),
+        missing_images=tuple(missing),
+        identical_pairs=tuple(identical),
     )
 
 
 def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
-    """Pairs whose natural and manipulated image are one and the same, pixel for pixel."""
+    """Find pairs whose natural and manipulated images are the same, pixel for pixel."""
     single = table[table["kind"].isin(["N", "M"])].drop_duplicates(["pair", "kind"])
     for pair, rows in single.groupby("pair"):
         paths = [folder / name for name in rows["image"]]
@@ -370,11 +373,13 @@ def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
 
 
 def _every_rotation(item: pd.DataFrame) -> bool:
+    """Whether an item has all its rotations, each a left cyclic shift of the first."""
     first = item.iloc[0]
     if list(item["rotation"]) != list(range(1, int(first["rotations"]) + 1)):
         return False
     for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True):
-        turned, key = rotated(first["question"], first["answer"], k - 1)
-        if (split_choices(turned)[1], key) != (split_choices(question)[1], answer):
+        expected_question, expected_answer = rotated(first["question"], first["answer"], k - 1)
+        options = split_choices(question)[1]
+        if answer != expected_answer or options != split_choices(expected_question)[1]:
             return False
     return True

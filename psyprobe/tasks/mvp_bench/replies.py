@@ -1,5 +1,4 @@
-"""What a model replied to the questions of MVP-Bench: prediction files, the named rules that read a
-reply, VLMEvalKit.
+"""Read what a model replied to MVP-Bench, by named rules, and exchange tables with VLMEvalKit.
 
 Questions go there as a table, and replies come back. Its circular evaluation wants whole numbers as
 index: that of a multiple choice's rotation k is the item's number plus (k - 1) million, and g_index
@@ -8,20 +7,25 @@ names the item. Yes/no questions are named so that its rating of HallusionBench 
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.parsing import read_bytes
 from psyprobe.tasks.mvp_bench.questions import split_choices
-from psyprobe.tasks.tables import read_answer_table, write_tsv
+from psyprobe.tasks.tables import (
+    encode_images,
+    first_column,
+    read_answer_table,
+    refuse_duplicates,
+    write_tsv,
+)
 
-#: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
+#: Columns of replies: ours, the benchmark's, VLMEvalKit's, lmms-eval's; the first is read.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")
 _ID_COLUMNS = ("question_id", "index", "doc_id")
 _JUDGE = "extracted (GPT)"
@@ -50,27 +54,23 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
         question.
     """
     rows = read_answer_table(path)
-    found = [
-        next((name for name in names if name in rows), None)
-        for names in (_ID_COLUMNS, _REPLY_COLUMNS)
-    ]
-    if None in found:
-        needed = (_ID_COLUMNS, _REPLY_COLUMNS)[found.index(None)]
-        raise InputError(
-            f"{path} has columns {', '.join(rows)}; one of {', '.join(needed)} is needed"
-        )
+    columns: dict[str, Any] = {}
+    for kind, names in (("question_id", _ID_COLUMNS), ("reply", _REPLY_COLUMNS)):
+        column = first_column(rows, names)
+        if column is None:
+            raise InputError(
+                f"{path} has columns {', '.join(rows)}; one of {', '.join(names)} is needed"
+            )
+        columns[kind] = rows[column]
     # Text throughout: with a main run and a circular one in one frame, 7 and "7" would be two
     # questions.
-    judge = rows[_JUDGE].str.lower() if _JUDGE in rows else ""
-    table = pd.DataFrame({"question_id": rows[found[0]], "reply": rows[found[1]], "judge": judge})
-    kept = table.drop_duplicates().reset_index(names="place")
-    twice = kept["question_id"][kept["question_id"].duplicated()]
-    if len(twice):
-        raise InputError(
-            f"{path}: question {twice.iloc[0]} has two different replies; keep one of them"
-        )
-    kept.attrs["doubled"] = len(table) - len(kept)
-    return kept
+    columns["judge"] = rows[_JUDGE].str.lower() if _JUDGE in rows else ""
+    table = pd.DataFrame(columns)
+    distinct = table.drop_duplicates().reset_index(names="place")
+    problem = "has two different replies; keep one of them"
+    refuse_duplicates(distinct["question_id"], f"{path}: question", problem)
+    distinct.attrs["doubled"] = len(table) - len(distinct)
+    return distinct
 
 
 # -- the rules
@@ -80,16 +80,16 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
 def parse_reply(
     reply: str, task: str, run: str, question: str = "", rule: str = "published"
 ) -> str:
-    """What a reply says.
+    """Read which answer a reply gives.
 
     Parameters
     ----------
     reply : str
-        As the model gave it.
+        The model's reply.
     task : {"yes_no", "single_mcq", "cross_mcq"}
-        What was asked.
+        Task of the question.
     run : {"main", "circular"}
-        In which run; the benchmark reads letters more strictly in the circular one.
+        Run of the question; the benchmark reads letters more strictly in the circular one.
     question : str
         The prompt; the lenient rule takes the text of an option for its letter.
     rule : {"published", "lenient"}
@@ -118,8 +118,8 @@ def parse_reply(
         raise unknown_name("rule that reads replies", rule, ("published", "lenient"))
     allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
     if rule == "lenient":
-        found = read_reply(reply) if task == "yes_no" else _one_letter(reply, question)
-        return found if found in allowed else ""
+        answer = read_reply(reply) if task == "yes_no" else _one_letter(reply, question)
+        return answer if answer in allowed else ""
     bracketed = task != "yes_no" and run != "circular"
     for mark in ".,)" if bracketed else ".,":
         reply = reply.strip().split(mark)[0]
@@ -131,8 +131,7 @@ def parse_reply(
     return head if head in allowed else ""
 
 
-#: Named ways from replies to answers, for `parse_replies`: the rule, and whether a stored judgement decides
-#: what it leaves open.
+#: Parsers by name: the rule, and whether a stored judgement decides what it leaves open.
 PARSERS: Mapping[str, tuple[str, bool]] = {
     "rule": ("published", False),
     "rule+judge": ("published", True),
@@ -144,23 +143,23 @@ PARSERS: Mapping[str, tuple[str, bool]] = {
 def parse_replies(
     questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule"
 ) -> pd.DataFrame:
-    """Read what each reply to a question says, and add it to the question table.
+    """Join questions with replies, and read which answer each reply gives.
 
     Parameters
     ----------
     questions : pandas.DataFrame
-        A question table, as `psyprobe.tasks.mvp_bench.read_questions` gives it.
+        A question table, as from `psyprobe.tasks.mvp_bench.read_questions`.
     predictions : pandas.DataFrame
-        As `read_predictions` gives it; may hold further questions.
+        Replies as from `read_predictions`; may hold further questions.
     parser : {"rule", "rule+judge", "lenient", "lenient+judge"}
-        How replies are read. A judge decides only yes/no replies that the rule leaves open, and
-        only where its stored judgement is there.
+        Parser of `PARSERS`. A judge decides only yes/no replies that the rule leaves open, and only
+        where its stored judgement is there.
 
     Returns
     -------
     pandas.DataFrame
-        The questions that have a reply, with columns reply and response; ``attrs["without_reply"]``
-        counts the others.
+        The questions that have a reply, with columns reply and response, the answer as read;
+        ``attrs["without_reply"]`` counts the others.
 
     Raises
     ------
@@ -183,17 +182,13 @@ def parse_replies(
             "not agree, as "
             f"{questions['question_id'].iloc[0]!r} and {predictions['question_id'].iloc[0]!r}"
         )
-    columns = ["reply", "task", "run", "question"]
-    read = [
-        parse_reply(reply, task, run, question, rule)
-        for reply, task, run, question in table[columns].itertuples(index=False)
-    ]
-    if judged:
-        judges = table["judge"].where(
-            (table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), ""
-        )
-        read = [found or judge for found, judge in zip(read, judges, strict=True)]
-    table["response"] = read
+    answers = []
+    for row in table.to_dict("records"):
+        answer = parse_reply(row["reply"], row["task"], row["run"], row["question"], rule)
+        if judged and not answer and row["task"] == "yes_no" and row["judge"] in ("yes", "no"):
+            answer = row["judge"]
+        answers.append(answer)
+    table["response"] = answers
     table.attrs["without_reply"] = len(questions) - len(table)
     return table
 
@@ -237,7 +232,7 @@ def write_vlmevalkit(
     Returns
     -------
     dict of str to Path
-        "yes_no" and "mcq" with their files, those that have rows.
+        The files of "yes_no" and "mcq", those that have rows.
 
     Raises
     ------
@@ -250,23 +245,22 @@ def write_vlmevalkit(
     yes_no, choices = _by_task(questions)
     if (choices["run"] == "circular").any():
         choices = choices[choices["run"] == "circular"]
-    written = {}
-    for name, file, table, rows in (
+    paths = {}
+    for name, file, table, make_rows in (
         ("yes_no", "MVPBench_YN.tsv", yes_no, _yes_no_rows),
         ("mcq", "MVPBench_MCQ_circular.tsv", choices, _choice_rows),
     ):
         if len(table):
-            frame = pd.DataFrame(rows(table))
-            frame["image"] = _encoded(
-                table["image"].tolist(), frame["index"].tolist(), Path(images)
-            )
-            write_tsv(frame, folder / file)
-            written[name] = folder / file
-    return written
+            frame = pd.DataFrame(make_rows(table))
+            image_paths = [Path(images) / name for name in table["image"]]
+            frame["image"] = encode_images(image_paths, frame["index"])
+            paths[name] = folder / file
+            write_tsv(frame, paths[name])
+    return paths
 
 
 def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
-    """The index, as text, that each question_id has in the tables of `write_vlmevalkit`.
+    """Give the index, as text, of each question_id in the tables of `write_vlmevalkit`.
 
     Parameters
     ----------
@@ -301,33 +295,19 @@ def _yes_no_rows(table: pd.DataFrame) -> list[dict[str, object]]:
 
 def _choice_rows(table: pd.DataFrame) -> list[dict[str, object]]:
     rows = []
-    for place, row in enumerate(table.to_dict("records")):
+    for position, row in enumerate(table.to_dict("records")):
         stem, options, _ = split_choices(row["question"])
-        item = row["mcq"] if row["run"] == "circular" else place
-        filled = dict(
-            zip(_LETTERS, (*options, *[""] * (len(_LETTERS) - len(options))), strict=True)
-        )
+        item = row["mcq"] if row["run"] == "circular" else position
+        padded = [*options, *[""] * (len(_LETTERS) - len(options))]
         rows.append(
             {
                 "index": item + _STEP * max(row["rotation"] - 1, 0),
                 "g_index": item,
                 "question": stem,
-                **filled,
+                **dict(zip(_LETTERS, padded, strict=True)),
                 "answer": row["answer"],
                 "category": row["task"],
                 "l2-category": row["level"],
             }
         )
     return rows
-
-
-def _encoded(names: list[str], indices: list[object], folder: Path) -> list[str]:
-    """Base64 of each image, and the index of its first row where it comes again, as VLMEvalKit
-    wants it.
-    """
-    first: dict[str, str] = {}
-    cells = []
-    for name, index in zip(names, indices, strict=True):
-        cells.append(first.get(name) or base64.b64encode(read_bytes(folder / name)).decode())
-        first.setdefault(name, str(index))
-    return cells

@@ -1,5 +1,4 @@
-"""Building a set: every item through every step, from where it stands, with nothing asked or drawn
-twice.
+"""Build a set: every item goes through every step, and nothing is asked or drawn twice.
 
 A step is asked of all items before the next one, so that a server has many questions at once.
 Replies are kept in the set's store as they come, word for word; what cannot be read leaves its item
@@ -33,9 +32,9 @@ from psyprobe.tasks.mvp_construction.manipulation import (
 )
 from psyprobe.tasks.mvp_construction.steps import STEPS, Item, Step
 
-#: Doing a step differently makes another step of the same inputs.
+#: Changes when a step is done differently, which does it anew.
 VERSION = "mvp-construction 1"
-#: The captioner's in the paper, which tells none for the other model.
+#: Temperature of the captioner in the paper, which gives none for the other model.
 TEMPERATURE = 0.1
 _MAX_TOKENS = 1500
 
@@ -44,7 +43,7 @@ _MAX_TOKENS = 1500
 class BuildReport(Recorded):
     """How far a set has come."""
 
-    #: What is next, or why an item failed, by number.
+    #: Next step of each item, or why it failed, by number.
     states: Mapping[int, str]
     #: Items that stand failed, by step.
     failed: Mapping[str, int]
@@ -59,17 +58,13 @@ class BuildReport(Recorded):
             f"{complete} of {len(self.states)} photographs are image pairs with "
             f"{self.questions} questions"
         ]
-        lines += [
-            f"{count} failed at {step}; ask again with --retry"
-            for step, count in self.failed.items()
-        ]
-        lines += [
-            f"  {number}: {state}" for number, state in self.states.items() if state != "complete"
-        ]
-        lines += [
-            f"random weights: {name}; its images only show that it runs"
-            for name in self.random_weights
-        ]
+        for step, count in self.failed.items():
+            lines.append(f"{count} failed at {step}; ask again with --retry")
+        for number, state in self.states.items():
+            if state != "complete":
+                lines.append(f"  {number}: {state}")
+        for name in self.random_weights:
+            lines.append(f"random weights: {name}; its images only show that it runs")
         return "\n".join(lines)
 
 
@@ -86,26 +81,26 @@ def build_set(
     retry: bool = False,
     progress: bool | None = None,
 ) -> BuildReport:
-    """Build image pairs with questions from photographs, or go on with a set that was begun.
+    """Build image pairs with questions from photographs, or go on with a set begun before.
 
     Parameters
     ----------
     photographs : str or Path
         Folder of images.
     output : str or Path
-        Folder of the set; what is there and made from the same is kept.
+        Folder of the set; steps that were done with the same inputs are not done again.
     captioner : AnswerObserver
         Looks at photographs: captions them with boxes and answers short questions.
     chat : AnswerObserver
-        Asked in words alone: picks the subject, proposes the manipulation, writes the questions.
+        Works in words alone: picks the subject, proposes the manipulation, writes the questions.
     tools : Tools
-        For the image steps.
+        Tools of the image steps.
     offered : sequence of str
         Codes of the categories that may be proposed; all thirteen without.
     region : {"box", "mask"}
-        How a part is cut out.
+        Shape in which a part is cut out.
     seed : int
-        Of every draw; each item and step has its own, derived from it.
+        Seed of every draw; each item and step has its own, derived from it.
     retry : bool
         Try failed steps again: the model is told why its reply could not be used, and other draws
         are made.
@@ -126,16 +121,12 @@ def build_set(
     folder = make_folder(output)
     items = steps.gather_items(photographs, folder)
     for item in items:
-        read_image(
-            item.photograph
-        )  # before anything is asked: none may fail after an hour of questions
-    if retry:
-        for item in items:
-            _admit_failure(item, folder)
-    for name in STEPS:
-        ready = [
-            item for item in items if all(item.done(step) for step in STEPS[: STEPS.index(name)])
-        ]
+        # Before any question, so that no image fails after an hour of them.
+        read_image(item.photograph)
+        if retry:
+            _record_failure(item, folder)
+    for i, name in enumerate(STEPS):
+        ready = [item for item in items if all(item.done(step) for step in STEPS[:i])]
         if name == "image":
             _draw(ready, folder, tools, region, seed, progress)
         else:
@@ -144,8 +135,8 @@ def build_set(
     return _finish(items, folder, {"captioner": captioner, "chat": chat}, tools, seed)
 
 
-def _admit_failure(item: Item, folder: Path) -> None:
-    """Put a failed step among the failures: what follows is another try, also after a kill."""
+def _record_failure(item: Item, folder: Path) -> None:
+    """Move a failed step to the failures, so that it is tried again, also after a kill."""
     for name in STEPS:
         if name in item.steps and not item.done(name):
             item.failures.setdefault(name, []).append(item.steps.pop(name).reason)
@@ -154,7 +145,7 @@ def _admit_failure(item: Item, folder: Path) -> None:
 
 
 def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
-    """Note what became of a step; what rested on something else before is void."""
+    """Record the outcome of a step; after a failure the steps that rest on it are void."""
     item.steps[name] = step
     if step.value is None:
         for later in STEPS[STEPS.index(name) + 1 :]:
@@ -170,54 +161,54 @@ def _ask(
     kinds: Sequence[steps.Category],
     progress: bool | None,
 ) -> None:
-    asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
+    open_steps: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
         failures = item.failures.get(step.name, [])
-        prompt = steps.filled(step.name, step.values(item, kinds))
+        prompt = steps.fill(step.name, step.values(item, kinds))
         if failures:
-            prompt += "\n" + steps.filled("again", {"reason": failures[-1]})
+            prompt += "\n" + steps.fill("again", {"reason": failures[-1]})
         question = ItemQuestion(
             name=str(item.number),
             prompt=prompt,
             images=((item.photograph, item.sha256),) if step.looks else (),
             decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
         )
-        key = digest(
-            [VERSION, question.asked, item.sha256 if step.looks else "", observer.card.digest]
-        )
+        image = item.sha256 if step.looks else ""
+        key = digest([VERSION, question.asked, image, observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
-            asked[question.name] = (item, question, key)
-    if not asked:
+            open_steps[question.name] = (item, question, key)
+    if not open_steps:
         return
-    questions = [question for _, question, _ in asked.values()]
-    store = folder / "runs.sqlite"
     answers = ask_items(
-        questions, observer, version=VERSION, store=store, label=step.name, progress=progress
+        [question for _, question, _ in open_steps.values()],
+        observer,
+        version=VERSION,
+        store=folder / "runs.sqlite",
+        label=step.name,
+        progress=progress,
     )
-    for name, (item, _, key) in asked.items():
+    for name, (item, _, key) in open_steps.items():
         try:
-            found = Step(
-                key, steps.read_reply(answers[name].text, step.form, **step.limits(item, kinds))
-            )
+            limits = step.limits(item, kinds)
+            outcome = Step(key, steps.read_reply(answers[name].text, step.form, **limits))
         except steps.UnreadReply as error:
-            found = Step(key, reason=str(error))
-        _settle(item, step.name, found, folder)
+            outcome = Step(key, reason=str(error))
+        _settle(item, step.name, outcome, folder)
 
 
 def _draw(
     items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None
 ) -> None:
-    todo: list[tuple[Item, Plan, dict[str, Any]]] = []
+    """Draw the manipulated images that are not drawn yet."""
+    pending: list[tuple[Item, Plan, dict[str, Any]]] = []
     for item in items:
         plan = _plan(item, region, seed)
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
         key = digest([VERSION, item.sha256, plan.to_dict(), cards])
-        noted = item.steps.get("image")
-        if (
-            noted is None
-            or noted.key != key
-            or (noted.value and not drawn_before(folder, item.number, key))
-        ):
+        step = item.steps.get("image")
+        same_key = step is not None and step.key == key
+        failed = step is not None and step.value is None
+        if not (same_key and (failed or drawn_before(folder, item.number, key))):
             account = {
                 "key": key,
                 "version": VERSION,
@@ -228,23 +219,26 @@ def _draw(
                 "tools": cards,
                 "random_weights": any(card["random_weights"] for card in cards.values()),
             }
-            todo.append((item, plan, account))
-    with progress_bar(len(todo), progress, "image") as bar:
-        for item, plan, account in todo:
-            key = account["key"]
-            found = Step(
-                key, {"random_weights": account["random_weights"], "editing": plan.editing}
-            )
-            if drawn_before(folder, item.number, key) is None:
-                photograph = read_image(item.photograph)
-                try:
-                    made = manipulate(photograph, plan, tools)
-                except InputError as error:
-                    found = Step(key, reason=str(error))
-                else:
-                    write_pair(folder, item.number, photograph, made, account)
-            _settle(item, "image", found, folder)
+            pending.append((item, plan, account))
+    with progress_bar(len(pending), progress, "image") as bar:
+        for item, plan, account in pending:
+            _settle(item, "image", _draw_pair(item, plan, account, folder, tools), folder)
             bar.update()
+
+
+def _draw_pair(
+    item: Item, plan: Plan, account: Mapping[str, Any], folder: Path, tools: Tools
+) -> Step:
+    """Draw and write the images of one pair, unless the folder holds them."""
+    key = account["key"]
+    if not drawn_before(folder, item.number, key):
+        photograph = read_image(item.photograph)
+        try:
+            manipulated = manipulate(photograph, plan, tools)
+        except InputError as error:
+            return Step(key, reason=str(error))
+        write_pair(folder, item.number, photograph, manipulated, account)
+    return Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
 
 
 def _plan(item: Item, region: str, seed: int) -> Plan:
@@ -262,7 +256,7 @@ def _plan(item: Item, region: str, seed: int) -> Plan:
 
 
 def _seed(seed: int, item: Item, step: str) -> int:
-    """A seed of its own for each photograph, step and try, whatever their order."""
+    """Derive a seed for each photograph, step and try, whatever their order."""
     return int(digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16)
 
 
@@ -277,18 +271,17 @@ def _finish(
                 item.number, code, item.value("questions"), _seed(seed, item, "questions")
             )
     cards = {name: tool.card for name, tool in vars(tools).items()}
-    record = {
+    build = {
         "version": VERSION,
         "seed": seed,
         **{name: observer.card.to_dict() for name, observer in observers.items()},
         "tools": {name: card.to_dict() for name, card in cards.items()},
     }
     write_text(folder / "questions.json", steps.json_lines(rows))
-    write_text(folder / "build.json", json_text(record))
+    write_text(folder / "build.json", json_text(build))
     states = {item.number: item.state for item in items}
     failed = Counter(
         name for item in items for name, step in item.steps.items() if step.value is None
     )
-    return BuildReport(
-        states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights)
-    )
+    random_weights = tuple(card.name for card in cards.values() if card.random_weights)
+    return BuildReport(states, dict(failed), len(rows), random_weights)

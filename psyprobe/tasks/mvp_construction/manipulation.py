@@ -1,5 +1,4 @@
-"""The image step: which mask is the subject, where it goes, and a photograph manipulated as a plan
-says.
+"""Manipulate a photograph as a plan says: which mask is the subject, and where it goes.
 
 The mask is that of equation 1 of the paper, with the ties it leaves open; an image comes with all
 that made it. That account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file
@@ -35,9 +34,9 @@ from psyprobe.tasks.mvp_construction.tools import (
     ToolCard,
 )
 
-#: How a part is cut out: the whole box, or the mask in it by equation 1.
+#: Shapes in which a part is cut out: the whole box, or the mask in it by equation 1.
 REGIONS = ("box", "mask")
-#: Of the subject's size: it stays what one looks at, and leaves room for a background.
+#: Range of scales of the subject: it stays what one looks at, and leaves room for a background.
 SCALES = (0.6, 1.0)
 
 
@@ -72,11 +71,11 @@ class Box:
             )
 
     def to_list(self) -> list[float]:
-        """Left, top, right, bottom."""
+        """List left, top, right and bottom."""
         return [self.left, self.top, self.right, self.bottom]
 
     def mask(self, height: int, width: int) -> Mask:
-        """The pixels whose centres lie in the box.
+        """Mask the pixels whose centres lie in the box.
 
         Examples
         --------
@@ -93,14 +92,14 @@ class Box:
 
 
 def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
-    """Area that masks share with a box.
+    """Count the pixels that masks share with a box.
 
     Parameters
     ----------
     masks : ndarray of bool, shape (..., H, W)
         One or more masks.
     box : Box
-        Of the subject.
+        Box of the subject.
 
     Returns
     -------
@@ -117,19 +116,19 @@ def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
 
 
 def choose_mask(masks: Mask, box: Box) -> int:
-    """The mask that shares the greatest area with a box: equation 1.
+    """Choose the mask that shares the greatest area with a box: equation 1.
 
     Parameters
     ----------
     masks : ndarray of bool, shape (N, H, W)
-        Of one image.
+        Masks of one image.
     box : Box
-        Of the subject.
+        Box of the subject.
 
     Returns
     -------
     int
-        Which. The paper leaves ties open: of masks that share the same area with the box the
+        Index of the mask. The paper leaves ties open: of masks that share the same area with the box the
         smallest is taken (it has least around the subject), and of equally small ones the first.
 
     Raises
@@ -139,8 +138,8 @@ def choose_mask(masks: Mask, box: Box) -> int:
 
     Examples
     --------
-    >>> whole, left = np.ones((2, 4), dtype=bool), Box(0, 0, 0.5, 1).mask(2, 4)
-    >>> choose_mask(np.stack([whole, left]), Box(0, 0.5, 0.5, 1))
+    >>> full, left = np.ones((2, 4), dtype=bool), Box(0, 0, 0.5, 1).mask(2, 4)
+    >>> choose_mask(np.stack([full, left]), Box(0, 0.5, 0.5, 1))
     1
     """
     if not len(masks):
@@ -161,16 +160,15 @@ def choose_mask(masks: Mask, box: Box) -> int:
 class Placement:
     """Where a subject goes."""
 
-    #: Of its size.
+    #: Scale of its size.
     scale: float
-    #: Of its new bounding box, px.
+    #: Corner of its new bounding box, px.
     left: int
     top: int
 
 
 def draw_placement(mask: Mask, seed: int) -> Placement:
-    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole
-    subject is in the image.
+    """Draw a random size (0.6 to 1) and a place where the whole subject is in the image.
 
     Examples
     --------
@@ -190,14 +188,14 @@ def draw_placement(mask: Mask, seed: int) -> Placement:
 
 
 def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
-    """The subject alone, at its new place and size.
+    """Put the subject alone at its new place and size.
 
     Returns
     -------
     image : ndarray of uint8, shape (H, W, 3)
         Black where the subject is not.
     mask : ndarray of bool, shape (H, W)
-        Of the subject at its new place; true where at least half of a pixel is covered.
+        Mask of the subject at its new place; true where at least half of a pixel is covered.
     """
     rows, columns = _bounds(mask)
     size = (_scaled(columns, placement.scale), _scaled(rows, placement.scale))
@@ -209,16 +207,17 @@ def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
     for channel in range(3):
         weighted = Picture.fromarray(image[rows, columns, channel].astype(np.float32) * cover)
         subject[..., channel] = np.asarray(weighted.resize(size, Picture.Resampling.BOX))
-    there = small_cover >= 0.5
+    covered = small_cover >= 0.5
     subject /= np.maximum(small_cover, 0.5)[..., None]
-    at = (
+    window = (
         slice(placement.top, placement.top + size[1]),
         slice(placement.left, placement.left + size[0]),
     )
     moved = np.zeros_like(image)
     moved_mask = np.zeros(mask.shape, dtype=np.bool_)
-    moved[at] = np.where(there[..., None], np.clip(np.rint(subject), 0, 255), 0).astype(np.uint8)
-    moved_mask[at] = there
+    colours = np.clip(np.rint(subject), 0, 255)
+    moved[window] = np.where(covered[..., None], colours, 0).astype(np.uint8)
+    moved_mask[window] = covered
     return moved, moved_mask
 
 
@@ -238,24 +237,24 @@ def _scaled(extent: slice, scale: float) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """What shall be done to a photograph."""
+    """A manipulation of a photograph, before it is carried out."""
 
-    #: {"background", "part", "direct"}: Kind of manipulation.
+    #: Kind of manipulation: "background", "part" or "direct".
     editing: str
-    #: Of the manipulated image.
+    #: Caption of the manipulated image.
     caption: str
-    #: Of the main subject, and of what is replaced.
+    #: Boxes of the main subject and of the part to replace.
     subject: Box
     part: Box | None = None
-    #: For direct alteration.
+    #: Instruction of a direct alteration.
     instruction: str = ""
-    #: {"box", "mask"}: How a part is cut out.
+    #: Shape in which a part is cut out: "box" or "mask".
     region: str = "box"
-    #: Of all draws.
+    #: Seed of all draws.
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values that JSON can hold."""
+        """Convert the plan to plain values that JSON can hold."""
         return {
             **vars(self),
             "subject": self.subject.to_list(),
@@ -265,7 +264,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the image steps are done with."""
+    """The tools of the image steps."""
 
     #: Finds masks.
     segmenter: Segmenter
@@ -275,7 +274,7 @@ class Tools:
     editor: Editor
 
     def used(self, plan: Plan) -> dict[str, ToolCard]:
-        """The cards of the tools that a plan needs."""
+        """Select the cards of the tools that a plan needs."""
         if plan.editing == "direct":
             return {"editor": self.editor.card}
         cards = {"inpainter": self.inpainter.card}
@@ -288,11 +287,11 @@ class Tools:
 class Manipulated:
     """A manipulated image."""
 
-    #: Shape (H, W, 3). Of the photograph's size.
+    #: Image of the photograph's size, shape (H, W, 3).
     image: Image
-    #: Shape (H, W). "mask" by equation 1, and "hole", what was filled; where there were any.
+    #: "mask" by equation 1 and "hole", what was filled, where there are any; shape (H, W).
     masks: Mapping[str, Mask]
-    #: How it came about; plain values that JSON can hold.
+    #: Choice of mask, placement and size of the hole; plain values that JSON can hold.
     facts: Mapping[str, Any]
 
 
@@ -304,9 +303,9 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     photograph : ndarray of uint8, shape (H, W, 3)
         The natural image.
     plan : Plan
-        What to do.
+        The manipulation.
     tools : Tools
-        With what.
+        Tools to carry it out with.
 
     Returns
     -------
@@ -321,8 +320,8 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
         kind.
     """
     if plan.editing == "direct":
-        made = tools.editor.edit(photograph, plan.instruction, plan.seed)
-        return Manipulated(_checked(made, photograph, tools.editor.card), {}, {})
+        edited = tools.editor.edit(photograph, plan.instruction, plan.seed)
+        return Manipulated(_checked(edited, photograph, tools.editor.card), {}, {})
     box = {"background": plan.subject, "part": plan.part}.get(plan.editing)
     if box is None:
         raise InputError(
@@ -334,19 +333,22 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     masks: dict[str, Mask] = {}
     facts: dict[str, Any] = {}
     if "segmenter" in tools.used(plan):
-        found = np.asarray(tools.segmenter.masks(photograph), dtype=np.bool_)
-        chosen = choose_mask(found, box)
-        mask = found[chosen]
-        shared = int(overlap(mask, box))
-        area = int(mask.sum())
-        facts["mask"] = dict(
-            chosen=chosen, of=len(found), overlap=shared, area=area, box_area=int(hole.sum())
-        )
-        hole = masks["mask"] = mask
+        candidates = np.asarray(tools.segmenter.masks(photograph), dtype=np.bool_)
+        index = choose_mask(candidates, box)
+        mask = candidates[index]
+        facts["mask"] = {
+            "chosen": index,
+            "of": len(candidates),
+            "overlap": int(overlap(mask, box)),
+            "area": int(mask.sum()),
+            "box_area": int(hole.sum()),
+        }
+        masks["mask"] = mask
+        hole = mask
     if plan.editing == "background":
         placement = draw_placement(hole, plan.seed)
-        start, moved = place(photograph, hole, placement)
-        hole = ~moved
+        start, subject = place(photograph, hole, placement)
+        hole = ~subject
         facts["placement"] = asdict(placement)
     if not hole.any():
         raise InputError(
@@ -354,25 +356,25 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
         )
     # The network must not see what it is to replace.
     blanked = np.where(hole[..., None], np.uint8(0), start)
-    made = _checked(
-        tools.inpainter.inpaint(blanked, hole, plan.caption, plan.seed), start, tools.inpainter.card
-    )
-    pasted = np.where(hole[..., None], made, start)
+    inpainted = tools.inpainter.inpaint(blanked, hole, plan.caption, plan.seed)
+    inpainted = _checked(inpainted, start, tools.inpainter.card)
+    pasted = np.where(hole[..., None], inpainted, start)
     return Manipulated(pasted, {**masks, "hole": hole}, {**facts, "hole_area": int(hole.sum())})
 
 
-def _checked(made: Image, photograph: Image, card: ToolCard) -> Image:
-    if made.shape != photograph.shape or made.dtype != np.uint8:
+def _checked(image: Image, photograph: Image, card: ToolCard) -> Image:
+    """Return the image of a tool, and refuse one of another size or type."""
+    if image.shape != photograph.shape or image.dtype != np.uint8:
         raise InputError(
-            f"{card.name} returned an image of shape {made.shape} and type {made.dtype}; it "
+            f"{card.name} returned an image of shape {image.shape} and type {image.dtype}; it "
             "must be uint8 of shape "
             f"{photograph.shape}"
         )
-    return made
+    return image
 
 
 def image_names(number: int) -> dict[str, str]:
-    """Files of a pair in a set: "N" natural, "M" manipulated, "pair" both side by side.
+    """Name the files of a pair in a set: "N" natural, "M" manipulated, "pair" side by side.
 
     Examples
     --------
@@ -386,20 +388,23 @@ def image_names(number: int) -> dict[str, str]:
     }
 
 
-def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
-    """What is told beside a manipulated image, if it is there and was made from the same."""
-    names = image_names(number)
-    if not all((folder / name).is_file() for name in names.values()):
-        return None
+def drawn_before(folder: Path, number: int, key: str) -> bool:
+    """Whether the images of a pair are there and were made from the same inputs."""
+    files = {kind: folder / name for kind, name in image_names(number).items()}
     try:
-        told = json.loads((folder / names["M"]).with_suffix(".json").read_text(encoding="utf-8"))
+        account = json.loads(files["M"].with_suffix(".json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return told if isinstance(told, dict) and told.get("key") == key else None
+        return False
+    same_key = isinstance(account, dict) and account.get("key") == key
+    return same_key and all(file.is_file() for file in files.values())
 
 
 def write_pair(
-    folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]
+    folder: Path,
+    number: int,
+    photograph: Image,
+    manipulated: Manipulated,
+    account: Mapping[str, Any],
 ) -> None:
     """Write the images of a pair, and last the account of what made them."""
     names = image_names(number)
@@ -408,20 +413,20 @@ def write_pair(
         "sha256": account["sha256"],
         "manipulated": False,
     }
-    told = {**account, **made.facts, "manipulated": True}
+    facts = {**account, **manipulated.facts, "manipulated": True}
     for name in ("Single_Images", "Cross_Images", "masks"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for kind, mask in made.masks.items():
-        _write_png(
-            folder / "masks" / f"{number}_{kind}.png", mask.astype(np.uint8) * np.uint8(255), told
-        )
+    for kind, mask in manipulated.masks.items():
+        pixels = mask.astype(np.uint8) * np.uint8(255)
+        _write_png(folder / "masks" / f"{number}_{kind}.png", pixels, facts)
     _write_png(folder / names["N"], photograph, natural)
-    _write_png(folder / names["M"], made.image, told)
-    _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)
-    write_text((folder / names["M"]).with_suffix(".json"), json_text(told))
+    _write_png(folder / names["M"], manipulated.image, facts)
+    _write_png(folder / names["pair"], np.hstack([photograph, manipulated.image]), facts)
+    write_text((folder / names["M"]).with_suffix(".json"), json_text(facts))
 
 
-def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
+def _write_png(path: Path, pixels: Image, facts: Mapping[str, Any]) -> None:
+    """Write an image with facts about it in a text field."""
     info = PngInfo()
-    info.add_itxt("psyprobe", json.dumps(told, sort_keys=True))
+    info.add_itxt("psyprobe", json.dumps(facts, sort_keys=True))
     write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))

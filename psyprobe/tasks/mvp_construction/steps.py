@@ -1,5 +1,4 @@
-"""How far each photograph of a set has come, and the language steps: what each asks, of whom, in
-which words.
+"""Track how far each photograph of a set has come, and define the steps in language.
 
 The state of a photograph is one small JSON file. A step is known by the digest of all that goes
 into it. A step that is done with that digest is not done again; when anything that goes in changes,
@@ -34,7 +33,7 @@ from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 # -- the state of a set
 # ----------------------------------------------------------------------------------------------
 
-#: In the order in which they are done; each rests on those before it.
+#: Steps in their order; each rests on those before it.
 STEPS = (
     "caption",
     "subject",
@@ -53,13 +52,13 @@ _FIRST_NUMBER = 1001
 
 @dataclass
 class Step:
-    """What became of a step."""
+    """Outcome of a step."""
 
-    #: Digest of what went into it.
+    #: Digest of the inputs.
     key: str
-    #: What came of it; None where it failed.
+    #: Output; None if the step failed.
     value: Mapping[str, Any] | None = None
-    #: Why it failed; empty where it is done.
+    #: Why the step failed; empty if it is done.
     reason: str = ""
 
 
@@ -67,19 +66,18 @@ class Step:
 class Item:
     """A photograph on its way to an image pair with questions."""
 
-    #: Of the image pair.
+    #: Number of the image pair.
     number: int
-    #: Path of the file.
+    #: Path of the file, and its digest.
     photograph: str
-    #: Of the file.
     sha256: str
-    #: What has been tried so far.
+    #: Outcomes of the steps tried so far.
     steps: dict[str, Step] = field(default_factory=dict)
-    #: Why earlier tries of a step failed, each of which a retry has followed.
+    #: Why earlier tries of a step failed, each followed by a retry.
     failures: dict[str, list[str]] = field(default_factory=dict)
 
     def value(self, step: str) -> Mapping[str, Any]:
-        """What came of a step that is done."""
+        """Return the output of a step that is done."""
         return self.steps[step].value or {}
 
     def done(self, step: str) -> bool:
@@ -88,68 +86,64 @@ class Item:
 
     @property
     def state(self) -> str:
-        """In words: "complete", "failed at STEP: why" or "next: STEP"."""
-        for step in STEPS:
-            if not self.done(step):
-                return (
-                    f"failed at {step}: {self.steps[step].reason}"
-                    if step in self.steps
-                    else f"next: {step}"
-                )
-        return "complete"
+        """State in words: "complete", "failed at STEP: why" or "next: STEP"."""
+        step = next((step for step in STEPS if not self.done(step)), None)
+        if step is None:
+            return "complete"
+        return (
+            f"failed at {step}: {self.steps[step].reason}"
+            if step in self.steps
+            else f"next: {step}"
+        )
 
 
 def read_set_items(folder: str | Path) -> list[Item]:
-    """The items of a set under construction, by number.
-
-    Empty where nothing was begun.
-    """
-    found = []
+    """Read the items of a set under construction, by number; none where nothing was begun."""
+    items = []
     for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
         try:
-            found.append(pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True))
+            items.append(pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True))
         except (OSError, pydantic.ValidationError):
             raise StoreError(
                 f"{path} is no item of a set; move it away and it is made anew"
             ) from None
-    return sorted(found, key=lambda item: item.number)
+    return sorted(items, key=lambda item: item.number)
 
 
 def write_item(folder: Path, item: Item) -> None:
     """Write the state of an item, whole or not at all."""
-    write_text(
-        make_folder(folder / "items") / f"{item.number}.json",
-        json_text({**asdict(item), "state": item.state}),
-    )
+    path = make_folder(folder / "items") / f"{item.number}.json"
+    write_text(path, json_text({**asdict(item), "state": item.state}))
 
 
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
-    """The items of a folder of photographs, each with the state it has in a set.
+    """Match the photographs of a folder with their state in a set, by number.
 
-    By number. A photograph keeps its number when others come or go; new ones follow, in the order
-    of their names.
+    A photograph keeps its number when others come or go; new ones follow, in the order of their
+    names.
     """
-    known = {item.sha256: item for item in read_set_items(folder)}
-    highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)
-    found: dict[str, Item] = {}
+    stored = {item.sha256: item for item in read_set_items(folder)}
+    number = max((item.number for item in stored.values()), default=_FIRST_NUMBER - 1)
+    items: dict[str, Item] = {}
     for path in images_in(photographs):
         sha256 = file_digest(path)
-        if sha256 in found:
+        if sha256 in items:
             raise InputError(
-                f"{path} and {found[sha256].photograph} are the same photograph; remove one of them"
+                f"{path} and {items[sha256].photograph} are the same photograph; remove one of them"
             )
-        if sha256 not in known:
-            highest += 1
-            known[sha256] = Item(highest, str(path), sha256)
-        found[sha256] = known[sha256]
-        found[sha256].photograph = str(path)
-    return sorted(found.values(), key=lambda item: item.number)
+        item = stored.get(sha256)
+        if item is None:
+            number += 1
+            item = Item(number, "", sha256)
+        item.photograph = str(path)
+        items[sha256] = item
+    return sorted(items.values(), key=lambda item: item.number)
 
 
-# -- categories and wordings
+# -- categories and prompts
 # -----------------------------------------------------------------------------------------
 
-#: How the table of categories says it, and what it is called here.
+#: Kind of editing by the first word of the table of categories.
 _EDITING = {"overall": "background", "partial": "part", "direct": "direct"}
 
 
@@ -159,17 +153,17 @@ class Category:
 
     #: "B1" to "S2".
     code: str
-    #: Names: "Behaviour", "Object Association".
+    #: Names of the levels: "Behaviour", "Object Association".
     high: str
     low: str
-    #: {"background", "part", "direct"}: What is done to the image: all but the subject is replaced,
-    #: a part is replaced, or the image is altered by an instruction.
+    #: Kind of editing: "background" replaces all but the subject, "part" replaces a part, and
+    #: "direct" alters the image by an instruction.
     editing: str
 
 
 @functools.cache
 def categories() -> Mapping[str, Category]:
-    """The thirteen low-level categories by code.
+    """Read the thirteen low-level categories by code.
 
     Examples
     --------
@@ -185,8 +179,7 @@ def categories() -> Mapping[str, Category]:
 
 @functools.cache
 def wordings() -> Mapping[str, str]:
-    """What each step asks, with {names} to be filled in; "again" is a retry's, "yes_no" and
-    "choice" end questions.
+    """Read the prompt of each step, with {names} to be filled in, and the ends of questions.
 
     Examples
     --------
@@ -202,22 +195,22 @@ def wordings() -> Mapping[str, str]:
     return {**{step: row["text"].strip() for step, row in page.items()}, **form}
 
 
-def filled(step: str, values: Mapping[str, str]) -> str:
-    """The prompt of a step.
+def fill(step: str, values: Mapping[str, str]) -> str:
+    """Fill in the prompt of a step.
 
     Examples
     --------
-    >>> filled("again", {"reason": "it is no {JSON}"})
+    >>> fill("again", {"reason": "it is no {JSON}"})
     'An earlier reply to this could not be used: it is no {JSON}. Reply with the JSON object alone.'
     """
     names = "|".join(map(re.escape, values)) or "(?!)"
-    return re.sub(rf"\{{({names})\}}", lambda found: values[found.group(1)], wordings()[step])
+    return re.sub(rf"\{{({names})\}}", lambda match: values[match[1]], wordings()[step])
 
 
 # -- replies
 # ---------------------------------------------------------------------------------------------------------
 
-#: Of a text in a reply; whoever writes more has not understood.
+#: Longest text in a reply; a model that writes more has not understood.
 _LONGEST = 400
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
@@ -228,7 +221,7 @@ class UnreadReply(InputError):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"is {_shown(value)} and no text")
+        raise ValueError(f"is {_quoted(value)} and no text")
     text = value.strip()
     if len(text) > _LONGEST or not text.isprintable():
         raise ValueError(f"is not one line of at most {_LONGEST} characters")
@@ -238,33 +231,37 @@ def _text(value: Any) -> str:
 def _number(value: Any, info: pydantic.ValidationInfo) -> int:
     count = (info.context or {})["count"]
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
-        raise ValueError(f"is {_shown(value)} and no number from 1 to {count}")
+        raise ValueError(f"is {_quoted(value)} and no number from 1 to {count}")
     return value
 
 
 def _box(value: Any) -> list[float]:
-    numbers = isinstance(value, list) and len(value) == 4
-    if not numbers or any(
-        isinstance(each, bool) or not isinstance(each, int | float) for each in value
-    ):
-        raise ValueError(f"is {_shown(value)} and no list of four numbers")
+    is_box = (
+        isinstance(value, list)
+        and len(value) == 4
+        and all(type(number) in (int, float) for number in value)
+    )
+    if not is_box:
+        raise ValueError(f"is {_quoted(value)} and no list of four numbers")
     try:
         return Box(*map(float, value)).to_list()
     except (InputError, OverflowError):
-        raise ValueError(f"{_shown(value)} is empty or leaves the image") from None
+        raise ValueError(f"{_quoted(value)} is empty or leaves the image") from None
 
 
 def _category(value: Any, info: pydantic.ValidationInfo) -> str:
-    known = (info.context or {})["editing"]
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"is {_shown(value)} and not one of {', '.join(known)}")
+    codes = (info.context or {})["editing"]
+    if not isinstance(value, str) or value not in codes:
+        raise ValueError(f"is {_quoted(value)} and not one of {', '.join(codes)}")
     return value
 
 
-def _listed(low: int, high: int, what: str) -> pydantic.BeforeValidator:
+def _check_length(low: int, high: int, things: str) -> pydantic.BeforeValidator:
+    count = str(low) if low == high else f"{low} to {high}"
+
     def check(value: Any) -> Any:
         if not isinstance(value, list) or not low <= len(value) <= high:
-            raise ValueError(f"is no list of {low if low == high else f'{low} to {high}'} {what}")
+            raise ValueError(f"is no list of {count} {things}")
         return value
 
     return pydantic.BeforeValidator(check)
@@ -276,7 +273,7 @@ Corners = Annotated[list[float], pydantic.PlainValidator(_box)]
 
 
 class Form(pydantic.BaseModel, extra="forbid"):
-    """Of a reply: all of its fields, and no others."""
+    """Form of a reply: all of its fields, and no others."""
 
 
 class _Thing(Form):
@@ -286,7 +283,7 @@ class _Thing(Form):
 
 class CaptionReply(Form):
     caption: Text
-    objects: Annotated[list[_Thing], _listed(1, 50, "things")]
+    objects: Annotated[list[_Thing], _check_length(1, 50, "things")]
 
 
 class SubjectReply(Form):
@@ -321,20 +318,14 @@ class ProposalReply(Form):
     @pydantic.model_validator(mode="after")
     def _fits(self, info: pydantic.ValidationInfo) -> Self:
         for level in ("high", "low"):
-            if (
-                len(
-                    {
-                        getattr(self, f"{level}_{kind}").casefold()
-                        for kind in ("natural", "manipulated")
-                    }
-                )
-                == 1
-            ):
+            natural = getattr(self, f"{level}_natural")
+            manipulated = getattr(self, f"{level}_manipulated")
+            if natural.casefold() == manipulated.casefold():
                 raise ValueError(f"{level}_natural and {level}_manipulated are the same")
         kind = (info.context or {})["editing"][self.category]
-        for name, wanted in (("part", "part"), ("instruction", "direct")):
-            if (getattr(self, name) is not None) != (kind == wanted):
-                must = "given" if kind == wanted else "null"
+        for name, needed in (("part", kind == "part"), ("instruction", kind == "direct")):
+            if (getattr(self, name) is not None) != needed:
+                must = "given" if needed else "null"
                 raise ValueError(f"{name} must be {must} for category {self.category}")
         return self
 
@@ -342,7 +333,7 @@ class ProposalReply(Form):
 class _Choice(Form):
     question: Text
     right: Text
-    wrong: Annotated[list[Text], _listed(4, 4, "wrong answers")]
+    wrong: Annotated[list[Text], _check_length(4, 4, "wrong answers")]
 
     @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
@@ -354,7 +345,7 @@ class _Choice(Form):
 
 class _SingleChoice(_Choice):
     natural: Text
-    wrong: Annotated[list[Text], _listed(3, 3, "wrong answers")]
+    wrong: Annotated[list[Text], _check_length(3, 3, "wrong answers")]
 
 
 class QuestionsReply(Form):
@@ -372,8 +363,7 @@ class QuestionsReply(Form):
 
 
 def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
-    """The fields of a reply of some form, within limits: a count of things, the categories and how
-    each is edited.
+    """Read the fields of a reply of some form; limits are a count of things and the categories.
 
     Examples
     --------
@@ -386,7 +376,9 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
     fenced = _FENCE.fullmatch(reply)
     text = fenced.group(1) if fenced else reply
     try:
-        values = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        values = json.loads(
+            text, object_pairs_hook=_distinct_fields, parse_constant=_refuse_constant
+        )
         return form.model_validate(values, context=limits).model_dump()
     except UnreadReply:
         raise
@@ -398,34 +390,33 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
         ) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise UnreadReply("a field is there twice")
     return dict(pairs)
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise UnreadReply(f"{name} is no number")
 
 
 def _reason(error: pydantic.ValidationError) -> str:
-    """The first thing that is wrong, in a sentence that a model can be told."""
+    """Say what is wrong first, in a sentence that a model can be told."""
     first = error.errors(include_url=False)[0]
-    *outer, last = [
-        each if isinstance(each, str) else f"number {each + 1}" for each in first["loc"]
-    ] or [""]
+    path = [step if isinstance(step, str) else f"number {step + 1}" for step in first["loc"]]
+    *outer, last = path or [""]
     around = " of ".join(reversed(outer))
     if first["type"] == "missing":
         return f"{around or 'it'} has no field {last!r}"
     if first["type"] == "extra_forbidden":
-        return f"{around or 'it'} has a field {_shown(last)} that was not asked for"
+        return f"{around or 'it'} has a field {_quoted(last)} that was not asked for"
     place = f"{last} of {around}" if around else last
     if first["type"] == "value_error":
         return f"{place} {first['ctx']['error']}".strip()
     return f"{place or 'it'} is no JSON object"
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -438,32 +429,33 @@ def _shown(value: Any) -> str:
 class LanguageStep:
     """One question about an item."""
 
-    #: Of the step, and of its wording.
+    #: Name of the step and of its prompt.
     name: str
     #: Whether the captioner is asked, about the image; otherwise the chat model, in words alone.
     looks: bool
-    #: Of the reply.
+    #: Form of the reply.
     form: type[Form]
-    #: From the item and the categories that are offered: what is filled into the wording.
+    #: From the item and the categories on offer to what is filled into the prompt.
     values: Callable[[Item, Sequence[Category]], Mapping[str, str]] = lambda *_: {}
-    #: Likewise: the limits of the reply.
+    #: From the same to the limits of the reply.
     limits: Callable[[Item, Sequence[Category]], Mapping[str, Any]] = lambda *_: {}
 
 
 def parts(item: Item) -> list[dict[str, Any]]:
-    """What of an image can be replaced, with its box: the grounded things, the object at hand and
-    the face.
+    """List what of an image can be replaced, each with its box.
+
+    These are the grounded things, the object at hand and the face.
     """
-    found = [dict(row) for row in item.value("caption")["objects"]]
-    for step, called in (("object", "{}"), ("emotion", "the face ({})")):
+    things = [dict(row) for row in item.value("caption")["objects"]]
+    for step, label in (("object", "{}"), ("emotion", "the face ({})")):
         value = item.value(step)
         if value["value"] is not None:
-            found.append({"name": called.format(value["value"]), "box": value["box"]})
-    return found
+            things.append({"name": label.format(value["value"]), "box": value["box"]})
+    return things
 
 
 def subject(item: Item) -> dict[str, Any]:
-    """The main subject of an item: name and box."""
+    """Find the main subject of an item: name and box."""
     return dict(item.value("caption")["objects"][item.value("subject")["subject"] - 1])
 
 
@@ -471,59 +463,61 @@ def _numbered(things: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1))
 
 
-def _of_caption(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
+def _caption_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
     caption = item.value("caption")
     return {"caption": caption["caption"], "objects": _numbered(caption["objects"])}
 
 
-def _of_subject(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
+def _subject_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
     return {"subject": subject(item)["name"]}
 
 
-def _of_all(item: Item, offered: Sequence[Category]) -> Mapping[str, str]:
-    kinds = {
+def _proposal_values(item: Item, offered: Sequence[Category]) -> Mapping[str, str]:
+    actions = {
         "background": "replaces the background",
         "part": "replaces a part",
         "direct": "alters the image directly",
     }
-    return {
+    lines = [
+        f"{category.code}: {category.high}, {category.low}; {actions[category.editing]}"
+        for category in offered
+    ]
+    values = {
         "caption": item.value("caption")["caption"],
         "subject": subject(item)["name"],
-        **{
-            name: item.value(name)["value"] or "none"
-            for name in ("behaviour", "background", "object", "emotion")
-        },
         "parts": _numbered(parts(item)),
-        "categories": "\n".join(
-            f"{each.code}: {each.high}, {each.low}; {kinds[each.editing]}" for each in offered
-        ),
+        "categories": "\n".join(lines),
     }
+    for name in ("behaviour", "background", "object", "emotion"):
+        values[name] = item.value(name)["value"] or "none"
+    return values
 
 
-def _of_proposal(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
+def _question_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
     names = ("high_natural", "high_manipulated", "low_natural", "low_manipulated")
     return {name: item.value("proposal")[name] for name in names}
 
 
-def _objects(item: Item, _: Sequence[Category]) -> Mapping[str, Any]:
+def _subject_limits(item: Item, _: Sequence[Category]) -> Mapping[str, Any]:
     return {"count": len(item.value("caption")["objects"])}
 
 
-def _offered(item: Item, offered: Sequence[Category]) -> Mapping[str, Any]:
-    return {"editing": {each.code: each.editing for each in offered}, "count": len(parts(item))}
+def _proposal_limits(item: Item, offered: Sequence[Category]) -> Mapping[str, Any]:
+    editing = {category.code: category.editing for category in offered}
+    return {"editing": editing, "count": len(parts(item))}
 
 
 LANGUAGE_STEPS = {
     step.name: step
     for step in (
         LanguageStep("caption", True, CaptionReply),
-        LanguageStep("subject", False, SubjectReply, _of_caption, _objects),
-        LanguageStep("behaviour", True, ValueReply, _of_subject),
-        LanguageStep("background", True, ValueReply, _of_subject),
-        LanguageStep("object", True, BoxedReply, _of_subject),
-        LanguageStep("emotion", True, BoxedReply, _of_subject),
-        LanguageStep("proposal", False, ProposalReply, _of_all, _offered),
-        LanguageStep("questions", False, QuestionsReply, _of_proposal),
+        LanguageStep("subject", False, SubjectReply, _caption_values, _subject_limits),
+        LanguageStep("behaviour", True, ValueReply, _subject_values),
+        LanguageStep("background", True, ValueReply, _subject_values),
+        LanguageStep("object", True, BoxedReply, _subject_values),
+        LanguageStep("emotion", True, BoxedReply, _subject_values),
+        LanguageStep("proposal", False, ProposalReply, _proposal_values, _proposal_limits),
+        LanguageStep("questions", False, QuestionsReply, _question_values),
     )
 }
 
@@ -531,33 +525,34 @@ LANGUAGE_STEPS = {
 def question_rows(
     number: int, category: str, written: Mapping[str, Any], seed: int
 ) -> list[dict[str, Any]]:
-    """The seven rows of questions about a pair.
+    """Write the seven rows of questions about a pair.
 
     Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one),
     one multiple choice about the manipulated image, in which what one would answer of the natural
     one is an option, and two about both.
     """
     random = np.random.default_rng(seed)
-    found = []
+    endings = wordings()
+    questions = []
     for level in ("low", "high"):
-        text = f"{written[level]}\n{wordings()['yes_no']}"
-        found += [("y/n-s", level, "N", text, "no"), ("y/n-e", level, "M", text, "yes")]
+        text = f"{written[level]}\n{endings['yes_no']}"
+        questions += [("y/n-s", level, "N", text, "no"), ("y/n-e", level, "M", text, "yes")]
     for name, kind, level, image in (
         ("single", "mcq-e", "high", "M"),
         ("cross_low", "mcq-cross", "low", "pair"),
         ("cross_high", "mcq-cross", "high", "pair"),
     ):
-        row = written[name]
-        options = [row["right"], *([row["natural"]] if "natural" in row else []), *row["wrong"]]
+        choice = written[name]
+        natural = [choice["natural"]] if "natural" in choice else []
+        options = [choice["right"], *natural, *choice["wrong"]]
         order = random.permutation(len(options)).tolist()
-        lines = [
-            f"{letter}. {options[place]}" for letter, place in zip("ABCDE", order, strict=True)
-        ]
-        text = "\n".join([row["question"], *lines, wordings()["choice"]])
-        found.append((kind, level, image, text, "ABCDE"[order.index(0)]))
+        lettered = zip("ABCDE", order, strict=True)
+        lines = [f"{letter}. {options[index]}" for letter, index in lettered]
+        text = "\n".join([choice["question"], *lines, endings["choice"]])
+        questions.append((kind, level, image, text, "ABCDE"[order.index(0)]))
     return [
         {
-            "question_id": number * 10 + place,
+            "question_id": number * 10 + index,
             "id": number,
             "image": image_names(number)[image],
             "question": question,
@@ -566,10 +561,10 @@ def question_rows(
             "level": level,
             "category": category,
         }
-        for place, (kind, level, image, question, answer) in enumerate(found)
+        for index, (kind, level, image, question, answer) in enumerate(questions)
     ]
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as JSON lines, the form of the release's question files."""
+    """Write rows as JSON lines, the form of the release's question files."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

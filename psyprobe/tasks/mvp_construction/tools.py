@@ -1,5 +1,4 @@
-"""What the image steps are done with: three kinds of tool, each of which can be exchanged for
-another.
+"""Provide the tools of the image steps: segmenters, inpainters and editors, by name.
 
 Some have no weights: classical substitutes that say what they are. The others run SAM through
 transformers, and inpainting and instruction editing through diffusers.
@@ -33,17 +32,17 @@ _MULTIPLE = 64
 
 @dataclass(frozen=True)
 class ToolCard(Recorded):
-    """What made an image, so that it can be told beside the image."""
+    """Description of a tool, to be written beside the images that it made."""
 
-    #: As it is asked for: "felzenszwalb", "sam:FOLDER".
+    #: Name by which it is loaded: "felzenszwalb", "sam:FOLDER".
     name: str
-    #: With which it runs; plain values that JSON can hold.
+    #: Settings with which it runs; plain values that JSON can hold.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    #: Packages and versions.
+    #: Versions by package.
     software: Mapping[str, str] = field(default_factory=dict)
-    #: Where they are from; empty for a tool without any.
+    #: Folder or name of its weights; empty for a tool without any.
     weights: str = ""
-    #: Whether they are random numbers, so that what it makes shows only that the machinery works.
+    #: Whether its weights are random, so that its images only show that the machinery works.
     random_weights: bool = False
 
 
@@ -52,35 +51,33 @@ class Tool(Protocol):
 
     @property
     def card(self) -> ToolCard:
-        """What it is."""
+        """Description of the tool."""
 
 
 class Segmenter(Tool, Protocol):
     """Finds the parts of an image."""
 
     def masks(self, image: Image) -> Mask:
-        """Masks (N, H, W) of the parts of an image (H, W, 3); they may overlap, and N may be 0."""
+        """Mask the parts (N, H, W) of an image (H, W, 3); they may overlap, and N may be 0."""
 
 
 class Inpainter(Tool, Protocol):
     """Fills a hole in an image."""
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image (H, W, 3) with its hole (H, W) filled by what the caption says; the rest may
-        change slightly.
-        """
+        """Fill the hole (H, W) of an image (H, W, 3) by a caption; the rest may change slightly."""
 
 
 class Editor(Tool, Protocol):
     """Changes an image as a whole, by an instruction."""
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """The image (H, W, 3) after an instruction such as "change the smile into a frown"."""
+        """Alter an image (H, W, 3) by an instruction: "change the smile into a frown"."""
 
 
 @contextmanager
 def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[None]:
-    """Say in one sentence what a tool lacks."""
+    """Turn errors of loading a tool into one sentence that says what it lacks."""
     try:
         yield
     except ImportError as error:
@@ -113,7 +110,7 @@ class RegionSegmenter:
         Graph-based segmentation (scale, sigma, min_size), or superpixels (n_segments, compactness,
         sigma).
     **settings : float
-        Of the method; those of scikit-image, which are to be told in the card.
+        Settings of scikit-image's method, which the card repeats.
 
     Raises
     ------
@@ -148,13 +145,12 @@ class RegionSegmenter:
             self.card = ToolCard(method, self._settings, _versions("skimage"))
 
     def masks(self, image: Image) -> Mask:
-        """One mask a region, with what it encloses: the eyes of a face belong to the face."""
+        """Mask each region with what it encloses: the eyes of a face belong to the face."""
         from scipy.ndimage import binary_fill_holes
         from skimage import segmentation
 
-        labels = np.asarray(
-            getattr(segmentation, self._method)(image, channel_axis=-1, **self._settings)
-        )
+        segment = getattr(segmentation, self._method)
+        labels = np.asarray(segment(image, channel_axis=-1, **self._settings))
         return np.stack([binary_fill_holes(labels == label) for label in np.unique(labels)])
 
 
@@ -172,32 +168,25 @@ class SmoothInpainter:
     card = ToolCard("pull_push", {"caption": "not used"})
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image with its hole filled from the rim."""
-        known: FloatArray = (~hole).astype(np.float32)
-        levels: list[tuple[FloatArray, FloatArray]] = [(np.asarray(image, dtype=np.float32), known)]
-        while (known == 0).any() and known.size > 1:
-            light, known = levels[-1]
-            size = (-(-known.shape[0] // 2), -(-known.shape[1] // 2))
-            smaller = _resized(known[..., None], size, Picture.Resampling.BOX)
-            light = _resized(light * known[..., None], size, Picture.Resampling.BOX) / np.maximum(
-                smaller, 1e-6
-            )
-            known = smaller[..., 0]
-            levels.append((light, known))
-        filled: FloatArray = np.where(
-            levels[-1][1][..., None] > 0, levels[-1][0], np.float32(127.5)
-        )
-        for light, known in levels[-2::-1]:
-            filled = np.where(
-                known[..., None] > 0,
-                light,
-                _resized(filled, known.shape, Picture.Resampling.BILINEAR),
-            )
+        """Fill the hole from its rim."""
+        light: FloatArray = np.asarray(image, dtype=np.float32)
+        weight: FloatArray = (~hole).astype(np.float32)[..., None]
+        levels = [(light, weight)]
+        while (weight == 0).any() and weight.size > 1:
+            size = (-(-weight.shape[0] // 2), -(-weight.shape[1] // 2))
+            weighted = _resized(light * weight, size, Picture.Resampling.BOX)
+            weight = _resized(weight, size, Picture.Resampling.BOX)
+            light = weighted / np.maximum(weight, 1e-6)
+            levels.append((light, weight))
+        filled: FloatArray = np.where(weight > 0, light, np.float32(127.5))
+        for light, weight in levels[-2::-1]:
+            enlarged = _resized(filled, weight.shape[:2], Picture.Resampling.BILINEAR)
+            filled = np.where(weight > 0, light, enlarged)
         return np.clip(np.rint(filled), 0, 255).astype(np.uint8)
 
 
 def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
-    """Channels (H, W, C) in float32 at another height and width."""
+    """Resize channels (H, W, C) to another height and width, in float32."""
     height, width = size
     planes = [
         Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])
@@ -215,7 +204,7 @@ class RecolourEditor:
     card = ToolCard("recolour", {"instruction": "not used"})
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """The image in other colours."""
+        """Turn the colours of the image."""
         angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
         turn = np.array(
@@ -241,8 +230,8 @@ class SamSegmenter:
     device : str
         Torch device.
     **settings : float
-        Of the pipeline's call (points_per_crop, pred_iou_thresh, stability_score_thresh ...); its
-        defaults without.
+        Settings of the pipeline's call (points_per_crop, pred_iou_thresh, stability_score_thresh
+        ...).
 
     Raises
     ------
@@ -263,10 +252,10 @@ class SamSegmenter:
         self.card = ToolCard(f"sam:{model}", self._settings, software, model, random)
 
     def masks(self, image: Image) -> Mask:
-        """The masks that pass the pipeline's thresholds."""
-        found = self._pipeline(Picture.fromarray(image), **self._settings)["masks"]
-        masks = [np.asarray(mask, dtype=bool) for mask in found]
-        return np.stack(masks) if masks else np.zeros((0, *image.shape[:2]), dtype=bool)
+        """List the masks that pass the pipeline's thresholds."""
+        output = self._pipeline(Picture.fromarray(image), **self._settings)
+        masks = [np.asarray(mask) for mask in output["masks"]]
+        return np.array(masks, dtype=bool).reshape(-1, *image.shape[:2])
 
 
 class _DiffusionTool:
@@ -307,10 +296,8 @@ class _DiffusionTool:
         software = _versions("torch", "diffusers", "transformers")
         self.card = ToolCard(f"{kind}:{model}", settings, software, model, random)
 
-    def _made(self, image: Image, words: str, seed: int, hole: Mask | None = None) -> Image:
-        """What the network makes of an image, which it sees at a size that it takes, as near in
-        proportion.
-        """
+    def _run(self, image: Image, words: str, seed: int, hole: Mask | None = None) -> Image:
+        """Run the network at a size that it takes, as near in proportion as can be."""
         import torch
 
         height, width = image.shape[:2]
@@ -318,23 +305,21 @@ class _DiffusionTool:
         size = tuple(
             max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height)
         )
-        further: dict[str, Any] = {}
+        inputs: dict[str, Any] = {}
         if hole is not None:
-            mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255)).resize(
-                size, Picture.Resampling.NEAREST
-            )
-            further = {"mask_image": mask, "width": size[0], "height": size[1]}
-        made = self._pipeline(
+            mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255))
+            mask = mask.resize(size, Picture.Resampling.NEAREST)
+            inputs = {"mask_image": mask, "width": size[0], "height": size[1]}
+        output = self._pipeline(
             prompt=words,
             image=Picture.fromarray(image).resize(size, Picture.Resampling.LANCZOS),
             # On the CPU whatever the device: so the same seed is the same noise everywhere.
             generator=torch.Generator().manual_seed(seed),
-            **further,
+            **inputs,
             **self._call,
         ).images[0]
-        return np.asarray(
-            made.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS), dtype=np.uint8
-        )
+        picture = output.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS)
+        return np.asarray(picture, dtype=np.uint8)
 
 
 class DiffusionInpainter(_DiffusionTool):
@@ -374,8 +359,8 @@ class DiffusionInpainter(_DiffusionTool):
         super().__init__("inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call)
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image with its hole filled; outside of it the autoencoder changes it slightly."""
-        return self._made(image, caption, seed, hole)
+        """Fill the hole; outside of it the autoencoder changes the image slightly."""
+        return self._run(image, caption, seed, hole)
 
 
 class InstructEditor(_DiffusionTool):
@@ -422,15 +407,14 @@ class InstructEditor(_DiffusionTool):
         )
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """The image after an instruction."""
-        return self._made(image, instruction, seed)
+        """Alter the image by an instruction."""
+        return self._run(image, instruction, seed)
 
 
 # -- by name, as they stand on a command line
 # --------------------------------------------------------------------------
 
-#: Of each kind of tool, those without weights, and those that take a MODEL: a folder or a name on
-#: the model hub.
+#: Tools by kind and name; a MODEL is a folder or a name on the model hub.
 _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "segmenter": {
         "felzenszwalb": partial(RegionSegmenter, "felzenszwalb"),
@@ -443,14 +427,14 @@ _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
 
 
 def load_segmenter(name: str, **settings: Any) -> Segmenter:
-    """A segmenter.
+    """Load a segmenter.
 
     Parameters
     ----------
     name : str
         "felzenszwalb", "slic" or "sam:MODEL", with a folder or a name on the model hub.
     **settings
-        Of the tool.
+        Settings of the tool.
 
     Raises
     ------
@@ -495,11 +479,11 @@ def load_editor(name: str, **settings: Any) -> Editor:
 
 def _load(kind: str, name: str, settings: dict[str, Any]) -> Any:
     family, _, model = name.partition(":")
-    called = f"{family}:MODEL" if model else name
-    if called not in _TOOLS[kind] or name.endswith(":MODEL"):
+    entry = f"{family}:MODEL" if model else name
+    if entry not in _TOOLS[kind] or name.endswith(":MODEL"):
         raise unknown_name(kind, name, _TOOLS[kind])
     try:
-        return _TOOLS[kind][called](*([model] if model else []), **settings)
+        return _TOOLS[kind][entry](*([model] if model else []), **settings)
     except TypeError as error:
         raise InputError(
             f"{name}: {str(error).partition('() ')[2]}; its settings are in "

@@ -1,5 +1,4 @@
-"""Does contrast sensitivity predict robustness: sets filtered to octave bands, and the link between
-both measurements.
+"""Filter sets to octave bands, and ask whether contrast sensitivity predicts robustness.
 
 References
 ----------
@@ -11,13 +10,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.csf import chat_csf
@@ -33,7 +33,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, toml_text, write_text, write_whole
 from psyprobe.files.terminal import lay_out
 from psyprobe.running.task import task_of
-from psyprobe.tasks.r_bench.items import read_set
+from psyprobe.tasks.r_bench.items import ImageSet, read_set
 from psyprobe.tasks.r_bench.probe import read_run
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.NDArray[np.uint8]:
-    """An image that keeps its mean and one octave band of its codes.
+    """Keep the mean and one octave band of an image.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (H, W, 3)
-        As it is stored.
+        8-bit codes as stored.
     centre : float
-        Of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave away, so
+        Centre of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave away, so
         that the bands of all octaves add up to the image.
     ppd : float
         Pixels per degree.
@@ -57,7 +57,7 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     Returns
     -------
     ndarray of uint8, shape (H, W, 3)
-        What lies beyond 0 and 255 is cut off.
+        Codes, clipped to 0 and 255.
 
     Examples
     --------
@@ -73,14 +73,14 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     gain = np.where(octaves < 1, 0.5 * (1 + np.cos(np.pi * octaves)), 0.0)
     gain[0, 0] = 1.0
     spectrum = np.fft.rfft2(codes, axes=(0, 1)) * gain[..., None]
-    kept = np.fft.irfft2(spectrum, s=(height, width), axes=(0, 1))
-    return np.asarray(np.clip(np.rint(kept), 0, 255), dtype=np.uint8)
+    filtered = np.fft.irfft2(spectrum, s=(height, width), axes=(0, 1))
+    return np.asarray(np.clip(np.rint(filtered), 0, 255), dtype=np.uint8)
 
 
 def write_bands(
     source: str | Path, output: str | Path, bands: Sequence[float], ppd: float
 ) -> list[Path]:
-    """Make of a set one for each octave band, and a page that asks about it.
+    """Write a set filtered to each octave band, and an experiment page that asks about it.
 
     Parameters
     ----------
@@ -103,9 +103,8 @@ def write_bands(
     InputError
         A band lies beyond what pixels can hold, or the set cannot be read.
     """
-    if not (ppd > 0 and all(0 < band <= ppd / 2 for band in bands)) or len(set(bands)) != len(
-        bands
-    ):
+    in_range = ppd > 0 and all(0 < band <= ppd / 2 for band in bands)
+    if not in_range or len(set(bands)) != len(bands):
         raise InputError(
             f"bands are {list(bands)} cpd at {ppd:g} ppd; give each once, above 0 and up to "
             f"{ppd / 2:g}"
@@ -115,17 +114,7 @@ def write_bands(
     pages = []
     for band in bands:
         name = f"band_{band:g}_cpd".replace(".", "_")
-        place = make_folder(folder / name)
-        for part in ("ref", "dis"):
-            (place / part).mkdir()
-        write_whole(place / "items.csv", partial(shutil.copyfile, Path(source) / "items.csv"))
-        filtered: dict[str, Any] = {}
-        for row in images.items.to_dict("records"):
-            reference = images.path("ref", row)
-            if row["reference"] not in filtered:
-                filtered = {row["reference"]: octave_band(read_image(reference), band, ppd)}
-                write_whole(place / "ref" / row["reference"], partial(shutil.copyfile, reference))
-            write_png(filtered[row["reference"]], place / "dis" / row["name"])
+        _write_band(images, folder / name, band, ppd)
         page = {
             "title": f"Images that hold the octave around {band:g} cpd",
             "source": f"references of {Path(source).name}, raised cosine of log frequency, "
@@ -139,11 +128,23 @@ def write_bands(
     return pages
 
 
+def _write_band(images: ImageSet, folder: Path, band: float, ppd: float) -> None:
+    """Write a set whose corrupted images are its references, filtered to one band."""
+    for part in ("ref", "dis"):
+        make_folder(folder / part)
+    write_whole(folder / "items.csv", partial(shutil.copyfile, images.folder / "items.csv"))
+    for reference, rows in images.items.groupby("reference", sort=False):
+        path = images.folder / "ref" / str(reference)
+        write_whole(folder / "ref" / path.name, partial(shutil.copyfile, path))
+        filtered = octave_band(read_image(path), band, ppd)
+        for name in rows["name"]:
+            write_png(filtered, folder / "dis" / name)
+
+
 def link_results(
     results: Iterable[xarray.Dataset], *, confidence: float = 0.95, seed: int = 0
 ) -> Robustness:
-    """Correlate the contrast sensitivity of models with their accuracy on filtered and on corrupted
-    images.
+    """Correlate the contrast sensitivity of models with their accuracy on filtered images.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def link_results(
     Returns
     -------
     Robustness
-        Of the models of which there are both a curve and bands.
+        The models that have both a sensitivity curve and answers about bands.
 
     Raises
     ------
@@ -164,24 +165,21 @@ def link_results(
         There are fewer than two such models or bands, or a model has two runs of one kind.
     """
     curves: dict[str, tuple[FloatArray, FloatArray]] = {}
-    told: dict[str, dict[float, float]] = {}
+    accuracies: dict[str, dict[float, float]] = {}
     for result in results:
         name = str(result.attrs["observer"])
-        probe = result.attrs["probe"]
         if task_of(result).scored == "yes" and "frequency" in result:
-            _once(name in curves, name, "contrast sensitivity")
+            _refuse_second(curves, name, f"contrast sensitivity of {name}")
             csf = chat_csf(result)
             curves[name] = (csf["frequency"].values, csf["mean_sensitivity"].values)
-        elif probe == "r_bench":
+        elif result.attrs["probe"] == "r_bench":
             band = float(json.loads(result.attrs["options"]).get("band", 0.0))
-            _once(
-                band in told.setdefault(name, {}),
-                name,
-                f"band {band:g} cpd" if band else "corrupted images",
-            )
-            told[name][band] = float(read_run(result).table["absolute"].mean())
-    models = sorted(name for name in curves if any(told.get(name, {})))
-    bands = sorted({band for name in models for band in told[name] if band})
+            content = f"band {band:g} cpd" if band else "corrupted images"
+            by_band = accuracies.setdefault(name, {})
+            _refuse_second(by_band, band, f"{content} of {name}")
+            by_band[band] = float(read_run(result).table["absolute"].mean())
+    models = sorted(name for name in curves if any(accuracies.get(name, {})))
+    bands = sorted({band for name in models for band in accuracies[name] if band})
     if len(models) < 2 or len(bands) < 2:
         raise InputError(
             f"{len(models)} models have both a contrast sensitivity and answers about filtered "
@@ -189,28 +187,32 @@ def link_results(
             "bands; give results of at least 2 of each (psyprobe r-bench bands makes the sets)"
         )
     sensitivity = np.array([sensitivity_at(*curves[name], bands) for name in models])
-    accuracy = np.array([[told[name].get(band, np.nan) for band in bands] for name in models])
-    corrupted = np.array([told[name].get(0.0, np.nan) for name in models])
-    known = corrupted if np.isfinite(corrupted).sum() > 2 else None
+    table = pd.DataFrame([accuracies[name] for name in models], columns=[*bands, 0.0], dtype=float)
+    corrupted = table[0.0].to_numpy()
     return csf_robustness(
-        models, bands, sensitivity, accuracy, corrupted=known, confidence=confidence, seed=seed
+        models,
+        bands,
+        sensitivity,
+        table[bands].to_numpy(),
+        corrupted=corrupted if np.isfinite(corrupted).sum() > 2 else None,
+        confidence=confidence,
+        seed=seed,
     )
 
 
-def _once(again: bool, name: str, what: str) -> None:
-    if again:
-        raise InputError(f"there are two results of {what} of {name}; give one of them")
+def _refuse_second(measured: Container[Any], key: object, content: str) -> None:
+    if key in measured:
+        raise InputError(f"there are two results of {content}; give one of them")
 
 
-def link_text(found: Robustness) -> str:
-    """The correlations as a table, with what they mean."""
-    rows = [{"over": over, **cells} for over, cells in link_table(found.links).items()]
-    columns = list(rows[0])
-    table = lay_out("text", [columns, *([row[name] for name in columns] for row in rows)])
+def link_text(link: Robustness) -> str:
+    """Lay out the correlations as a table, and say what they mean."""
+    rows = [{"over": over, **cells} for over, cells in link_table(link.links).items()]
+    table = lay_out("text", [list(rows[0]), *(list(row.values()) for row in rows)])
     return (
-        f"{len(found.models)} models, {len(found.bands)} bands; Pearson's r of log10 "
+        f"{len(link.models)} models, {len(link.bands)} bands; Pearson's r of log10 "
         "sensitivity and accuracy, "
-        f"{100 * found.confidence:g} % intervals (bootstrap over models), p by "
+        f"{100 * link.confidence:g} % intervals (bootstrap over models), p by "
         f"permutation.\n{table}\n"
         "models: what each band has on average taken away, so that a model's own curve must "
         "tell of its own accuracy; "
@@ -220,23 +222,24 @@ def link_text(found: Robustness) -> str:
     )
 
 
-def plot_links(found: Robustness) -> Axes:
-    """Accuracy over sensitivity, a point a model and band, bands in colours."""
+def plot_links(link: Robustness) -> Axes:
+    """Plot accuracy over sensitivity, a point for each model and band, bands in colours."""
     import matplotlib.pyplot as plt
 
     ax: Axes
     _, ax = plt.subplots(layout="constrained")
-    log_s = np.array(found.sensitivity)
-    share = np.array(found.accuracy)
-    colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(found.bands)))
-    for i, (band, colour) in enumerate(zip(found.bands, colours, strict=True)):
-        ax.plot(10 ** log_s[:, i], share[:, i], "o", color=colour, label=f"{band:g} cpd")
+    sensitivity = 10 ** np.array(link.sensitivity)
+    accuracy = np.array(link.accuracy)
+    colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(link.bands)))
+    for i, band in enumerate(link.bands):
+        ax.plot(sensitivity[:, i], accuracy[:, i], "o", color=colours[i], label=f"{band:g} cpd")
     ax.set(
         xscale="log",
         xlabel="Contrast sensitivity (1 / contrast)",
         ylabel="Accuracy on images of this band",
     )
-    told = link_table(found.links)["models"]
-    ax.set_title(f"models, band by band: r = {told['r']}, p = {told['p']}", fontsize="medium")
+    over_models = link_table(link.links)["models"]
+    title = f"models, band by band: r = {over_models['r']}, p = {over_models['p']}"
+    ax.set_title(title, fontsize="medium")
     ax.legend(fontsize="small")
     return ax

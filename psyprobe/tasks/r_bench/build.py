@@ -1,6 +1,4 @@
-"""Build a set: from photographs and questions to corrupted images, balanced over dimensions,
-strengths and tasks.
-"""
+"""Build a set of corrupted photographs, balanced over dimensions, strengths and tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,15 +32,13 @@ from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, writ
 from psyprobe.tasks.tables import read_table
 
 #: Columns of a table of questions: the file of the photograph, and the item as in the released
-#: table. A column score, the quality of the photograph, is kept where it is there.
+#: table. A column score, the quality of the photograph, may be there too.
 QUESTION_COLUMNS = ("image", "type", "question", "choice", "answer")
 
 
 @dataclass(frozen=True)
 class ReferenceLimits:
-    """What a reference must be like; chosen so that snapshots pass, and thumbnails, blur and blank
-    pages do not.
-    """
+    """Limits on reference images: snapshots pass; thumbnails, blur and blank pages do not."""
 
     #: Smallest allowed shorter side, px.
     side: int = 224
@@ -57,7 +53,7 @@ class ReferenceLimits:
 
 
 def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
-    """Side, sharpness, exposure and clipped share of an image, as in `ReferenceLimits`.
+    """Measure the side, sharpness, exposure and clipped share of an image.
 
     Examples
     --------
@@ -66,47 +62,41 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     """
     import cv2
 
-    grey = small = luma(image)
-    shorter = min(grey.shape)
-    if shorter > 256:
-        size = (round(grey.shape[1] * 256 / shorter), round(grey.shape[0] * 256 / shorter))
-        small = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA))
-    flat = (image == 0).all(axis=-1) | (image == 255).all(axis=-1)
+    luminance = small = luma(image)
+    side = min(luminance.shape)
+    if side > 256:
+        size = (round(luminance.shape[1] * 256 / side), round(luminance.shape[0] * 256 / side))
+        small = np.asarray(cv2.resize(luminance, size, interpolation=cv2.INTER_AREA))
+    clipped = (image == 0).all(axis=-1) | (image == 255).all(axis=-1)
     return {
-        "side": shorter,
+        "side": side,
         "sharpness": float(np.var(cv2.Laplacian(small, cv2.CV_32F))),
-        "exposure": float(grey.mean()) / 255,
-        "clipped": float(flat.mean()),
+        "exposure": float(luminance.mean()) / 255,
+        "clipped": float(clipped.mean()),
     }
 
 
 def check_reference(
     image: npt.NDArray[np.uint8], name: str, limits: ReferenceLimits
 ) -> dict[str, float]:
-    """What `measure_reference` gives of an image that is fit; any other is refused."""
-    found = measure_reference(image)
+    """Measure an image as `measure_reference` does, and refuse one beyond the limits."""
+    measured = measure_reference(image)
     low, high = limits.exposure
-    if found["side"] < limits.side:
-        raise InputError(
-            f"{name} has a shorter side of {found['side']:g} px; a reference needs {limits.side}"
-        )
-    if not low <= found["exposure"] <= high:
-        raise InputError(
-            f"{name} has a mean luma of {found['exposure']:.3f}; a reference needs {low:g} to "
-            f"{high:g}"
-        )
-    if found["clipped"] > limits.clipped:
-        raise InputError(
-            f"{name} has {found['clipped']:.0%} of its pixels black or white; a reference may "
-            f"have {limits.clipped:.0%}"
-        )
-    if found["sharpness"] < limits.sharpness:
-        raise InputError(
-            f"{name} is blurred: its Laplacian has the variance {found['sharpness']:.1f}; a "
-            "reference needs "
-            f"{limits.sharpness:g}"
-        )
-    return found
+    problems = {
+        f"{name} has a shorter side of {measured['side']:g} px; a reference needs {limits.side}": (
+            measured["side"] < limits.side
+        ),
+        f"{name} has a mean luma of {measured['exposure']:.3f}; a reference needs {low:g} to "
+        f"{high:g}": not low <= measured["exposure"] <= high,
+        f"{name} has {measured['clipped']:.0%} of its pixels black or white; a reference may "
+        f"have {limits.clipped:.0%}": measured["clipped"] > limits.clipped,
+        f"{name} is blurred: its Laplacian has the variance {measured['sharpness']:.1f}; a "
+        f"reference needs {limits.sharpness:g}": measured["sharpness"] < limits.sharpness,
+    }
+    for problem, failed in problems.items():
+        if failed:
+            raise InputError(problem)
+    return measured
 
 
 def read_question_table(path: str | Path) -> pd.DataFrame:
@@ -130,9 +120,9 @@ def read_question_table(path: str | Path) -> pd.DataFrame:
         It is no such table, a row is there twice, or a key is none of the options.
     """
     table, _ = read_table(path, QUESTION_COLUMNS)
-    asked = table[["image", "type", "question"]]
-    if asked.duplicated().any():
-        row = asked[asked.duplicated()].iloc[0]
+    duplicates = table[table.duplicated(["image", "type", "question"])]
+    if len(duplicates):
+        row = duplicates.iloc[0]
         raise InputError(
             f"{path}: {row['question']!r} is asked twice of {row['image']}; keep one of them"
         )
@@ -150,13 +140,12 @@ def write_example(folder: str | Path) -> tuple[Path, Path]:
     Parameters
     ----------
     folder : str or Path
-        Gets a folder "photographs" and the file "questions.csv": 42 questions about six
-        photographs.
+        Folder to write a folder "photographs" and the file "questions.csv" to: 42 questions about
+        six photographs.
 
     Returns
     -------
-    tuple of Path
-        Both.
+    photographs, questions : Path
 
     Raises
     ------
@@ -195,11 +184,11 @@ _LIMITS = ReferenceLimits()
 class BuiltSet:
     """A set that was built."""
 
-    #: Of the set.
+    #: Folder of the set.
     folder: Path
-    #: How many.
+    #: Number of items.
     items: int
-    #: Why photographs were left out, with their questions; empty unless that was asked for.
+    #: Why photographs were left out with their questions, if `build_set` was told to skip them.
     skipped: tuple[str, ...]
     #: Items whose corrupted image equals its reference, as a grey photograph does without its
     #: colour.
@@ -219,8 +208,7 @@ def build_set(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> BuiltSet:
-    """Build a set in which every dimension and task has as many items, and every strength as nearly
-    as can be.
+    """Build a set with as many items of every dimension and task, over all strengths alike.
 
     Parameters
     ----------
@@ -234,16 +222,16 @@ def build_set(
         Items of each dimension and task; 15 in R-Bench. With three, or a multiple, each strength
         has as many.
     seed : int
-        Of the choice of questions and of the corruptions.
+        Seed of the choice of questions and of the corruptions.
     scale : bool
         As for `corrupt`: lengths and counts scaled to the image. Recorded in the manifest.
     limits : ReferenceLimits
         What a reference must be like.
     skip : bool
-        Leave out photographs that cannot be read or are not fit, with their questions, and count
-        them.
+        Leave out photographs that cannot be read or are not fit, with their questions, instead of
+        ending with the first.
     executor : concurrent.futures.Executor, optional
-        Who works; by default one thread a core.
+        Executor of the corruptions; by default one thread a core.
     progress : bool, optional
         Whether to show a progress bar.
 
@@ -264,174 +252,182 @@ def build_set(
             "usual is 15"
         )
     table = read_question_table(questions)
-    measured, skipped = _references(Path(photographs), table, limits, skip)
-    table = table[table["image"].isin(measured)].reset_index(drop=True)
+    references, skipped = _measure_references(Path(photographs), table, limits, skip)
+    table = table[table["image"].isin(references)].reset_index(drop=True)
     if not len(table):
         raise InputError(f"no question of {questions} is left; every photograph was left out")
-    rows = _items(table, items_per_cell, seed)
+    rows = _draw_items(table, items_per_cell, seed)
     folder = make_folder(output, empty=True)
     for part in ("ref", "dis"):
         (folder / part).mkdir()
     write_items(folder, rows)
-    # Whatever is wrong with a question is said before images are made.
+    # Refuse wrong questions before images are made, which takes long.
     items = read_items(folder / "items.csv")
     for row in without_option(items):
         raise InputError(
             f"{questions}: {row['question']!r} has the key {row['key']} and "
             f"{len(row['options'])} options"
         )
-    for name in measured:
+    for name in references:
         write_whole(folder / "ref" / name, partial(shutil.copyfile, Path(photographs) / name))
     # Each photograph in several jobs, so that all cores have work to the end.
-    by_reference = [[row for row in rows if row["reference"] == name] for name in measured]
+    by_reference = [[row for row in rows if row["reference"] == name] for name in references]
     jobs = [part[i : i + 16] for part in by_reference for i in range(0, len(part), 16)]
     corrupted: dict[str, dict[str, Any]] = {}
-    unchanged = []
+    unchanged: list[str] = []
     with progress_bar(len(rows), progress) as bar:
-        for done in in_parallel(partial(_corrupt_some, folder, seed, scale), jobs, executor):
-            corrupted |= {name: told for name, told, _ in done}
-            unchanged += [name for name, _, same in done if same]
-            bar.update(len(done))
+        for images in in_parallel(partial(_corrupt_rows, folder, seed, scale), jobs, executor):
+            corrupted |= {image.name: image.facts for image in images}
+            unchanged += [image.name for image in images if image.unchanged]
+            bar.update(len(images))
+    unchanged.sort()
     manifest = {
         "seed": seed,
         "scale": scale,
         "items_per_cell": items_per_cell,
         "questions": {"file": Path(questions).name, "sha256": file_digest(questions)},
         "limits": asdict(limits),
-        "references": measured,
+        "references": references,
         "corrupted": corrupted,
         "skipped": skipped,
-        "unchanged": sorted(unchanged),
+        "unchanged": unchanged,
         "software": software_versions(),
     }
     write_text(folder / "manifest.json", json_text(manifest))
     write_whole(folder / "contact_sheet.png", contact_sheet(folder, items).save)
-    return BuiltSet(folder, len(rows), tuple(skipped), tuple(sorted(unchanged)))
+    return BuiltSet(folder, len(rows), tuple(skipped), tuple(unchanged))
 
 
-def _references(
+def _measure_references(
     folder: Path, table: pd.DataFrame, limits: ReferenceLimits, skip: bool
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Measure the photographs of a table by name, and say why others were left out."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
-    measured = {}
+    references: dict[str, dict[str, Any]] = {}
     skipped = []
     for name in dict.fromkeys(table["image"]):
         try:
-            fit = check_reference(read_image(folder / name), name, limits)
-            measured[name] = {**fit, "sha256": file_digest(folder / name)}
+            measured = check_reference(read_image(folder / name), name, limits)
+            references[name] = {**measured, "sha256": file_digest(folder / name)}
         except InputError as error:
             if not skip:
                 raise
             skipped.append(str(error))
-    return measured, skipped
+    return references, skipped
 
 
-def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
-    """Rows of the item table: for each dimension and task so many questions; none comes again
-    before all were drawn.
-    """
+def _draw_items(table: pd.DataFrame, items_per_cell: int, seed: int) -> list[dict[str, Any]]:
+    """Draw questions for each dimension and task; none comes again before all were drawn."""
     unknown = table["type"][~table["type"].isin(TASKS)]
     if len(unknown):
         raise InputError(f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}")
     rows: list[dict[str, Any]] = []
-    for first, task in enumerate(TASKS):
-        asked = table[table["type"] == task].to_dict("records")
-        rng = np.random.default_rng([seed, first])
+    for task_number, task in enumerate(TASKS):
+        questions = table[table["type"] == task].to_dict("records")
+        rng = np.random.default_rng([seed, task_number])
         queue: list[int] = []
-        for turn in range(each * len(dimensions()) if asked else 0):
+        for turn in range(items_per_cell * len(dimensions()) if questions else 0):
             if not queue:
-                queue = [int(i) for i in rng.permutation(len(asked))]
-            question = asked[queue.pop()]
-            dimension = dimension_numbered(1 + turn // each)
-            # Tasks begin with different strengths, so that one item of each has all three in every
-            # dimension.
-            strength = 1 + (first + turn) % 3
+                queue = rng.permutation(len(questions)).tolist()
+            question = questions[queue.pop()]
+            dimension = dimension_numbered(1 + turn // items_per_cell)
             row = {name: question[name] for name in ("question", "choice", "answer", "type")}
             row |= {
                 "name": f"{len(rows) + 1:05d}-{Path(question['image']).stem}.png",
                 "reference": question["image"],
-            }
-            row |= {
                 "distortion": dimension.id,
-                "strength": strength,
+                # Tasks begin with different strengths, so that one item of each has all three in
+                # every dimension.
+                "strength": 1 + (task_number + turn) % 3,
                 "simulated": int(dimension.captured),
+                "score": question.get("score", ""),
             }
-            rows.append(row | {"score": question.get("score", "")})
+            rows.append(row)
     return rows
 
 
-def _corrupt_some(
+class _CorruptedImage(NamedTuple):
+    """One corrupted image as written: its file, what the manifest says, whether it is unchanged."""
+
+    name: str
+    facts: dict[str, Any]
+    unchanged: bool
+
+
+def _corrupt_rows(
     folder: Path, seed: int, scale: bool, rows: Sequence[dict[str, Any]]
-) -> list[tuple[str, dict[str, Any], bool]]:
-    """Write corrupted images of one reference: their names, what the manifest tells, and whether
-    they are the same.
-    """
-    image = read_image(folder / "ref" / rows[0]["reference"])
-    done = []
+) -> list[_CorruptedImage]:
+    """Write the corrupted images of items that share one reference."""
+    reference = read_image(folder / "ref" / rows[0]["reference"])
+    images = []
     for row in rows:
         file = folder / "dis" / row["name"]
-        way = dimension_numbered(row["distortion"])
+        dimension = dimension_numbered(row["distortion"])
         level = row["strength"] - 1
-        changed = corrupt(image, way.name, STRENGTHS[level], seed, image_id=file.stem, scale=scale)
-        write_png(changed, file)
-        told = {"dimension": way.name, "strength": STRENGTHS[level], "parameter": way.levels[level]}
-        told |= {"simulated": way.captured, "sha256": file_digest(file)}
-        done.append((row["name"], told, np.array_equal(changed, image)))
-    return done
+        strength = STRENGTHS[level]
+        corrupted = corrupt(
+            reference, dimension.name, strength, seed, image_id=file.stem, scale=scale
+        )
+        write_png(corrupted, file)
+        facts = {
+            "dimension": dimension.name,
+            "strength": strength,
+            "parameter": dimension.levels[level],
+            "simulated": dimension.captured,
+            "sha256": file_digest(file),
+        }
+        images.append(_CorruptedImage(row["name"], facts, np.array_equal(corrupted, reference)))
+    return images
 
 
-#: A thumbnail, and the part beside it when it is enlarged, px; and most of them on a sheet.
+#: Size of a thumbnail, side of the enlarged detail beside it, and height of a label, px.
 _WIDTH = 128
 _HEIGHT = 96
-_PART = 96
+_DETAIL = 96
 _LABEL = 12
-_MOST = 600
+#: Largest number of images on a contact sheet.
+_MAX_IMAGES = 600
 
 
 def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
-    """A sheet of the corrupted images of a set: a row a dimension, ordered by strength.
+    """Draw the corrupted images of a set on one sheet: a row a dimension, ordered by strength.
 
     Under each thumbnail task and strength; beside it the middle of the image, three times enlarged,
     where what a codec did is seen. A star marks what is simulated.
     """
     from PIL import Image, ImageDraw
 
-    order = items.assign(level=[STRENGTHS.index(strength) for strength in items["strength"]])
-    order = order.sort_values(["dimension", "level", "name"], ignore_index=True)
-    shown = order.iloc[:: -(-len(order) // _MOST)]
-    lines = [
-        (dimension_numbered(number), group)
-        for number, group in shown.groupby("dimension", sort=True)
-    ]
+    levels = items["strength"].map(STRENGTHS.index)
+    ordered = items.assign(level=levels).sort_values(["dimension", "level", "name"])
+    sample = ordered.iloc[:: -(-len(items) // _MAX_IMAGES)]
+    rows = list(sample.groupby("dimension", sort=True))
     left = 150
-    cell = _HEIGHT + _LABEL
-    across = max(len(group) for _, group in lines)
-    sheet = Image.new(
-        "RGB", (left + across * (_WIDTH + _PART + 8), 18 + len(lines) * (cell + 4)), "white"
-    )
+    width = _WIDTH + _DETAIL + 8
+    height = _HEIGHT + _LABEL + 4
+    columns = max(len(group) for _, group in rows)
+    sheet = Image.new("RGB", (left + columns * width, 18 + len(rows) * height), "white")
     pen = ImageDraw.Draw(sheet)
     note = (
-        f"{len(shown)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
+        f"{len(sample)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
     )
     pen.text((4, 3), note, fill="black")
-    for i, (dimension, group) in enumerate(lines):
-        top = 18 + i * (cell + 4)
-        pen.text(
-            (4, top + 4),
-            f"{dimension.id} {dimension.title}{' *' if dimension.captured else ''}",
-            fill="black",
-        )
-        for j, row in enumerate(group.to_dict("records")):
-            with Image.open(Path(folder) / "dis" / row["name"]) as opened:
-                small = opened.convert("RGB")
-            x, y = ((length - _PART // 3) // 2 for length in small.size)
-            part = small.crop((x, y, x + _PART // 3, y + _PART // 3)).resize(
-                (_PART, _PART), Image.Resampling.NEAREST
-            )
-            small.thumbnail((_WIDTH, _HEIGHT))
-            at = left + j * (_WIDTH + _PART + 8)
-            sheet.paste(small, (at, top))
-            sheet.paste(part, (at + _WIDTH + 2, top))
-            pen.text((at, top + _HEIGHT), f"{row['task']} {row['strength']}", fill="black")
-    return Image.fromarray(np.asarray(sheet))
+    for i, (number, group) in enumerate(rows):
+        dimension = dimension_numbered(number)
+        y = 18 + i * height
+        title = f"{dimension.id} {dimension.title}{' *' if dimension.captured else ''}"
+        pen.text((4, y + 4), title, fill="black")
+        for j, item in enumerate(group.to_dict("records")):
+            with Image.open(Path(folder) / "dis" / item["name"]) as file:
+                image = file.convert("RGB")
+            side = _DETAIL // 3
+            margin_x = (image.width - side) // 2
+            margin_y = (image.height - side) // 2
+            middle = image.crop((margin_x, margin_y, margin_x + side, margin_y + side))
+            detail = middle.resize((_DETAIL, _DETAIL), Image.Resampling.NEAREST)
+            image.thumbnail((_WIDTH, _HEIGHT))
+            x = left + j * width
+            sheet.paste(image, (x, y))
+            sheet.paste(detail, (x + _WIDTH + 2, y))
+            pen.text((x, y + _HEIGHT), f"{item['task']} {item['strength']}", fill="black")
+    return sheet

@@ -1,11 +1,13 @@
-"""``psyprobe r-bench``: check, score, report, build and show; each a word after the command."""
+"""``psyprobe r-bench``: check, score, report, build and show; the action follows the command."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import tomllib
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,6 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.experiment.page import JUDGE_TOKENS
 from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell
@@ -48,164 +49,37 @@ from psyprobe.tasks.r_bench.scores import (
 )
 from psyprobe.tasks.tables import csv_table
 
+#: Kinds of file that --model takes.
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
+_TYPES = {"int": int, "float": float}
 
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Actions of the command, and the options of each."""
+    """Add the actions of the command, with the options that actions.toml gives each."""
+    page = files("psyprobe.tasks.r_bench").joinpath("actions.toml").read_text(encoding="utf-8")
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", required=True, parser_class=type(parser)
     )
-    added = {}
-    for name, (_, summary) in _ACTIONS.items():
-        added[name] = actions.add_parser(
+    for name, action in tomllib.loads(page).items():
+        summary = action["summary"]
+        action_parser = actions.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
         )
-        # Given before the action it stays given.
-        added[name].add_argument(
-            "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
-        )
-        added[name].add_argument(
-            "--debug", action="store_true", default=argparse.SUPPRESS, help="show traces of errors"
-        )
-    score = added["score"]
-    report = added["report"]
-    build = added["build"]
-    for each in (added["check"], score):
-        each.add_argument(
-            "items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8"
-        )
-    files = (
-        "dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, judged_ref, "
-        "judged_com (.csv)"
-    )
-    models: dict[str, Any] = {
-        "nargs": "+",
-        "action": "append",
-        "required": True,
-        "metavar": "NAME KIND=FILE",
-    }
-    score.add_argument("--model", help=f"a model's name and its files: {files}", **models)
-    people = (
-        "those of --model that are people, at least three: one row, the mean without the "
-        "best and the worst"
-    )
-    score.add_argument("--people", nargs="+", default=[], metavar="NAME", help=people)
-    score.add_argument(
-        "--judge", metavar="NAME", help="a chat model that reads what rules leave open"
-    )
-    taken = "what the judge takes besides"
-    score.add_argument("--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help=taken)
-    score.add_argument(
-        "--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)"
-    )
-    score.add_argument(
-        "--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)"
-    )
-    told = "where its replies are cut off, reasoning included (default %(default)s)"
-    score.add_argument("--judge-max-tokens", type=int, default=JUDGE_TOKENS, metavar="N", help=told)
-    score.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
-    score.add_argument(
-        "--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone"
-    )
-    rules = "letter_then_judge, published, judge or letter (default %(default)s)"
-    score.add_argument("--mcq-rule", default="letter_then_judge", help=rules)
-    score.add_argument(
-        "--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)"
-    )
-    drawn = (
-        "write metrics.csv and figures into this folder, and compare models there (differences.csv)"
-    )
-    score.add_argument("--output", metavar="DIR", help=drawn)
-    report.add_argument(
-        "results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench"
-    )
-    report.add_argument(
-        "--set", metavar="SET", help="the folder of the set: show and measure images too"
-    )
-    report.add_argument(
-        "--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)"
-    )
-    for each in (score, report):
-        each.add_argument(
-            "--confidence", type=float, default=0.9, help="of intervals (default %(default)s)"
-        )
-    build.add_argument("photographs", metavar="PHOTOS", help="folder of reference images")
-    build.add_argument(
-        "questions", metavar="QUESTIONS", help="CSV: image, type, question, choice, answer"
-    )
-    build.add_argument(
-        "--items", type=int, default=3, metavar="N", help="of each dimension and task (default 3)"
-    )
-    build.add_argument(
-        "--skip-bad",
-        action="store_true",
-        help="leave out photographs that are unfit, and count them",
-    )
-    added["import"].add_argument(
-        "corrupted", metavar="DIS.tsv", help="with columns distortion and strength"
-    )
-    added["import"].add_argument(
-        "reference", metavar="REF.tsv", help="the same items about reference images"
-    )
-    bands = added["bands"]
-    csf = added["csf"]
-    bands.add_argument("set", metavar="SET", help="the folder of a set")
-    bands.add_argument(
-        "--output",
-        required=True,
-        metavar="DIR",
-        help="folder of the sets and their pages, new or empty",
-    )
-    bands.add_argument(
-        "--ppd",
-        type=float,
-        default=64.0,
-        help="pixels per degree of the images (default %(default)g)",
-    )
-    octaves: dict[str, Any] = {
-        "nargs": "+",
-        "type": float,
-        "default": [1.0, 2.0, 4.0, 8.0, 16.0],
-        "metavar": "CPD",
-    }
-    bands.add_argument("--bands", help="centres, cpd (default 1 2 4 8 16)", **octaves)
-    csf.add_argument(
-        "results",
-        nargs="+",
-        metavar="STORE|RESULT.nc",
-        help="CSFs of models, and their answers about sets",
-    )
-    csf.add_argument(
-        "--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)"
-    )
-    csf.add_argument(
-        "--confidence", type=float, default=0.95, help="of intervals (default %(default)s)"
-    )
-    for each in (build, added["import"]):
-        each.add_argument(
-            "--output", required=True, metavar="SET", help="folder of the set, new or empty"
-        )
-    added["export"].add_argument("set", metavar="SET", help="the folder of a set")
-    for each in (added["export"], added["example"]):
-        each.add_argument("--output", required=True, metavar="DIR", help="folder")
-    added["gallery"].add_argument("image", metavar="IMAGE", help="image file")
-    added["gallery"].add_argument(
-        "--output", default="gallery.html", metavar="FILE", help="(default %(default)s)"
-    )
-    for each in (build, added["gallery"]):
-        each.add_argument(
-            "--seed", type=int, default=0, help="of what is drawn (default %(default)s)"
-        )
-        each.add_argument(
-            "--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384"
-        )
+        for flag, purpose in (("--json", "print JSON"), ("--debug", "show traces of errors")):
+            # Without a default of its own, a flag given before the action stays set.
+            action_parser.add_argument(
+                flag, action="store_true", default=argparse.SUPPRESS, help=purpose
+            )
+        for option, keywords in action["options"].items():
+            if "type" in keywords:
+                keywords["type"] = _TYPES[keywords["type"]]
+            action_parser.add_argument(option, **keywords)
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Do one of the actions; what it returns, as values and as text, is printed."""
-    if said := _ACTIONS[arguments.action][0](arguments):
-        show(*said, as_json=arguments.json)
+    """Carry out an action, and print the values and the text that it returns."""
+    if output := _ACTIONS[arguments.action](arguments):
+        show(*output, as_json=arguments.json)
     return 0
 
 
@@ -219,97 +93,106 @@ def score_action(arguments: argparse.Namespace) -> None:
     """Score answers and judgements, and print the paper's table."""
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
-    for task in arguments.task or ():
+    tasks = arguments.task or TASKS
+    for task in tasks:
         if task not in TASKS:
             raise unknown_name("task", task, TASKS)
-    items = items[items["task"].isin(arguments.task or TASKS)].reset_index(drop=True)
-    judge = None
-    if arguments.judge:
-        judging = load_observer(
-            arguments.judge, **settings(arguments.judge_option, "--judge-option")
-        )
-        judge = Judge(
-            judging,
-            arguments.judge_repeats,
-            arguments.judge_temperature,
-            arguments.judge_max_tokens,
-        )
+    items = items[items["task"].isin(tasks)].reset_index(drop=True)
+    judge = _load_judge(arguments) if arguments.judge else None
     metrics = {}
     tables = {}
-    for name, *named in arguments.model:
-        answers, judged = _read(name, named)
+    for name, *paths in arguments.model:
+        answers, judged = _read_files(name, paths)
         if judge is not None:
-            wanted = [which for which in answerable(answers) if which not in judged]
-            cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=wanted)
-            verdicts = judge_cases(cases, judge, store=arguments.store)
-            counted = count_verdicts(verdicts.values())
-            cut = f", {counted['cut_replies']} of them cut off: give --judge-max-tokens" * bool(
-                counted["cut_replies"]
-            )
-            tell(
-                f"{name}: {counted['cases']} cases were judged, {counted['without_verdict']} "
-                "without a verdict, which "
-                f"are in no mean; {counted['unread_replies']} replies of the judge were no "
-                f"verdict{cut}"
-            )
-            judged |= judgements(items, verdicts, wanted)[0]
+            judged |= _judge_open_cases(name, items, answers, set(judged), judge, arguments)
         tables[name] = score_items(
             items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule
         )
         metrics[name] = rbench_metrics(tables[name], confidence=arguments.confidence)
-    say(
-        rbench_table(
-            with_people(metrics, arguments.people), "json" if arguments.json else arguments.format
-        )
-    )
+    table_format = "json" if arguments.json else arguments.format
+    say(rbench_table(with_people(metrics, arguments.people), table_format))
     if arguments.output:
-        _write(metrics, tables, Path(arguments.output), arguments.confidence)
+        _write_scores(metrics, tables, make_folder(arguments.output), arguments.confidence)
 
 
-def _write(
+def _load_judge(arguments: argparse.Namespace) -> Judge:
+    options = settings(arguments.judge_option, "--judge-option")
+    return Judge(
+        load_observer(arguments.judge, **options),
+        arguments.judge_repeats,
+        arguments.judge_temperature,
+        arguments.judge_max_tokens,
+    )
+
+
+def _judge_open_cases(
+    name: str,
+    items: pd.DataFrame,
+    answers: dict[str, pd.Series],
+    judged: set[str],
+    judge: Judge,
+    arguments: argparse.Namespace,
+) -> dict[str, pd.Series]:
+    """Ask a judge about what rules and the judgements of files leave open."""
+    against = [kind for kind in answerable(answers) if kind not in judged]
+    cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=against)
+    verdicts = judge_cases(cases, judge, store=arguments.store)
+    counts = count_verdicts(verdicts.values())
+    text = (
+        f"{name}: {counts['cases']} cases were judged, {counts['without_verdict']} "
+        f"without a verdict, which are in no mean; {counts['unread_replies']} replies of the "
+        "judge were no verdict"
+    )
+    if counts["cut_replies"]:
+        text += f", {counts['cut_replies']} of them cut off: give --judge-max-tokens"
+    tell(text)
+    return judgements(items, verdicts, against)[0]
+
+
+def _write_scores(
     metrics: dict[str, pd.DataFrame],
     tables: dict[str, pd.DataFrame],
     folder: Path,
     confidence: float,
 ) -> None:
+    """Write metrics and figures of models, and what compares them."""
     from psyprobe.tasks.r_bench.report import draw_figures
 
-    make_folder(folder)
     write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
-    drawn = draw_figures(metrics, tables, folder)
-    first, *others = tables
-    found = [
-        paired_difference(tables[first], tables[other], confidence=confidence).assign(
-            one=first, other=other
+    figures = draw_figures(metrics, tables, folder)
+    first, *rest = tables
+    differences = [
+        paired_difference(tables[first], tables[model], confidence=confidence).assign(
+            one=first, other=model
         )
-        for other in others
+        for model in rest
     ]
-    if found:
-        write_text(folder / "differences.csv", csv_table(pd.concat(found, ignore_index=True)))
+    if differences:
+        table = pd.concat(differences, ignore_index=True)
+        write_text(folder / "differences.csv", csv_table(table))
     if len(tables) > 2:
         try:
-            for by in ("step", "group"):
-                write_text(
-                    folder / f"correlations_{by}.csv",
-                    csv_table(correlations(metrics, by), index=True),
-                )
-            write_text(
-                folder / "components.csv", csv_table(components(metrics).loadings, index=True)
-            )
+            comparisons = {
+                f"correlations_{by}": correlations(metrics, by) for by in ("step", "group")
+            }
+            comparisons["components"] = components(metrics).loadings
+            for name, table in comparisons.items():
+                write_text(folder / f"{name}.csv", csv_table(table, index=True))
         except InputError as error:
             # Models may be alike or have answered other parts; the table and the figures stand all
             # the same.
             tell(f"correlations and components are left out: {error}")
     tell(
-        f"{folder}: metrics.csv, {len(drawn)} figures as PNG and "
-        f"PDF{', differences.csv' if others else ''}"
+        f"{folder}: metrics.csv, {len(figures)} figures as PNG and "
+        f"PDF{', differences.csv' if rest else ''}"
     )
 
 
-def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
+def _read_files(model: str, words: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
+    """Read the answers and the judgements of a model, each by what they are about."""
     answers = {}
     judged = {}
-    for text in named:
+    for text in words:
         kind, _, path = text.partition("=")
         if not path:
             raise InputError(
@@ -328,24 +211,22 @@ def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write the tables, figures and page of what observers answered: the paper's table."""
     from psyprobe.tasks.r_bench.report import write_report
 
-    found = [
-        result
+    runs = {
+        result.attrs["observer"]: read_run(result, arguments.confidence)
         for path in arguments.results
         for result in load_results(path)
         if result.attrs["probe"] == "r_bench"
-    ]
-    if not found:
+    }
+    if not runs:
         raise InputError(
             f"{', '.join(arguments.results)}: there is no result of R-Bench; run an experiment "
             "with it"
         )
-    runs = {result.attrs["observer"]: read_run(result, arguments.confidence) for result in found}
     folder = make_folder(arguments.output)
     for number, (name, run) in enumerate(runs.items(), start=1):
         write_run(run, folder / f"{number}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}")
-    page = write_report(
-        runs, folder, images=read_set(arguments.set, skip=True) if arguments.set else None
-    )
+    images = read_set(arguments.set, skip=True) if arguments.set else None
+    page = write_report(runs, folder, images=images)
     for name, run in runs.items():
         for remark in remarks(run.facts):
             tell(f"{name}: {remark}")
@@ -380,11 +261,9 @@ def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 
 def export_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write a set's multiple choice for VLMEvalKit."""
-    files = {
-        kind: str(path)
-        for kind, path in export_tsv(read_set(arguments.set), arguments.output).items()
-    }
-    return files, "\n".join(files.values())
+    written = export_tsv(read_set(arguments.set), arguments.output)
+    paths = {kind: str(path) for kind, path in written.items()}
+    return paths, "\n".join(paths.values())
 
 
 def import_action(arguments: argparse.Namespace) -> tuple[Any, str]:
@@ -396,31 +275,28 @@ def import_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write photographs and questions to try things with."""
     photographs, questions = write_example(arguments.output)
-    told = {"photographs": str(photographs), "questions": str(questions)}
-    return told, f"psyprobe r-bench build {photographs} {questions} --output SET"
+    paths = {"photographs": str(photographs), "questions": str(questions)}
+    return paths, f"psyprobe r-bench build {photographs} {questions} --output SET"
 
 
 def gallery_action(arguments: argparse.Namespace) -> tuple[Any, str]:
-    """Write a page with an image in all 33 ways."""
+    """Write a page that shows an image under all 33 corruptions."""
     from psyprobe.tasks.r_bench.report import gallery
 
+    name = Path(arguments.image).stem
     image = read_image(arguments.image)
-    text = gallery(
-        image, name=Path(arguments.image).stem, seed=arguments.seed, scale=arguments.scale
-    )
-    path = write_page(text, arguments.output)
-    return {"page": str(path)}, str(path)
+    text = gallery(image, name=name, seed=arguments.seed, scale=arguments.scale)
+    path = str(write_page(text, arguments.output))
+    return {"page": path}, path
 
 
 def bands_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Filter the references of a set to octave bands, a set and a page each."""
     from psyprobe.tasks.r_bench.bands import write_bands
 
-    pages = [
-        str(page)
-        for page in write_bands(arguments.set, arguments.output, arguments.bands, arguments.ppd)
-    ]
-    return {"pages": pages}, f"psyprobe run {' '.join(pages)} --observer NAME"
+    pages = write_bands(arguments.set, arguments.output, arguments.bands, arguments.ppd)
+    paths = [str(page) for page in pages]
+    return {"pages": paths}, f"psyprobe run {' '.join(paths)} --observer NAME"
 
 
 def csf_action(arguments: argparse.Namespace) -> tuple[Any, str]:
@@ -432,38 +308,22 @@ def csf_action(arguments: argparse.Namespace) -> tuple[Any, str]:
 
     mpl.use("agg")
     results = [result for path in arguments.results for result in load_results(path)]
-    found = link_results(results, confidence=arguments.confidence)
+    link = link_results(results, confidence=arguments.confidence)
     folder = make_folder(arguments.output)
-    write_text(folder / "csf_robustness.json", json_text(found.to_dict()))
-    write_whole(folder / "csf_robustness.png", partial(save_figure, plot_links(found)))
-    return found.to_dict(), f"{link_text(found)}\n{folder / 'csf_robustness.png'}"
+    write_text(folder / "csf_robustness.json", json_text(link.to_dict()))
+    write_whole(folder / "csf_robustness.png", partial(save_figure, plot_links(link)))
+    return link.to_dict(), f"{link_text(link)}\n{folder / 'csf_robustness.png'}"
 
 
-#: Each action, and what it does in words.
-_ACTIONS: dict[str, tuple[Callable[[argparse.Namespace], tuple[Any, str] | None], str]] = {
-    "check": (check_action, "say what is in an item table, and what in it is odd"),
-    "score": (score_action, "score answers and judgements made elsewhere, beside the paper's"),
-    "report": (
-        report_action,
-        "write tables, figures and a page of what psyprobe run asked about a set",
-    ),
-    "build": (
-        build_action,
-        "build a set: corrupt photographs, balanced over dimensions, strengths and tasks",
-    ),
-    "export": (
-        export_action,
-        "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit",
-    ),
-    "import": (import_action, "make a set of VLMEvalKit's two tables"),
-    "example": (example_action, "write photographs and questions to try things with"),
-    "bands": (
-        bands_action,
-        "filter the references of a set to octave bands: sets and pages to ask about",
-    ),
-    "csf": (
-        csf_action,
-        "tell whether contrast sensitivity predicts accuracy on filtered and corrupted images",
-    ),
-    "gallery": (gallery_action, "write a page with an image in all 33 ways at three strengths"),
+_ACTIONS: dict[str, Callable[[argparse.Namespace], tuple[Any, str] | None]] = {
+    "check": check_action,
+    "score": score_action,
+    "report": report_action,
+    "build": build_action,
+    "export": export_action,
+    "import": import_action,
+    "example": example_action,
+    "bands": bands_action,
+    "csf": csf_action,
+    "gallery": gallery_action,
 }

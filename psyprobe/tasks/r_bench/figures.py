@@ -1,5 +1,4 @@
-"""Figures of R-Bench: robustness as radar, bars and cells of dimensions by strengths, and
-attributes of images.
+"""Draw figures of R-Bench: robustness of models, and attributes of images.
 
 References
 ----------
@@ -13,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,11 +47,11 @@ def radar(
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` gives them.
+        Metrics as from `rbench_metrics`, by model.
     by : {"step", "group", "task", "strength", "dimension"}
-        What the spokes are.
+        Breakdown whose parts are the spokes.
     measure : {"absolute", "relative"}
-        Which robustness.
+        Measure of robustness.
     ax : matplotlib.projections.polar.PolarAxes, optional
         Where to draw; without it, on a new pyplot figure.
 
@@ -74,25 +74,23 @@ def radar(
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=(5.2, 5.2), layout="constrained").add_subplot(projection="polar")
-    angle = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    around = np.append(angle, angle[0])
-    for model, colour, values in _models(parts):
-        value, low, high = (np.append(each, each[0]) for each in values)
-        ax.plot(around, value, "o-", color=colour, linewidth=1.6, ms=4, label=model)
-        ax.fill_between(around, low, high, color=colour, alpha=0.15, linewidth=0)
+    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
+    closed_angles = np.append(angles, angles[0])
+    for model, colour, part in _coloured(parts):
+        value, low, high = np.append(part, part[:, :1], axis=1)
+        ax.plot(closed_angles, value, "o-", color=colour, linewidth=1.6, ms=4, label=model)
+        ax.fill_between(closed_angles, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_theta_offset(np.pi / 2)
     ax.set_theta_direction(-1)
-    ax.set_xticks(angle, [starred(name, name in simulated) for name in names])
+    ax.set_xticks(angles, [starred(name, name in simulated) for name in names])
     # Names stand beside the circle and not on it.
-    for label, where in zip(ax.get_xticklabels(), np.sin(angle), strict=True):
-        label.set_horizontalalignment(
-            "center" if abs(where) < 0.1 else "left" if where > 0 else "right"
-        )
+    for label, x in zip(ax.get_xticklabels(), np.sin(angles), strict=True):
+        side = "left" if x > 0 else "right"
+        label.set_horizontalalignment("center" if abs(x) < 0.1 else side)
     ax.set_ylim(0, 1)
     ax.set_yticks(
         [0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555"
     )
-    # Below the circle is the legend's place, however many models it names.
     note = f"\n{_STAR}" if simulated else ""
     ax.set_title(f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18)
     ax.legend(
@@ -129,18 +127,16 @@ def bars(
     """
     names, parts, simulated = _parts(metrics, by, measure)
     ax = ax or new_axes(max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1)), 3.4)
-    thick = 0.8 / len(parts)
-    for i, (model, colour, (value, low, high)) in enumerate(_models(parts)):
-        reach = [value - low, high - value]
-        place = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * thick
-        ax.bar(place, value, thick, color=colour, label=model)
-        ax.errorbar(place, value, reach, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
-    titles = [
-        starred(dimensions()[name].title if by == "dimension" else name, name in simulated)
-        for name in names
-    ]
-    turned: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
-    ax.set_xticks(range(len(names)), titles, fontsize="small", **turned)
+    width = 0.8 / len(parts)
+    for i, (model, colour, (value, low, high)) in enumerate(_coloured(parts)):
+        x = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * width
+        ax.bar(x, value, width, color=colour, label=model)
+        whiskers = [value - low, high - value]
+        ax.errorbar(x, value, whiskers, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
+    titles = [dimensions()[name].title if by == "dimension" else name for name in names]
+    labels = [starred(title, name in simulated) for title, name in zip(titles, names, strict=True)]
+    rotation: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
+    ax.set_xticks(range(len(names)), labels, fontsize="small", **rotation)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     ax.set_ylabel(f"{measure.capitalize()} robustness")
@@ -158,8 +154,7 @@ def bars(
 
 
 def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the absolute robustness of a model as coloured cells: dimensions downwards, strengths to
-    the right.
+    """Draw the absolute robustness of a model by dimension (down) and strength (across).
 
     Parameters
     ----------
@@ -181,21 +176,16 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     if "absolute" not in table or not np.isfinite(table["absolute"]).any():
         raise InputError("the table has no absolute scores; there is nothing to draw")
     scored = table[np.isfinite(table["absolute"])]
-    cells = scored.groupby(["dimension", "strength"])["absolute"].agg(["mean", "size"]).unstack()
-    value, count = (
-        cells[which].reindex(columns=STRENGTHS).to_numpy(dtype=np.float64)
-        for which in ("mean", "size")
-    )
-    simulated = (
-        set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
-    )
+    cells = scored.groupby(["dimension", "strength"])["absolute"].agg(["mean", "size"])
+    means = cells["mean"].unstack().reindex(columns=STRENGTHS)
+    texts = cells.apply(lambda cell: f"{cell['mean']:.2f} ({cell['size']:.0f})", axis=1)
+    simulated: set[int] = set()
+    if "simulated" in table:
+        simulated = set(table.loc[table["simulated"] == 1, "dimension"])
     ax = coloured_cells(
-        value,
-        [
-            [f"{one:.2f} ({n:.0f})" for one, n in zip(*row, strict=True)]
-            for row in zip(value, count, strict=True)
-        ],
-        {dimension_numbered(number).name: number in simulated for number in cells.index},
+        means.to_numpy(dtype=np.float64),
+        texts.unstack().reindex(columns=STRENGTHS).to_numpy(),
+        {dimension_numbered(number).name: number in simulated for number in means.index},
         STRENGTHS,
         colours="viridis",
         limit=1.0,
@@ -217,82 +207,66 @@ def coloured_cells(
     label: str,
     ax: Axes | None,
 ) -> Axes:
-    """Cells of dimensions by strengths, each with its text, in white where the cell is dark.
+    """Draw cells of dimensions by strengths, each with its text, white where the cell is dark.
 
-    Rows are dimensions by name, with a star for those that are simulated; lines part the steps on
-    an image's way.
+    Rows are dimensions by name, with a star for those that are simulated; lines part the steps at
+    which corruption arises.
     """
     import matplotlib as mpl
 
     ax = ax or new_axes(4.6, 1.3 + 0.21 * len(rows))
-    blank = mpl.colormaps[colours].with_extremes(bad=BLANK)
-    shown = np.ma.masked_invalid(values)
-    drawn = ax.imshow(shown, cmap=blank, vmin=0, vmax=limit, aspect="auto", interpolation="nearest")
-    dark = luma(drawn.to_rgba(shown)[..., :3]) < 0.5
+    colormap = mpl.colormaps[colours].with_extremes(bad=BLANK)
+    masked = np.ma.masked_invalid(values)
+    image = ax.imshow(
+        masked, cmap=colormap, vmin=0, vmax=limit, aspect="auto", interpolation="nearest"
+    )
+    dark = luma(image.to_rgba(masked)[..., :3]) < 0.5
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            ax.text(
-                j,
-                i,
-                texts[i][j],
-                ha="center",
-                va="center",
-                fontsize=6,
-                color="white" if dark[i, j] else "black",
-            )
-    known = [dimensions()[name] for name in rows]
+            colour = "white" if dark[i, j] else "black"
+            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color=colour)
+    row_dimensions = [dimensions()[name] for name in rows]
     labels = [
-        starred(way.title, simulated) for way, simulated in zip(known, rows.values(), strict=True)
+        starred(dimension.title, simulated)
+        for dimension, simulated in zip(row_dimensions, rows.values(), strict=True)
     ]
     ax.set_yticks(range(len(rows)), labels, fontsize=7)
     ax.set_xticks(range(len(strengths)), strengths)
     ax.tick_params(length=0)
-    for i, (above, below) in enumerate(itertools.pairwise(known)):
+    for i, (above, below) in enumerate(itertools.pairwise(row_dimensions)):
         if above.step != below.step:
             ax.axhline(i + 0.5, color="black", linewidth=0.8)
-    ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02).set_label(label)
+    ax.figure.colorbar(image, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     return ax
 
 
 def _parts(
     metrics: Mapping[str, pd.DataFrame], by: str, measure: str
 ) -> tuple[list[str], dict[str, pd.DataFrame], set[str]]:
-    """Names of parts in their order, a row each for every model that has the measure, and which are
-    simulated.
-    """
-    found = {model: rows for model, rows in rows_by(metrics, by, measure).items() if len(rows)}
-    if not found:
+    """Select the parts to draw: their names in order, a table by model, and the simulated ones."""
+    rows = rows_by(metrics, by, measure)
+    tables = {model: table for model, table in rows.items() if len(table)}
+    if not tables:
         raise InputError(f"there are no {measure} scores by {by}; there is nothing to draw")
-    names = [
-        name for name in BREAKDOWNS[by] if any(name in table.index for table in found.values())
-    ]
-    parts = {model: table.reindex(names) for model, table in found.items()}
-    simulated = {
-        name
-        for part in parts.values()
-        if "simulated" in part
-        for name in names
-        if part.loc[name, "simulated"] > 0
-    }
+    rows_of_all = pd.concat(tables.values())
+    names = [name for name in BREAKDOWNS[by] if name in rows_of_all.index]
+    parts = {model: table.reindex(names) for model, table in tables.items()}
+    simulated = set(rows_of_all.index[rows_of_all["simulated"] > 0])
     return names, parts, simulated
 
 
-def _models(parts: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, list[FloatArray]]]:
-    """Each model with its colour, and its values and the ends of their intervals."""
+def _coloured(parts: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, FloatArray]]:
+    """Give each model its colour, and an array with the rows value, low and high."""
     for (model, part), colour in zip(parts.items(), itertools.cycle(COLOURS), strict=False):
-        yield (
-            printable(model),
-            colour,
-            [part[name].to_numpy(dtype=np.float64) for name in ("value", "low", "high")],
-        )
+        yield printable(model), colour, part[["value", "low", "high"]].to_numpy(dtype=np.float64).T
 
 
 def starred(title: str, simulated: bool) -> str:
-    """A dimension's title or a part's name, marked where its corruptions are simulated."""
+    """Mark the name of a dimension or part with a star if its corruptions are simulated."""
     return f"{title} *" if simulated else title
 
 
-#: Attributes and what they are on an axis.
+#: Label of the axis of each attribute.
 ATTRIBUTES = {
     "luminance": "Mean luminance (share of white)",
     "contrast": "RMS contrast (SD / mean of luminance)",
@@ -303,7 +277,7 @@ ATTRIBUTES = {
 
 
 def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
-    """The five attributes of an image.
+    """Measure the five low-level attributes of an image.
 
     Parameters
     ----------
@@ -313,7 +287,7 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        By the names of `ATTRIBUTES`; the contrast of a black image is 0.
+        Values by the names of `ATTRIBUTES`; the contrast of a black image is 0.
 
     Examples
     --------
@@ -332,9 +306,7 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     spread = np.hypot(red_green.std(), yellow_blue.std())
     offset = np.hypot(red_green.mean(), yellow_blue.mean())
     grey = luma(codes)
-    slope = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))[
-        1:-1, 1:-1
-    ]
+    gradient = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))
     flat = float(np.ptp(grey)) < 1e-9
     return {
         "luminance": mean,
@@ -342,12 +314,12 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
         "colourfulness": float(spread + 0.3 * offset),
         # Nothing can be blurred in a flat image; the formula would divide by its differences.
         "blur": 1.0 if flat else float(blur_effect(grey / 255)),
-        "spatial_information": float(slope.std()),
+        "spatial_information": float(gradient[1:-1, 1:-1].std()),
     }
 
 
 def attribute_table(images: ImageSet) -> pd.DataFrame:
-    """The attributes of all images of a set.
+    """Measure the attributes of all images of a set.
 
     Parameters
     ----------
@@ -360,28 +332,20 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
         Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for
         references, each of which comes once), simulated, and the attributes.
     """
-    rows: list[dict[str, Any]] = []
-    seen = set()
-    for row in images.items.to_dict("records"):
-        reference = images.path("ref", row)
-        if reference not in seen:
-            seen.add(reference)
-            told = {
-                "kind": "ref",
-                "file": reference.name,
-                "dimension": 0,
-                "strength": "",
-                "simulated": 0,
-            }
-            rows.append(told | attributes(read_image(reference)))
-        told = {"kind": "dis", "file": row["name"]}
-        told |= {name: row[name] for name in ("dimension", "strength", "simulated")}
-        rows.append(told | attributes(read_image(images.path("dis", row))))
-    return pd.DataFrame(rows)
+    rows: dict[Path, dict[str, Any]] = {}
+    for item in images.items.to_dict("records"):
+        corrupted = {name: item[name] for name in ("dimension", "strength", "simulated")}
+        reference = {"dimension": 0, "strength": "", "simulated": 0}
+        for kind, facts in (("ref", reference), ("dis", corrupted)):
+            path = images.path(kind, item)
+            if path not in rows:
+                row = {"kind": kind, "file": path.name, **facts}
+                rows[path] = row | attributes(read_image(path))
+    return pd.DataFrame(rows.values())
 
 
 def plot_attributes(table: pd.DataFrame) -> Any:
-    """Draw how attributes are spread over references and over corrupted images, by strength.
+    """Draw the distribution of attributes over references and corrupted images, by strength.
 
     Parameters
     ----------
@@ -398,8 +362,8 @@ def plot_attributes(table: pd.DataFrame) -> Any:
     parts |= {strength: table[table["strength"] == strength] for strength in STRENGTHS}
     colours = ("black", "#56B4E9", "#E69F00", "#D55E00")
     for ax, (name, label) in zip(axes, ATTRIBUTES.items(), strict=False):
-        for (part, rows), colour in zip(parts.items(), colours, strict=True):
-            values: FloatArray = np.sort(rows[name].to_numpy(dtype=np.float64))
+        for (part, images), colour in zip(parts.items(), colours, strict=True):
+            values: FloatArray = np.sort(images[name].to_numpy(dtype=np.float64))
             if len(values):
                 share = np.arange(1, len(values) + 1) / len(values)
                 ax.step(values, share, where="post", color=colour, label=f"{part} ({len(values)})")

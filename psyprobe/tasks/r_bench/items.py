@@ -1,5 +1,4 @@
-"""The items of R-Bench: the released table with its quirks, and sets of one's own in the same form
-or VLMEvalKit's.
+"""Read the items of R-Bench: the released table with its quirks, or a set in the same form.
 
 An item table has one row a pair of reference and corrupted image: name (of the image file; unique),
 question, options (a tuple; empty but for multiple choice), key (a letter, a short answer, or the
@@ -27,15 +26,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from psyprobe.corruption import STRENGTHS, dimension_numbered
+from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image
 from psyprobe.files.output import make_folder, write_text, write_whole
-from psyprobe.tasks.tables import read_table, write_tsv
+from psyprobe.tasks.tables import encode_images, read_table, refuse_duplicates, write_tsv
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
@@ -48,7 +47,7 @@ _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
 class ItemReport:
     """What an item table holds, and what in it is odd."""
 
-    #: Of the file.
+    #: Encoding of the file.
     encoding: str
     #: Items by task and strength.
     counts: Mapping[tuple[str, str], int]
@@ -58,7 +57,7 @@ class ItemReport:
     keys_without_option: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values that JSON can hold."""
+        """Convert the report to plain values that JSON can hold."""
         counts = [
             {"task": task, "strength": strength, "items": n}
             for (task, strength), n in self.counts.items()
@@ -68,10 +67,9 @@ class ItemReport:
     def __str__(self) -> str:
         lines = [f"{task}, {strength}: {n} items" for (task, strength), n in self.counts.items()]
         low, high = self.cells
-        number = (
-            f"{low} to {high} items" if high > low else "1 item" if high == 1 else f"{high} items"
-        )
-        lines.append(f"{number} of each dimension and task; the file is in {self.encoding}")
+        count = f"{low} to {high}" if high > low else str(high)
+        count += " item" if high == 1 else " items"
+        lines.append(f"{count} of each dimension and task; the file is in {self.encoding}")
         lines += [f"the key of {name} is none of its options" for name in self.keys_without_option]
         return "\n".join(lines)
 
@@ -95,21 +93,14 @@ def read_items(path: str | Path) -> pd.DataFrame:
         The file cannot be read, a column is missing, a name comes twice, or a value is not allowed.
     """
     table, encoding = read_table(path, COLUMNS)
-    check_once(table, "name", f"{path}: item")
+    refuse_duplicates(table["name"], f"{path}: item")
     items = pd.DataFrame([_item(path, row) for row in table.to_dict("records")])
     items.attrs["encoding"] = encoding
     return items
 
 
-def check_once(table: pd.DataFrame, column: str, what: str) -> None:
-    """Refuse a table in which a name of items is there twice."""
-    twice = table[column][table[column].duplicated()]
-    if len(twice):
-        raise InputError(f"{what} {twice.iloc[0]} is there twice; keep one of them")
-
-
 def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the item table of a set: rows as the release has them, with reference and simulated."""
+    """Write the item table of a set: the columns of the release, with reference and simulated."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
     write_text(folder / "items.csv", table.to_csv(index=False, lineterminator="\n"))
 
@@ -125,22 +116,18 @@ def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
         quality = float(row["score"]) if row["score"] else None
         rated = True
     except ValueError:
-        quality = None
         rated = False
-    for column, right, allowed in (
+    numbers = map(str, range(1, len(dimensions()) + 1))
+    for column, valid, allowed in (
         ("type", task in TASKS, " or ".join(TASKS)),
-        (
-            "distortion",
-            re.fullmatch(r"[1-9]|[12]\d|3[0-3]", row["distortion"]),
-            "a whole number from 1 to 33",
-        ),
+        ("distortion", row["distortion"] in numbers, "a whole number from 1 to 33"),
         ("strength", row["strength"] in ("1", "2", "3"), "1, 2 or 3"),
         ("score", rated, "a number, or nothing"),
         ("simulated", simulated in ("0", "1"), "0 or 1"),
         ("answer", task != "MCQ" or lettered_key, "a letter, and options in the column choice"),
         ("answer", task != "CAP" or captions, "reference captions, as a list in Python's notation"),
     ):
-        if not right:
+        if not valid:
             raise InputError(
                 f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}"
             )
@@ -160,14 +147,14 @@ def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
 
 def _captions(text: str) -> tuple[str, ...]:
     try:
-        found = ast.literal_eval(text)
+        captions = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return ()
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    return tuple(map(str, captions)) if isinstance(captions, list) else ()
 
 
 def split_options(text: str) -> tuple[str, ...]:
-    """The options of a multiple-choice item; none if their letters are not A, B, C, ... in order.
+    """Split the options of a multiple-choice item; none unless their letters are in order.
 
     Examples
     --------
@@ -176,21 +163,21 @@ def split_options(text: str) -> tuple[str, ...]:
     >>> split_options("A. one； B: two;C.three")
     ('one', 'two', 'three')
     """
-    found: list[str] = []
+    options: list[str] = []
     for part in re.split(r"[;；]", text):
         start = _OPTION.match(part)
-        if start and start.group(1) == "ABCDE"[len(found) :][:1]:
-            found.append(part[start.end() :].strip())
-        elif found:
+        if start and start.group(1) == "ABCDE"[len(options) :][:1]:
+            options.append(part[start.end() :].strip())
+        elif options:
             # A semicolon within an option.
-            found[-1] = f"{found[-1]};{part.rstrip()}".rstrip("; ")
+            options[-1] = f"{options[-1]};{part.rstrip()}".rstrip("; ")
         else:
             return ()
-    return tuple(found)
+    return tuple(options)
 
 
 def check_items(items: pd.DataFrame) -> ItemReport:
-    """What an item table holds, and what in it is odd.
+    """Count what an item table holds, and report what in it is odd.
 
     Parameters
     ----------
@@ -204,22 +191,20 @@ def check_items(items: pd.DataFrame) -> ItemReport:
     """
     counts = items.groupby(["task", "strength"]).size()
     cells = items.groupby(["dimension", "task"]).size()
-    order = [
-        (task, strength)
-        for task in TASKS
-        for strength in STRENGTHS
-        if (task, strength) in counts.index
-    ]
     return ItemReport(
         encoding=str(items.attrs.get("encoding", "memory")),
-        counts={cell: int(counts[cell]) for cell in order},
+        counts={
+            cell: int(counts[cell])
+            for cell in itertools.product(TASKS, STRENGTHS)
+            if cell in counts.index
+        },
         cells=(int(cells.min()), int(cells.max())),
         keys_without_option=tuple(row["name"] for row in without_option(items)),
     )
 
 
 def without_option(items: pd.DataFrame) -> list[dict[Any, Any]]:
-    """The multiple-choice items whose key is none of their options."""
+    """Find the multiple-choice items whose key is none of their options."""
     choices = items[items["task"] == "MCQ"].to_dict("records")
     return [row for row in choices if "ABCDE".index(row["key"]) >= len(row["options"])]
 
@@ -228,17 +213,17 @@ def without_option(items: pd.DataFrame) -> list[dict[Any, Any]]:
 class ImageSet:
     """Items with their images, every one of which can be read."""
 
-    #: Where it lies.
+    #: Folder of the set.
     folder: Path
     #: An item table.
     items: pd.DataFrame
     #: SHA-256 of every image file.
     digests: Mapping[Path, str]
-    #: Why items were left out; empty unless that was asked for.
+    #: Why items were left out, if `read_set` was told to skip them.
     skipped: tuple[str, ...]
 
     def path(self, kind: str, item: Mapping[str, object]) -> Path:
-        """The image file of an item, kind "ref" or "dis"."""
+        """Locate the image file of an item, kind "ref" or "dis"."""
         return self.folder / kind / str(item["reference" if kind == "ref" else "name"])
 
 
@@ -248,7 +233,7 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
     Parameters
     ----------
     folder : str or Path
-        Of the set.
+        Folder of the set.
     skip : bool
         Leave out items whose images cannot be read and say so, instead of ending with the first.
 
@@ -257,40 +242,52 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
     InputError
         There is no such set, an image is missing or cannot be read as it is, or nothing is left.
     """
-    place = Path(folder)
-    items = read_items(place / "items.csv")
+    root = Path(folder)
+    items = read_items(root / "items.csv")
     digests: dict[Path, str] = {}
-    kept = []
-    skipped = []
-    look = functools.cache(_look)
-    for row in items.to_dict("records"):
-        paths = (place / "ref" / _inside(row["reference"]), place / "dis" / _inside(row["name"]))
-        found = {path: look(path) for path in paths}
-        digests |= {path: digest for path, (digest, _) in found.items()}
-        bad = next((problem for _, problem in found.values() if problem), "")
-        if bad and not skip:
-            raise InputError(bad)
-        kept.append(not bad)
-        if bad:
-            skipped.append(f"{row['name']}: {bad}")
-    if not any(kept):
+    problems = []
+    check = functools.cache(_check_image)
+    for item in items.to_dict("records"):
+        paths = (
+            root / "ref" / _file_name(item["reference"]),
+            root / "dis" / _file_name(item["name"]),
+        )
+        checks = {path: check(path) for path in paths}
+        digests |= {path: image.sha256 for path, image in checks.items()}
+        problem = next((image.problem for image in checks.values() if image.problem), "")
+        if problem and not skip:
+            raise InputError(problem)
+        problems.append(problem)
+    readable = [not problem for problem in problems]
+    if not any(readable):
         raise InputError(f"no item of {folder} is left; every one has an image that cannot be read")
-    left = items[kept].reset_index(drop=True)
-    left.attrs.update(items.attrs)
-    return ImageSet(place, left, digests, tuple(skipped))
+    skipped = tuple(
+        f"{name}: {problem}"
+        for name, problem in zip(items["name"], problems, strict=True)
+        if problem
+    )
+    remaining = items[readable].reset_index(drop=True)
+    remaining.attrs.update(items.attrs)
+    return ImageSet(root, remaining, digests, skipped)
 
 
-def _look(path: Path) -> tuple[str, str]:
-    """The digest of an image that can be read, or what is wrong with it."""
+class _CheckedImage(NamedTuple):
+    """Digest of an image that can be read, or what is wrong with it; the other is empty."""
+
+    sha256: str
+    problem: str
+
+
+def _check_image(path: Path) -> _CheckedImage:
     try:
         read_image(path)
-        return file_digest(path), ""
+        return _CheckedImage(file_digest(path), "")
     except InputError as error:
-        return "", str(error)
+        return _CheckedImage("", str(error))
 
 
-def _inside(name: str) -> str:
-    """A file name that leads out of the folder is no file name."""
+def _file_name(name: str) -> str:
+    """Return a file name, and refuse one that leads out of the set's folder."""
     if Path(name).name != name:
         raise InputError(
             f"image {name!r} is not in the set's folder; give a file name without folders"
@@ -300,16 +297,14 @@ def _inside(name: str) -> str:
 
 @functools.cache
 def wordings() -> Mapping[str, Any]:
-    """The "version" of all wordings, and by task its "text" and "max_tokens", where an answer is
-    cut off.
-    """
+    """Read the prompts: "version", and by task "text" and "max_tokens", where an answer is cut off."""
     return tomllib.loads(
         files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8")
     )
 
 
 def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
-    """The prompt for one item; what stands in braces inside a question is left as it is.
+    """Write the prompt for one item; what stands in braces inside a question is left as it is.
 
     Examples
     --------
@@ -319,24 +314,20 @@ def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
     B. a dog
     Reply with the letter of the right option and nothing else.
     """
-    parts = {"{question}": question, "{options}": lettered(options)}
-    return re.sub(
-        r"\{(?:question|options)\}",
-        lambda found: parts[found.group()],
-        wordings()[task]["text"].strip(),
-    )
+    values = {"question": question, "options": lettered(options)}
+    template = wordings()[task]["text"].strip()
+    return re.sub(r"\{(question|options)\}", lambda match: values[match[1]], template)
 
 
 def lettered(options: Sequence[str]) -> str:
-    """Options under their letters, one a line."""
-    return "\n".join(
-        f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)
-    )
+    """Write options under their letters, one a line."""
+    rows = zip("ABCDE", options, strict=False)
+    return "\n".join(f"{letter}. {option}" for letter, option in rows)
 
 
-#: Files by which images they hold, named as VLMEvalKit names the data sets.
+#: Files of the corrupted and of the reference images, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
-#: Shorter text in the column image is the index of a row with the same image.
+#: Text of at most this length in the column image is the index of a row with the same image.
 _POINTER = 64
 
 
@@ -348,13 +339,13 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     images : ImageSet
         As `read_set` gives it.
     folder : str or Path
-        Gets both files; put them into VLMEvalKit's ``$LMUData`` under names of your own where you
-        use its R-Bench too.
+        Folder to write both files to; put them into VLMEvalKit's ``$LMUData`` under names of your
+        own where you use its R-Bench too.
 
     Returns
     -------
     dict of str to Path
-        "dis" and "ref".
+        The files of "dis" and "ref".
 
     Raises
     ------
@@ -364,34 +355,31 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     choices = images.items[images.items["task"] == "MCQ"].to_dict("records")
     if not choices:
         raise InputError("the set has no multiple choice, and VLMEvalKit's R-Bench is nothing else")
-    place = make_folder(folder)
-    letters = "ABCDE"[: max(len(row["options"]) for row in choices)]
+    target = make_folder(folder)
+    letters = "ABCDE"[: max(len(item["options"]) for item in choices)]
     written = {}
     for kind, file in FILES.items():
-        first: dict[Path, int] = {}
+        paths = [images.path(kind, item) for item in choices]
+        cells = encode_images(paths, range(len(paths)))
         rows = []
-        for index, row in enumerate(choices):
-            path = images.path(kind, row)
-            picture = (
-                str(first[path]) if path in first else base64.b64encode(path.read_bytes()).decode()
-            )
-            first.setdefault(path, index)
-            dimension = dimension_numbered(row["dimension"])
-            told: dict[str, Any] = {"index": index, "image": picture, "question": row["question"]}
-            told |= dict(itertools.zip_longest(letters, row["options"], fillvalue=""))
-            told |= {
-                "answer": row["key"],
+        for index, item in enumerate(choices):
+            dimension = dimension_numbered(item["dimension"])
+            row: dict[str, Any] = {
+                "index": index,
+                "image": cells[index],
+                "question": item["question"],
+                **dict(itertools.zip_longest(letters, item["options"], fillvalue="")),
+                "answer": item["key"],
                 "category": dimension.step,
                 "l2-category": dimension.name,
+                "name": item["name"],
+                "reference": item["reference"],
+                "distortion": item["dimension"],
+                "strength": STRENGTHS.index(item["strength"]) + 1,
+                "simulated": item["simulated"],
             }
-            told |= {
-                "name": row["name"],
-                "reference": row["reference"],
-                "distortion": row["dimension"],
-            }
-            level = STRENGTHS.index(row["strength"]) + 1
-            rows.append(told | {"strength": level, "simulated": row["simulated"]})
-        written[kind] = place / file
+            rows.append(row)
+        written[kind] = target / file
         write_tsv(pd.DataFrame(rows), written[kind])
     return written
 
@@ -419,15 +407,17 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
         A column is missing, an index is in one file only or there twice, or an image cannot be
         read.
     """
-    tables = {"dis": _rows(corrupted), "ref": _rows(reference)}
+    tables = {"dis": _read_rows(corrupted), "ref": _read_rows(reference)}
     for column in ("distortion", "strength"):
         if column not in next(iter(tables["dis"].values())):
-            added = "add the dimension's number (1 to 33) and the strength (1 to 3)"
-            raise InputError(f"{corrupted} has no column {column!r}; {added}")
-    alone = set(tables["dis"]) ^ set(tables["ref"])
-    if alone:
+            raise InputError(
+                f"{corrupted} has no column {column!r}; add the dimension's number (1 to 33) and "
+                "the strength (1 to 3)"
+            )
+    unpaired = set(tables["dis"]) ^ set(tables["ref"])
+    if unpaired:
         raise InputError(
-            f"index {min(alone)} is in one of the files only; both need the same items"
+            f"index {min(unpaired)} is in one of the files only; both need the same items"
         )
     folder = make_folder(output, empty=True)
     for kind in tables:
@@ -435,20 +425,23 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
     rows = []
     for index, row in tables["dis"].items():
         name = Path(row.get("name") or f"{index}.png").name
-        sources = {"dis": name, "ref": Path(row.get("reference") or name).name}
-        for kind, file in sources.items():
-            raw = _image(tables[kind], index, str(corrupted if kind == "dis" else reference))
+        reference_name = Path(row.get("reference") or name).name
+        for kind, source, file in (
+            ("dis", corrupted, name),
+            ("ref", reference, reference_name),
+        ):
+            raw = _decode_image(tables[kind], index, str(source))
             _write_bytes(folder / kind / file, raw)
         options = [f"{letter}.{row[letter]}" for letter in "ABCDE" if row.get(letter)]
-        told = {
+        item = {
             "name": name,
             "choice": "; ".join(options),
             "type": "MCQ",
-            "reference": sources["ref"],
+            "reference": reference_name,
+            "score": row.get("score", ""),
+            "simulated": row.get("simulated") or "0",
         }
-        rows.append(
-            {**row, **told, "score": row.get("score", ""), "simulated": row.get("simulated") or "0"}
-        )
+        rows.append(row | item)
     write_items(folder, rows)
     return len(rows)
 
@@ -457,18 +450,19 @@ def _write_bytes(path: Path, raw: bytes) -> None:
     write_whole(path, lambda partial: partial.write_bytes(raw))
 
 
-def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
+def _read_rows(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Read the rows of a table of VLMEvalKit by their index."""
     table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
     short = table["index"][table.isna().any(axis=1)]
     if len(short):
         raise InputError(
             f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading"
         )
-    check_once(table, "index", f"{path}: index")
+    refuse_duplicates(table["index"], f"{path}: index")
     return {row["index"]: row for row in table.to_dict("records")}
 
 
-def _image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:
+def _decode_image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:
     text = rows[index]["image"]
     if len(text) <= _POINTER:
         if text not in rows or len(rows[text]["image"]) <= _POINTER:

@@ -1,5 +1,4 @@
-"""Means of the scores of items over every part, with intervals; models beside each other and beside
-the paper's.
+"""Average the scores of items over every part, and put models beside each other and the paper's.
 
 References
 ----------
@@ -12,19 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.intervals import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable
-from psyprobe.tasks.r_bench.items import TASKS, check_once
-from psyprobe.tasks.tables import all_metrics, near_names, printed_name
+from psyprobe.tasks.r_bench.items import TASKS
+from psyprobe.tasks.tables import (
+    all_metrics,
+    near_names,
+    printed_name,
+    read_packaged_table,
+    refuse_duplicates,
+    round_half_up,
+)
 
 MEASURES = ("absolute", "relative")
 #: Parts into which items are divided, besides tasks by strengths ("cell"), and the names of each.
@@ -38,17 +44,21 @@ BREAKDOWNS = {
 #: Columns of items that are counted in each part.
 _FLAGS = ("odd_key", "simulated")
 _CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
+_METRIC_COLUMNS = (
+    *("measure", "breakdown", "name", "value", "n", "half_width", "low", "high"),
+    *("odd_keys", "unscored", "simulated"),
+)
 
 
 def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFrame:
-    """Mean robustness: overall, by task, strength, task and strength, step, group and dimension.
+    """Average robustness overall and by task, strength, cell, step, group and dimension.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        As `score_items` gives it. Order of rows and further columns do not matter.
+        Scored items as from `score_items`. Order of rows and further columns do not matter.
     confidence : float
-        Of both intervals, in (0, 1); the paper's figures show 90 %.
+        Confidence of both intervals, in (0, 1); the paper's figures show 90 %.
 
     Returns
     -------
@@ -78,7 +88,7 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(needed)}")
     if not len(table):
         raise InputError("the table is empty; there is nothing to score")
-    check_once(table, "name", "item")
+    refuse_duplicates(table["name"], "item")
     check_confidence(confidence)
     quantile = float(ndtri((1 + confidence) / 2))
     ordered = table.sort_values("name", ignore_index=True)
@@ -89,74 +99,68 @@ def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFr
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
-        for breakdown, name, inside, part, low, high in _by_part(
-            ordered, scores, confidence, (0.0, 1.0)
-        ):
-            half = quantile * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else None
-            odd, simulated = (int(flags[flag][inside].sum()) for flag in _FLAGS)
-            unscored = int(inside.sum()) - len(part)
-            rows.append(
-                (
-                    measure,
-                    breakdown,
-                    name,
-                    part.mean(),
-                    len(part),
-                    half,
-                    low,
-                    high,
-                    odd,
-                    unscored,
-                    simulated,
-                )
-            )
-    names = ["measure", "breakdown", "name", "value", "n", "half_width", "low", "high"]
-    return pd.DataFrame(rows, columns=[*names, "odd_keys", "unscored", "simulated"])
+        for row, members, values in _mean_rows(ordered, scores, confidence, (0.0, 1.0), "value"):
+            count = len(values)
+            half = quantile * values.std(ddof=1) / np.sqrt(count) if count > 1 else None
+            row |= {
+                "measure": measure,
+                "half_width": half,
+                "odd_keys": int(flags["odd_key"][members].sum()),
+                "unscored": int(members.sum()) - count,
+                "simulated": int(flags["simulated"][members].sum()),
+            }
+            rows.append(row)
+    return pd.DataFrame(rows, columns=_METRIC_COLUMNS)
 
 
-def _by_part(
-    table: pd.DataFrame, values: FloatArray, confidence: float, bounds: tuple[float, float]
-) -> Iterator[tuple[str, str, FloatArray, FloatArray, float, float]]:
-    """Each part with values: breakdown, name, rows, finite values, and the interval of their
-    mean.
-    """
-    known = np.isfinite(values)
-    for breakdown, name, inside in parts_of(table):
-        part = values[inside & known]
-        if len(part):
-            error = float(part.std(ddof=1) / np.sqrt(len(part))) if len(part) > 1 else 0.0
-            low, high = bounded_interval(float(part.mean()), error, len(part), confidence, bounds)
-            yield breakdown, name, inside, part, low, high
+def _mean_rows(
+    table: pd.DataFrame,
+    scores: FloatArray,
+    confidence: float,
+    bounds: tuple[float, float],
+    column: str,
+) -> Iterator[tuple[dict[str, Any], BoolArray, FloatArray]]:
+    """Average scores over each part: its row, the mask of its items, and its finite scores."""
+    finite = np.isfinite(scores)
+    for breakdown, name, members in parts_of(table):
+        values = scores[members & finite]
+        count = len(values)
+        if count:
+            mean = float(values.mean())
+            error = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+            low, high = bounded_interval(mean, error, count, confidence, bounds)
+            row = {"breakdown": breakdown, "name": name, column: mean, "n": count}
+            yield row | {"low": low, "high": high}, members, values
 
 
-def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Every part of an item table that has items: breakdown, name, and which rows are in it."""
-    known = [dimension_numbered(number) for number in table["dimension"]]
+def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, BoolArray]]:
+    """Find every part of an item table that has items: breakdown, name, and mask of its rows."""
+    item_dimensions = [dimension_numbered(number) for number in table["dimension"]]
     columns = {
         "task": table["task"],
         "strength": table["strength"],
         "cell": table["task"] + "-" + table["strength"],
-        "step": pd.Series([way.step for way in known]),
-        "group": pd.Series([way.group for way in known]),
-        "dimension": pd.Series([way.name for way in known]),
+        "step": pd.Series([dimension.step for dimension in item_dimensions]),
+        "group": pd.Series([dimension.group for dimension in item_dimensions]),
+        "dimension": pd.Series([dimension.name for dimension in item_dimensions]),
     }
     yield "overall", "overall", np.ones(len(table), dtype=bool)
     for breakdown, values in columns.items():
         for name in _CELLS if breakdown == "cell" else BREAKDOWNS[breakdown]:
-            inside = (values == name).to_numpy()
-            if inside.any():
-                yield breakdown, name, inside
+            members = (values == name).to_numpy()
+            if members.any():
+                yield breakdown, name, members
 
 
 def paired_difference(
-    one: pd.DataFrame, other: pd.DataFrame, *, confidence: float = 0.9
+    first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.9
 ) -> pd.DataFrame:
-    """How much more robust one model is than another, over the same items.
+    """Compare the robustness of two models over the same items.
 
     Parameters
     ----------
-    one, other : pandas.DataFrame
-        As `score_items` gives them, of the same items. Items that either has no score of are left
+    first, second : pandas.DataFrame
+        Scores of the same items, as from `score_items`. Items that either has no score of are left
         out.
     confidence
         As for `rbench_metrics`.
@@ -164,7 +168,7 @@ def paired_difference(
     Returns
     -------
     pandas.DataFrame
-        Columns measure, breakdown, name, difference (one less other), n, low and high (as for
+        Columns measure, breakdown, name, difference (first less second), n, low and high (as for
         `rbench_metrics`, of the differences), and clear: whether 0 lies outside.
 
     Raises
@@ -178,39 +182,25 @@ def paired_difference(
     clear at 90 %.
     """
     check_confidence(confidence)
-    if set(one["name"]) != set(other["name"]):
-        alone = sorted(set(one["name"]) ^ set(other["name"]))
+    unpaired = sorted(set(first["name"]) ^ set(second["name"]))
+    if unpaired:
         raise InputError(
-            f"the models answered different items, {alone[0]} only one of them; compare over "
+            f"the models answered different items, {unpaired[0]} only one of them; compare over "
             "the same"
         )
-    left, right = (table.sort_values("name", ignore_index=True) for table in (one, other))
+    tables = [table.sort_values("name", ignore_index=True) for table in (first, second)]
     rows = []
     for measure in MEASURES:
-        differences = left[measure].to_numpy(dtype=np.float64) - right[measure].to_numpy(
-            dtype=np.float64
-        )
-        for breakdown, name, _, part, low, high in _by_part(
-            left, differences, confidence, (-1.0, 1.0)
-        ):
-            rows.append(
-                (
-                    measure,
-                    breakdown,
-                    name,
-                    part.mean(),
-                    len(part),
-                    low,
-                    high,
-                    bool(low > 0 or high < 0),
-                )
-            )
+        scores = [table[measure].to_numpy(dtype=np.float64) for table in tables]
+        differences = scores[0] - scores[1]
+        for row, *_ in _mean_rows(tables[0], differences, confidence, (-1.0, 1.0), "difference"):
+            rows.append(row | {"measure": measure, "clear": row["low"] > 0 or row["high"] < 0})
     columns = ["measure", "breakdown", "name", "difference", "n", "low", "high", "clear"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step") -> pd.DataFrame:
-    """Spearman's correlation over models between steps, or between groups.
+    """Correlate steps or groups over models (Spearman).
 
     Parameters
     ----------
@@ -234,19 +224,19 @@ def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step") -> pd.Da
     ranks = ranks.loc[:, ranks.std() > 0]
     if not ranks.size:
         raise InputError("all models have the same scores; there is nothing to correlate")
-    found = np.corrcoef(ranks.to_numpy(), rowvar=False)
-    return pd.DataFrame(np.atleast_2d(found), index=ranks.columns, columns=ranks.columns)
+    values = np.atleast_2d(np.corrcoef(ranks.to_numpy(), rowvar=False))
+    return pd.DataFrame(values, index=ranks.columns, columns=ranks.columns)
 
 
 def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
-    """Absolute robustness of models (rows) in every part (columns).
+    """Tabulate the absolute robustness of models (rows) in every part (columns).
 
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model.
+        Metrics by model.
     by : {"step", "group", "task", "strength", "dimension"}
-        Which parts.
+        Breakdown into parts.
 
     Raises
     ------
@@ -266,10 +256,11 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
 
 
 def rows_by(metrics: Mapping[str, pd.DataFrame], by: str, measure: str) -> dict[str, pd.DataFrame]:
-    """Of each model the rows of one breakdown and measure, by their names."""
-    for kind, name, known in (("breakdown", by, BREAKDOWNS), ("measure", measure, MEASURES)):
-        if name not in known:
-            raise unknown_name(kind, name, known)
+    """Select one breakdown and measure of each model, indexed by the names of parts."""
+    if by not in BREAKDOWNS:
+        raise unknown_name("breakdown", by, BREAKDOWNS)
+    if measure not in MEASURES:
+        raise unknown_name("measure", measure, MEASURES)
     return {
         model: table[(table["measure"] == measure) & (table["breakdown"] == by)].set_index("name")
         for model, table in metrics.items()
@@ -280,17 +271,18 @@ def rows_by(metrics: Mapping[str, pd.DataFrame], by: str, measure: str) -> dict[
 class Components:
     """Principal components of models in the space of parts."""
 
-    #: Shape (k,). Share of the variance, falling.
+    #: Shares of the variance, falling; shape (k,).
     explained: FloatArray
-    #: Shape (parts, k). Unit vectors; the largest value of each is positive.
+    #: Unit vectors, of which the largest value is positive; shape (parts, k).
     loadings: pd.DataFrame
-    #: Shape (models, k). Models on the components.
+    #: Models on the components; shape (models, k).
     scores: pd.DataFrame
 
 
 def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
-    """Principal components of the scores of models by dimension, by singular values of the centred
-    table.
+    """Find the principal components of models' scores by dimension.
+
+    They are the singular vectors of the centred table.
 
     Parameters
     ----------
@@ -305,7 +297,8 @@ def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
     table = across(metrics, "dimension")
     if len(table) < 3:
         raise InputError(f"components of {len(table)} models say nothing; give at least 3")
-    centred = table.to_numpy(dtype=np.float64) - table.to_numpy(dtype=np.float64).mean(axis=0)
+    values = table.to_numpy(dtype=np.float64)
+    centred = values - values.mean(axis=0)
     u, s, vt = np.linalg.svd(centred, full_matrices=False)
     k = int((s > 1e-12 * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
     if not k:
@@ -321,28 +314,20 @@ def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
 
 @cache
 def published() -> pd.DataFrame:
-    """Table 3 of the paper: robustness of 20 models by task and strength.
+    """Read Table 3 of the paper: robustness of 20 models by task and strength.
 
     Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed),
     note.
     """
-    with (
-        files("psyprobe.tasks.r_bench")
-        .joinpath("data", "rbench_published.csv")
-        .open(encoding="utf-8") as file
-    ):
-        table = pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
-    table = table[table["table"] == "3"]
-    name = (table["task"] + "-" + table["strength"]).where(
-        table["breakdown"] != "overall", "overall"
-    )
-    return table.assign(name=name, value=table["score"])[
-        ["model", "measure", "name", "value", "note"]
-    ]
+    table = read_packaged_table("psyprobe.tasks.r_bench", "rbench_published.csv")
+    table = table[table["table"] == "3"].rename(columns={"score": "value"})
+    cell = table["task"] + "-" + table["strength"]
+    table["name"] = cell.where(table["breakdown"] != "overall", "overall")
+    return table[["model", "measure", "name", "value", "note"]]
 
 
 def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
-    """A model's robustness beside the printed one.
+    """Put a model's robustness beside the printed one.
 
     Parameters
     ----------
@@ -364,29 +349,23 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     printed = published()
     if model not in set(printed["model"]):
         raise unknown_name("model of the R-Bench paper", model, sorted(set(printed["model"])))
-    ours = metrics[metrics["breakdown"].isin(["cell", "overall"])][["measure", "name", "value"]]
-    both = (
-        printed[printed["model"] == model]
-        .rename(columns={"value": "paper"})
-        .merge(ours, on=["measure", "name"])
-    )
-    # The half is rounded up, as people do; the small term keeps a binary fraction from falling
-    # under it.
-    rounded = [f"{int(value * 10_000 + 0.5 + 1e-9) / 10_000:.4f}" for value in both["value"]]
-    agrees = [
-        one == f"{float(other):.4f}" for one, other in zip(rounded, both["paper"], strict=True)
+    measured = metrics[metrics["breakdown"].isin(["cell", "overall"])]
+    table = printed[printed["model"] == model].rename(columns={"value": "paper"})
+    table = table.merge(measured[["measure", "name", "value"]], on=["measure", "name"])
+    table["agrees"] = [
+        round_half_up(value, 4) == f"{float(paper):.4f}"
+        for value, paper in zip(table["value"], table["paper"], strict=True)
     ]
-    return both.assign(agrees=agrees)[["measure", "name", "paper", "value", "agrees", "note"]]
+    return table[["measure", "name", "paper", "value", "agrees", "note"]]
 
 
 def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
-    """Robustness in the form of the paper's Table 3, printed values under those of a model of the
-    paper.
+    """Lay out robustness like the paper's Table 3, with printed values below.
 
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` gives them.
+        Metrics as from `rbench_metrics`, by model. A model of the paper gets its printed values.
     format : {"text", "markdown", "latex", "csv", "json"}
         "csv" and "json" hold every breakdown with all digits and intervals.
 
@@ -403,63 +382,73 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     check_format(format)
     if format in ("csv", "json"):
         return all_metrics(metrics, format)
-    found = rbench_rows(metrics)
-    return "\n\n".join(f"{title}\n{lay_out(format, rows, notes)}" for title, rows, notes in found)
+    return "\n\n".join(
+        f"{title}\n{lay_out(format, rows, notes)}" for title, rows, notes in rbench_rows(metrics)
+    )
 
 
-def rbench_rows(
-    metrics: Mapping[str, pd.DataFrame],
-) -> list[tuple[str, list[list[str]], list[str]]]:
-    """The tables of `rbench_table`: of each measure its title, the rows with the headings first,
-    and notes.
-    """
+class TableRows(NamedTuple):
+    """A table for reading: its title, its rows with the headings first, and notes below it."""
+
+    title: str
+    rows: list[list[str]]
+    notes: list[str]
+
+
+def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[TableRows]:
+    """Write the rows of the tables of `rbench_table`, one table a measure."""
     tables = []
     for measure in MEASURES:
         rows = [["", *_CELLS, "overall [interval]"]]
-        notes = []
-        for model, values in metrics.items():
-            found = values[
-                (values["measure"] == measure) & values["breakdown"].isin(["cell", "overall"])
-            ]
-            by_name = found.set_index("name")
-            if not len(by_name):
-                continue
-            overall = by_name.loc["overall"]
-            cells = [
-                f"{by_name.loc[name, 'value']:.4f}" if name in by_name.index else "-"
-                for name in _CELLS
-            ]
-            interval = f"{overall['value']:.4f} [{overall['low']:.3f}, {overall['high']:.3f}]"
-            rows.append([printable(model), *cells, interval])
-            if overall["odd_keys"]:
-                notes.append(
-                    f"{model}: {overall['odd_keys']} item has a key that is none of its options."
-                )
-            if overall.get("simulated"):
-                notes.append(
-                    f"{model}: {overall['simulated']} items are simulated where R-Bench "
-                    "photographed them."
-                )
-            known = list(dict.fromkeys(published()["model"]))
-            if (name := printed_name(model, known)) is None:
-                notes += [line for line in [near_names(model, known)] if line]
-            else:
-                beside = beside_published(values, name)
-                printed = beside[beside["measure"] == measure].set_index("name")
-                marked = dict.fromkeys([*_CELLS, "overall"], "-")
-                marked |= {
-                    name: row["paper"] + "*" * (not row["agrees"])
-                    for name, row in printed.iterrows()
-                }
-                if "-" in marked.values():
-                    # The paper's overall value is of all cells, and beside fewer it says nothing.
-                    marked["overall"] = "-"
-                rows.append(["  as printed" + f" ({name})" * (name != model), *marked.values()])
-                notes += [
-                    f"{model}: {note}."
-                    for note in dict.fromkeys(printed["note"])
-                    if "order" in note
-                ]
+        notes: list[str] = []
+        for model, table in metrics.items():
+            cells = table[table["breakdown"].isin(["cell", "overall"])]
+            values = cells[cells["measure"] == measure].set_index("name")
+            if len(values):
+                rows.append(_measured_row(model, values))
+                notes += _item_notes(model, values.loc["overall"])
+                printed_row, printed_notes = _printed_row(model, table, measure)
+                rows += printed_row
+                notes += printed_notes
         if len(rows) > 1:
-            tables.append((f"{measure.capitalize()} robustness", rows, notes))
+            tables.append(TableRows(f"{measure.capitalize()} robustness", rows, notes))
     return tables
+
+
+def _measured_row(model: str, values: pd.DataFrame) -> list[str]:
+    overall = values.loc["overall"]
+    cells = [f"{values.loc[name, 'value']:.4f}" if name in values.index else "-" for name in _CELLS]
+    interval = f"{overall['value']:.4f} [{overall['low']:.3f}, {overall['high']:.3f}]"
+    return [printable(model), *cells, interval]
+
+
+def _item_notes(model: str, overall: pd.Series) -> list[str]:
+    """Warn of items that nothing can answer right, and of simulated ones."""
+    notes = []
+    if overall["odd_keys"]:
+        notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
+    if overall.get("simulated"):
+        notes.append(
+            f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them."
+        )
+    return notes
+
+
+def _printed_row(
+    model: str, metrics: pd.DataFrame, measure: str
+) -> tuple[list[list[str]], list[str]]:
+    """Write the row of a model as printed, if the paper has the model, and notes."""
+    names = list(published()["model"].unique())
+    name = printed_name(model, names)
+    if name is None:
+        return [], near_names(model, names)
+    comparison = beside_published(metrics, name)
+    printed = comparison[comparison["measure"] == measure].set_index("name")
+    cells = dict.fromkeys([*_CELLS, "overall"], "-")
+    cells |= (printed["paper"] + np.where(printed["agrees"], "", "*")).to_dict()
+    if "-" in cells.values():
+        # The paper's overall value is of all cells, and beside fewer it says nothing.
+        cells["overall"] = "-"
+    label = "  as printed" if name == model else f"  as printed ({name})"
+    notes = [f"{model}: {note}." for note in printed["note"].unique() if "order" in note]
+    return [[label, *cells.values()]], notes

@@ -1,5 +1,4 @@
-"""R-Bench as a probe: pairs of images, an observer that answers in words, and a judge where one is
-named.
+"""Ask about pairs of images of R-Bench, read the answers, and let a judge read the rest.
 
 An experiment's page has ``probe = "r_bench"``, ``items`` (the folder of a set), perhaps
 ``[judge]``, and in ``[options]`` the ``mcq_rule`` (see `MCQ_RULES`), ``skip_bad``: leave out items
@@ -30,13 +29,7 @@ from psyprobe.plotting.figure_data import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.running.task import Task
-from psyprobe.tasks.agreement import (
-    PeopleAgreement,
-    PeopleMean,
-    agreement_of_people,
-    mean_score,
-    people_by_experiment,
-)
+from psyprobe.tasks.agreement import PeopleAgreement, PeopleMean, people_scores
 from psyprobe.tasks.item_schedule import (
     ItemSchedule,
     ItemTask,
@@ -51,7 +44,6 @@ from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
-    Verdicts,
     count_verdicts,
     judge_cases,
     judge_of,
@@ -70,7 +62,14 @@ from psyprobe.tasks.r_bench.scores import (
     read_letters,
     score_items,
 )
-from psyprobe.tasks.tables import ReadScore, by_observer, csv_table, place
+from psyprobe.tasks.tables import (
+    MetricValues,
+    ReadScore,
+    by_observer,
+    compare_readings,
+    csv_table,
+    place,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,15 +82,18 @@ if TYPE_CHECKING:
 
 ABILITIES = ("answer",)
 SECTIONS = ("items", "judge")
-#: A change of how images are read or shown asks anew; the wording has a version of its own.
+#: Changes when images are read or shown differently, which asks anew; the prompts have their own.
 _VERSION = "r-bench 1"
 _TABLE = "R-Bench"
 _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False, "band": 0.0}
-#: Columns of an item table that a result holds as they are, and as JSON.
+#: Columns of an item table that a result holds as they are.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
+#: Columns of an item table that a result holds as JSON.
 _LISTED = ("options", "key")
-#: Columns of a report's table of answers, and what they are called.
-_ANSWERED = {
+#: Images of an item: the reference and the corrupted one.
+_KINDS = ("ref", "dis")
+#: Headings of the columns of a report's table of answers.
+_HEADINGS = {
     "name": "item",
     "task": "task",
     "dimension": "corruption",
@@ -111,7 +113,7 @@ answer = put
 def plan(
     experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None
 ) -> ItemSchedule:
-    """As in `Probe`; a judge that is given stands in for the page's.
+    """Plan a run over a set; a judge that is given takes the place of the page's.
 
     Raises
     ------
@@ -132,8 +134,8 @@ def plan(
 
     def cases(replies: Mapping[str, str]) -> Sequence[Case]:
         names = images.items["name"]
-        said = {kind: [replies[f"{kind}\n{name}"] for name in names] for kind in ("ref", "dis")}
-        return open_cases(images.items, _answers(images.items, said), mcq_rule=rule)
+        texts = {kind: [replies[f"{kind}\n{name}"] for name in names] for kind in _KINDS}
+        return open_cases(images.items, _answers(images.items, texts), mcq_rule=rule)
 
     task = ItemTask(
         version=f"{_VERSION}, wording {wordings()['version']}",
@@ -141,49 +143,48 @@ def plan(
         cases=cases,
         items=json.loads(images.items.to_json(orient="records")),
         options={**options, "wording": wordings()["version"], "skipped": list(images.skipped)},
-        # Who saw the reference knows what is on its corrupted twin.
+        # A person who saw the reference knows what is on its corrupted twin.
         afterwards=lambda name: name.startswith("ref\n"),
     )
     return ItemSchedule(experiment, observer, task, judge)
 
 
 def item_questions(images: ImageSet) -> list[ItemQuestion]:
-    """Each item twice, of its reference and of its corrupted image: "ref" or "dis", a line break,
-    and its name.
+    """Write two questions for each item, about its reference and its corrupted image.
 
-    Items that share a reference image and a question share the answer too.
+    Their names are "ref" or "dis", a line break, and the name of the item. Items that share a
+    reference image and a question share the answer too.
     """
-    found = []
-    for row in images.items.to_dict("records"):
-        asked = prompt(row["task"], row["question"], row["options"])
-        decoding = Decoding(max_tokens=wordings()[row["task"]]["max_tokens"], logprobs=False)
-        for kind, path in (("ref", images.path("ref", row)), ("dis", images.path("dis", row))):
-            shown = ((str(path), images.digests[path]),)
-            letters = tuple("ABCDE"[: len(row["options"])])
-            found.append(
-                ItemQuestion(f"{kind}\n{row['name']}", asked, decoding, images=shown, words=letters)
-            )
-    return found
+    questions = []
+    for item in images.items.to_dict("records"):
+        text = prompt(item["task"], item["question"], item["options"])
+        decoding = Decoding(max_tokens=wordings()[item["task"]]["max_tokens"], logprobs=False)
+        letters = tuple("ABCDE"[: len(item["options"])])
+        for kind in _KINDS:
+            path = images.path(kind, item)
+            image = (str(path), images.digests[path])
+            name = f"{kind}\n{item['name']}"
+            questions.append(ItemQuestion(name, text, decoding, images=(image,), words=letters))
+    return questions
 
 
 def task(record: RunRecord) -> Task:
-    """As in `Probe`: every item has an answer that is correct."""
+    """Declare the task: every item has an answer that is correct."""
     return Task(scored="correct")
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """One row an item: what was asked and what was answered about its reference and its corrupted
-    image.
-    """
+    """Read a run from the store: one row an item, with both questions and answers."""
     items = pd.DataFrame(store.content(record.layout["items"]))
-    said = answers_of(record, store)
+    answers = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in _PLAIN}
     columns |= {name: items[name].map(_json).to_numpy() for name in _LISTED}
     columns["quality"] = items["quality"].to_numpy(dtype=np.float64)
-    for kind, answers in (("ref", said[0::2]), ("dis", said[1::2])):
-        columns[f"answer_{kind}"] = np.array([answer.text for answer in answers], dtype=object)
-        columns[f"finish_{kind}"] = np.array([answer.finish for answer in answers], dtype=object)
-        columns |= {f"{name}_{kind}": values for name, values in reaction_times(answers).items()}
+    for i, kind in enumerate(_KINDS):
+        replies = answers[i::2]
+        columns[f"answer_{kind}"] = np.array([reply.text for reply in replies], dtype=object)
+        columns[f"finish_{kind}"] = np.array([reply.finish for reply in replies], dtype=object)
+        columns |= {f"{name}_{kind}": values for name, values in reaction_times(replies).items()}
     return item_result(items["name"].tolist(), columns, judged_attributes(record, store))
 
 
@@ -194,8 +195,7 @@ def score(
     layer: str | None = None,
     confidence: float = 0.9,
 ) -> tuple[RBenchScore]:
-    """Robustness of the observer, and that of one who always says A where letters are to choose
-    from.
+    """Score the robustness of the observer, and of one who always says A.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def plot(
     layer: str | None = None,
     **_: Any,
 ) -> Axes:
-    """Absolute robustness by step on the way of an image, with intervals."""
+    """Draw absolute robustness by the step at which corruption arises, with intervals."""
     from psyprobe.tasks.r_bench.figures import bars
 
     refuse_features(measure=measure, layer=layer)
@@ -225,56 +225,51 @@ def plot(
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:
-    """Robustness by step, group, task and strength, some answers, and what the corruptions look
-    like.
-    """
+    """Show robustness by step, group, task and strength, some answers, and the corruptions."""
     runs = {name: read_run(result) for name, result in by_observer(results).items()}
     metrics = {name: run.metrics for name, run in runs.items()}
     parts: list[Part] = []
     for by in ("step", "group", "task", "strength"):
         rows = {measure: rows_by(metrics, by, measure) for measure in MEASURES}
         parts.append(by_parts(f"Robustness by {by}", "Robustness", rows))
-    told = {
+    tables = {
         name: run.table.assign(
             dimension=[dimension_numbered(number).title for number in run.table["dimension"]]
         )
         for name, run in runs.items()
     }
     numbers = sorted({int(number) for run in runs.values() for number in run.table["dimension"]})
-    return [
-        *parts,
-        answers_table(told, _ANSWERED),
-        *corruption_gallery([dimension_numbered(n).name for n in numbers]),
-    ]
+    corruptions = [dimension_numbered(number).name for number in numbers]
+    return [*parts, answers_table(tables, _HEADINGS), *corruption_gallery(corruptions)]
 
 
 @dataclass(frozen=True)
 class RBenchRun:
-    """What a result says."""
+    """A scored result: its items, verdicts and metrics, and facts about the run."""
 
     #: The items with answer_ref and answer_dis (word for word), judged_ref, judged_dis and
-    #: judged_com (NaN where none was needed or none was given), absolute and relative.
+    #: judged_com (NaN where no judge was needed or gave a verdict), absolute and relative.
     table: pd.DataFrame
-    #: What the judge said, case by case; empty without one.
+    #: The judge's replies, case by case; empty without a judge.
     verdicts: pd.DataFrame
-    #: As `rbench_metrics` gives them.
+    #: Metrics as from `rbench_metrics`.
     metrics: pd.DataFrame
-    #: Who was asked and judged, how, and what failed; plain values that JSON can hold.
+    #: Observer and judge, how they were asked, and what failed; plain values that JSON can hold.
     facts: Mapping[str, Any]
 
 
 def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
-    """Score a result anew, without asking anybody.
+    """Score a result anew, without asking any observer.
 
     Raises
     ------
     InputError
         Nothing can be scored.
     """
-    items, answers = _asked(result)
+    items, answers = _items_and_answers(result)
     rule = json.loads(result.attrs["options"])["mcq_rule"]
-    found = read_verdicts(result.attrs["judged"])
-    judged, verdicts = judgements(items, found)
+    verdicts = read_verdicts(result.attrs["judged"])
+    judged, verdict_table = judgements(items, verdicts)
     table = score_items(items, answers=answers, judged=judged, mcq_rule=rule)
     if not np.isfinite(table["absolute"]).any():
         raise InputError(
@@ -282,16 +277,16 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
             "another; name a judge, or "
             "another one"
         )
-    told = {"answer": answers, "judged": {kind: judged[kind] for kind in AGAINST}}
-    table = table.assign(
-        **{f"{what}_{kind}": said[kind].to_numpy() for what, said in told.items() for kind in said}
-    )
+    columns = {f"answer_{kind}": texts for kind, texts in answers.items()}
+    columns |= {f"judged_{kind}": judged[kind] for kind in AGAINST}
+    table = table.assign(**{name: values.to_numpy() for name, values in columns.items()})
     metrics = rbench_metrics(table, confidence=confidence)
-    return RBenchRun(table, verdicts, metrics, _facts(result, table, found, confidence))
+    facts = _facts(result, table, count_verdicts(verdicts.values()), confidence)
+    return RBenchRun(table, verdict_table, metrics, facts)
 
 
-def _asked(result: xarray.Dataset) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
-    """The items of a result, and the answers about them."""
+def _items_and_answers(result: xarray.Dataset) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
+    """Rebuild the item table of a result, and the answers about each kind of image."""
     items = pd.DataFrame(
         {"name": result["item"].to_numpy(), **{name: result[name].to_numpy() for name in _PLAIN}}
     )
@@ -299,45 +294,41 @@ def _asked(result: xarray.Dataset) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
         values = map(json.loads, result[name].to_numpy())
         items[name] = [tuple(value) if isinstance(value, list) else value for value in values]
     items["quality"] = result["quality"].to_numpy()
-    return items, _answers(
-        items, {kind: result[f"answer_{kind}"].to_numpy() for kind in ("ref", "dis")}
-    )
+    return items, _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in _KINDS})
 
 
 def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
-    """How the other rules for multiple choice, and a judge that read every answer, score the items
-    of a run.
-    """
+    """Score the items of a run by the other rules, and by a judge that read every answer."""
     if person_of(result):
         return ()
-    items, answers = _asked(result)
-    judged = {
-        kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), index=run.table["name"])
-        for kind in AGAINST
+    items, answers = _items_and_answers(result)
+    names = pd.Index(items["name"])
+    judged = {kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), names) for kind in AGAINST}
+    run_rule = run.facts["mcq_rule"]
+    rules: tuple[str, ...] = ("letter", "letter_then_judge")
+    if run_rule in ("published", "judge"):
+        # Where letters count first, no judge was asked about them.
+        rules = MCQ_RULES
+    if not (items["task"] == "MCQ").any():
+        rules = ()
+    tables = {
+        f"rule {rule}": score_items(items, answers=answers, judged=judged, mcq_rule=rule)
+        for rule in rules
+        if rule != run_rule
     }
-    own = run.facts["mcq_rule"]
-    scored = {}
-    # Of a letter no judge was asked, where letters count first.
-    open_to = MCQ_RULES if own in ("published", "judge") else ("letter", "letter_then_judge")
-    for rule in open_to if (items["task"] == "MCQ").any() else ():
-        if rule != own:
-            scored[f"rule {rule}"] = score_items(
-                items, answers=answers, judged=judged, mcq_rule=rule
-            )
     if f"{JUDGE_READING}_absolute" in result:
-        given = {measure: result[f"{JUDGE_READING}_{measure}"].to_numpy() for measure in MEASURES}
-        scored[result[f"{JUDGE_READING}_absolute"].attrs["reader"]] = run.table.assign(**given)
+        scores = {measure: result[f"{JUDGE_READING}_{measure}"].to_numpy() for measure in MEASURES}
+        reader = result[f"{JUDGE_READING}_absolute"].attrs["reader"]
+        tables[reader] = run.table.assign(**scores)
     ours = run.table["absolute"].to_numpy()
-    found = []
-    for reader, table in scored.items():
+    readings = []
+    for reader, table in tables.items():
         theirs = table["absolute"].to_numpy()
         differ = ~np.isclose(theirs, ours, equal_nan=True)
-        shares = [
-            float(each.mean()) for each in (differ, np.abs(theirs - ours) > 0.5, np.isnan(theirs))
-        ]
-        under = {measure: _mean(table[measure]) for measure in MEASURES}
-        found.append(Rereading(reader, len(ours), shares[0], shares[1], shares[2], under))
-    return tuple(found)
+        means = {measure: _mean(table[measure]) for measure in MEASURES}
+        opposite = np.abs(theirs - ours) > 0.5
+        readings.append(compare_readings(reader, differ, opposite, np.isnan(theirs), means))
+    return tuple(readings)
 
 
 def _mean(scores: pd.Series) -> float | None:
@@ -351,63 +342,46 @@ def judge_replies(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> xarray.Dataset:
-    """A result with variables `judged_absolute` and `judged_relative`: the scores of the items if a
-    judge reads all.
-    """
-    items, answers = _asked(result)
+    """Add the scores of items if a judge reads all: `judged_absolute`, `judged_relative`."""
+    items, answers = _items_and_answers(result)
     cases = open_cases(items, answers, mcq_rule="judge")
     judged, _ = judgements(items, judge_cases(cases, judge, store=store, progress=progress))
     table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
-    given = {
+    scores = {
         f"{JUDGE_READING}_{measure}": (("item",), table[measure].to_numpy(), reader_of(judge))
         for measure in MEASURES
     }
-    return result.assign(given)
+    return result.assign(scores)
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:
-    """How right each answer about a corrupted image is, from 0 to 1, by the name of its
-    question.
-    """
-    table = read_run(result).table
-    return {
-        f"dis\n{name}": float(value)
-        for name, value in zip(table["name"], table["absolute"], strict=True)
-    }
+    """Mark each answer about a corrupted image from 0 to 1, by the name of its question."""
+    scores = read_run(result).table.set_index("name")["absolute"]
+    return {f"dis\n{name}": float(score) for name, score in scores.items()}
 
 
 def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
-    """What people reach together, and how far they agree on what they chose about corrupted images
-    and references.
-    """
-    found: list[PeopleMean | PeopleAgreement] = []
-    for members in people_by_experiment(results):
-        scores = {person: score(result)[0] for person, result in members.items()}
-        metrics = {person: one.run.metrics for person, one in scores.items()}
-        found.append(mean_score(_TABLE, scores, metrics, _overall))
-    return [*found, *agreement_of_people(results, _chosen)]
+    """Score the mean of people, and their agreement on multiple choice about both images."""
+    return people_scores(results, _TABLE, score, _overall, _chosen_answers)
 
 
-def _overall(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, float | None]]:
-    """By measure: value and the ends of its interval, over all items."""
+def _overall(metrics: pd.DataFrame) -> MetricValues:
+    """Select by measure the value over all items, and the ends of its interval."""
     overall = metrics.loc[metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]]
     return {
-        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (
-            float(value),
-            float(low),
-            float(high),
-        )
-        for name, value, low, high in overall.itertuples(index=False)
+        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (value, low, high)
+        for name, value, low, high in overall.itertuples(index=False, name=None)
     }
 
 
-def _chosen(result: xarray.Dataset) -> dict[str, str]:
-    choices = result["item"].values[result["task"].values == "MCQ"]
-    said = {
-        kind: dict(zip(result["item"].values, result[f"answer_{kind}"].values, strict=True))
-        for kind in ("dis", "ref")
-    }
-    return {f"{kind}\n{name}": answers[name] for kind, answers in said.items() for name in choices}
+def _chosen_answers(result: xarray.Dataset) -> dict[str, str]:
+    """Collect the answers to multiple choice, by the name of their question."""
+    choices = result.isel(item=result["task"].values == "MCQ")
+    answers: dict[str, str] = {}
+    for kind in ("dis", "ref"):
+        names = [f"{kind}\n{name}" for name in choices["item"].values]
+        answers |= zip(names, choices[f"answer_{kind}"].values, strict=True)
+    return answers
 
 
 @dataclass(frozen=True)
@@ -416,15 +390,21 @@ class RBenchScore(ReadScore):
 
     run: RBenchRun
 
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """Metrics of the run."""
+        return self.run.metrics
+
     def rows(self) -> Sequence[Row]:
-        """The observer, one who always says A, and the items scored otherwise."""
-        told = [line.rstrip(".") for line in remarks(self.run.facts)]
-        rows = [self._row(OBSERVER, self.run.metrics, [*told, *self.read_alike()])]
+        """Return the rows of the observer, of one who always says A, and of other readers."""
+        notes = [line.rstrip(".") for line in remarks(self.run.facts)]
+        rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
-            same = pd.Series("A", index=pd.Index(choices["name"]))
-            always = score_items(choices, answers={"dis": same, "ref": same}, mcq_rule="letter")
-            metrics = rbench_metrics(always, confidence=self.confidence)
+            letters = pd.Series("A", index=pd.Index(choices["name"]))
+            answers = dict.fromkeys(_KINDS, letters)
+            table = score_items(choices, answers=answers, mcq_rule="letter")
+            metrics = rbench_metrics(table, confidence=self.confidence)
             rows.append(self._row("always A (multiple choice alone)", metrics))
         return rows + self.read_otherwise("items", 4)
 
@@ -432,7 +412,7 @@ class RBenchScore(ReadScore):
         return self.row(_TABLE, responder, _overall(metrics), notes)
 
     def notes(self) -> Sequence[str]:
-        """What the headings mean."""
+        """Say what the headings mean."""
         return (
             "Absolute: answers about corrupted images against the key; relative: answers about "
             "reference images, times "
@@ -444,34 +424,28 @@ class RBenchScore(ReadScore):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts of the run and all metrics."""
-        listed = json.loads(self.run.metrics.to_json(orient="records", double_precision=15))
-        return {
-            **self.run.facts,
-            "readings": [reading.to_dict() for reading in self.readings],
-            "metrics": listed,
-        }
+        """Convert the facts of the run and all metrics to plain values."""
+        return {**self.run.facts, **super().to_dict()}
 
 
 def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Series]:
     return {
-        kind: pd.Series(said, index=pd.Index(items["name"]), dtype=str)
-        for kind, said in texts.items()
+        kind: pd.Series(answers, index=pd.Index(items["name"]), dtype=str)
+        for kind, answers in texts.items()
     }
 
 
 def _facts(
-    result: xarray.Dataset, table: pd.DataFrame, found: Mapping[str, Verdicts], confidence: float
+    result: xarray.Dataset, table: pd.DataFrame, verdicts: Mapping[str, int], confidence: float
 ) -> dict[str, Any]:
+    """Collect what a reader of the scores must know."""
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {
         kind: int((choices & (read_letters(table[f"answer_{kind}"])[0] == "")).sum())
-        for kind in ("ref", "dis")
+        for kind in _KINDS
     }
-    texts, finish = (
-        np.concatenate([result[f"{what}_{kind}"] for kind in unread])
-        for what in ("answer", "finish")
-    )
+    texts = np.concatenate([result[f"answer_{kind}"] for kind in _KINDS])
+    finish = np.concatenate([result[f"finish_{kind}"] for kind in _KINDS])
     options = json.loads(result.attrs["options"])
     return {
         "experiment": result.attrs["experiment"],
@@ -491,7 +465,7 @@ def _facts(
             "filtered": int((finish == "content_filter").sum()),
             "choices_without_letter": unread,
         },
-        "verdicts": count_verdicts(found.values()),
+        "verdicts": verdicts,
         "unscored": {
             measure: table[measure].isna().groupby(table["task"], sort=False).sum().to_dict()
             for measure in MEASURES
@@ -501,76 +475,73 @@ def _facts(
 
 
 def remarks(facts: Mapping[str, Any]) -> list[str]:
-    """What a reader of the scores must know, as sentences."""
+    """Write what a reader of the scores must know, as sentences."""
     judge = facts["judge"]
-    failed = facts["verdicts"]
-    found = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
+    verdicts = facts["verdicts"]
+    sentences = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
     if facts["band"]:
-        found.append(
+        sentences.append(
             f"Images are filtered to the octave around {facts['band']:g} cpd in place of being "
             "corrupted: dimension "
             "and strength are those of the set that they come from."
         )
     if facts["skipped_items"]:
-        found.append(
+        sentences.append(
             f"{len(facts['skipped_items'])} items were left out, since their images cannot be read."
         )
     if judge is None:
-        found.append("No judge: short answers and captions are kept and not scored.")
+        sentences.append("No judge: short answers and captions are kept and not scored.")
     else:
-        found.append(
+        sentences.append(
             f"Judge {judge['observer']['name']}, {judge['repeats']} times at temperature "
             f"{judge['temperature']:g}: "
-            f"{failed['cases']} cases, {failed['without_verdict']} without a verdict, "
-            f"{failed['unread_replies']} "
+            f"{verdicts['cases']} cases, {verdicts['without_verdict']} without a verdict, "
+            f"{verdicts['unread_replies']} "
             "replies that were none."
         )
-        if failed["cut_replies"]:
-            found.append(
-                f"{failed['cut_replies']} replies of the judge were cut off at "
+        if verdicts["cut_replies"]:
+            sentences.append(
+                f"{verdicts['cut_replies']} replies of the judge were cut off at "
                 f"{judge['max_tokens']} tokens and are no "
                 "verdicts: give judge.max_tokens."
             )
     for measure, by_task in facts["unscored"].items():
-        if any(by_task.values()):
-            told = ", ".join(f"{n} {task}" for task, n in by_task.items() if n)
-            found.append(f"Not scored and in no mean ({measure}): {told}.")
+        counts = ", ".join(f"{count} {task}" for task, count in by_task.items() if count)
+        if counts:
+            sentences.append(f"Not scored and in no mean ({measure}): {counts}.")
     answers = facts["answers"]
-    ends = {
-        "empty": "are empty",
-        "cut_off": "were cut off",
-        "filtered": "were stopped by a content filter",
-    }
-    found += [
-        f"{answers[key]} of {answers['questions']} answers {what}."
-        for key, what in ends.items()
-        if answers[key]
-    ]
+    for key, ending in (
+        ("empty", "are empty"),
+        ("cut_off", "were cut off"),
+        ("filtered", "were stopped by a content filter"),
+    ):
+        if answers[key]:
+            sentences.append(f"{answers[key]} of {answers['questions']} answers {ending}.")
     if facts["simulated_items"]:
-        found.append(
+        sentences.append(
             f"{facts['simulated_items']} items have corruptions that are simulated where "
             "R-Bench photographed them: do "
             "not put scores of the steps EI and CI, the group Wild or the whole beside the paper's."
         )
     if facts["observer"].get("random_weights"):
-        found.append(
+        sentences.append(
             "The observer has RANDOM WEIGHTS: this tests the machinery and says nothing of a model."
         )
-    return found
+    return sentences
 
 
 def write_run(run: RBenchRun, folder: str | Path) -> None:
     """Write a run's tables: items.csv, items.json, verdicts.json, metrics.csv and run.json."""
-    place = make_folder(folder)
-    plain = {"orient": "records", "indent": 1, "double_precision": 15, "force_ascii": False}
+    target = make_folder(folder)
+    json_form = {"orient": "records", "indent": 1, "double_precision": 15, "force_ascii": False}
     keys = [key if isinstance(key, str) else _json(key) for key in run.table["key"]]
     rows = run.table.assign(options=run.table["options"].map(json.dumps), key=keys)
     texts = {
         "items.csv": csv_table(rows),
-        "items.json": run.table.to_json(**plain),
-        "verdicts.json": run.verdicts.to_json(**plain),
+        "items.json": run.table.to_json(**json_form),
+        "verdicts.json": run.verdicts.to_json(**json_form),
         "metrics.csv": csv_table(run.metrics),
         "run.json": json_text(dict(run.facts)),
     }
     for name, text in texts.items():
-        write_text(place / name, text)
+        write_text(target / name, text)

@@ -1,4 +1,4 @@
-"""Pages of R-Bench: the report of a run, and the gallery of all corruptions."""
+"""Write the pages of R-Bench: the report of a run, and the gallery of all corruptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
 from psyprobe.reporting.page import detail, picture, render, write_page
+from psyprobe.tasks.parts import listed
 from psyprobe.tasks.r_bench.figures import (
     attribute_table,
     bars,
@@ -36,9 +37,9 @@ from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
 from psyprobe.tasks.tables import csv_table
 
 #: Items of each observer that a report shows with their images.
-_SHOWN = 9
+_MAX_EXAMPLES = 9
 #: Items whose low-level attributes a report measures, spread over the set.
-_MEASURED = 300
+_MAX_MEASURED = 300
 #: Largest width of a picture of the gallery, px.
 _WIDTH = 300
 
@@ -57,33 +58,39 @@ def write_report(
     runs : mapping of str to RBenchRun
         By observer.
     folder : str or Path
-        Where "report.html" and the figures go.
+        Folder to write "report.html" and the figures to.
     images : ImageSet, optional
-        For pictures of some items.
+        Images for pictures of some items.
     figures : bool
-        Whether to draw.
+        Whether to draw figures.
 
     Returns
     -------
     Path
-        Of the page: one file that loads nothing.
+        The page: one file that loads nothing.
     """
-    place = Path(folder)
-    metrics, tables = (
-        {name: getattr(run, part) for name, run in runs.items()} for part in ("metrics", "table")
-    )
-    drawn = draw_figures(metrics, tables, place, images=images) if figures else []
+    target = Path(folder)
+    metrics = {name: run.metrics for name, run in runs.items()}
+    tables = {name: run.table for name, run in runs.items()}
+    drawings = draw_figures(metrics, tables, target, images=images) if figures else []
     text = render(
         "tasks/r_bench/report.html",
         title="R-Bench: robustness to 33 corruptions",
         remarks={name: remarks(run.facts) for name, run in runs.items()},
         scores=rbench_rows(metrics),
-        figures=[_figure(*each) for each in drawn],
+        figures=[_figure(drawing) for drawing in drawings],
         parts=_breakdowns(metrics),
-        differences=_differences(runs),
-        examples={name: _examples(run.table, images) for name, run in runs.items()},
+        differences=_differences(tables),
+        examples={name: _examples(table, images) for name, table in tables.items()},
     )
-    return write_page(text, place / "report.html")
+    return write_page(text, target / "report.html")
+
+
+class Drawing(NamedTuple):
+    """A figure as a PNG, and what it shows."""
+
+    path: Path
+    caption: str
 
 
 def draw_figures(
@@ -92,129 +99,100 @@ def draw_figures(
     folder: str | Path,
     *,
     images: ImageSet | None = None,
-) -> list[tuple[Path, str]]:
-    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and
-    PDF.
+) -> list[Drawing]:
+    """Draw robustness, and the attributes of images, as PNG and PDF.
 
     Parameters
     ----------
     metrics, tables : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` and `score_items` give them.
+        By model, as from `rbench_metrics` and `score_items`.
     folder : str or Path
-        Where.
+        Folder of the figures.
     images : ImageSet, optional
-        For the attributes.
-
-    Returns
-    -------
-    list of (Path, str)
-        Each PNG and what it shows.
+        Images whose attributes are drawn.
     """
     import matplotlib.pyplot as plt
 
-    place = Path(folder)
-    drawn: list[tuple[Path, str]] = []
+    target = Path(folder)
+    drawings: list[Drawing] = []
 
-    def keep(figure: Any, name: str, caption: str, *, pdf: bool = True) -> None:
+    def save(figure: Any, name: str, caption: str, *, pdf: bool = True) -> None:
         if pdf:
-            save_figure(figure, place / f"{name}.pdf")
-        drawn.append((save_figure(figure, place / f"{name}.png", dpi=110), caption))
+            save_figure(figure, target / f"{name}.pdf")
+        path = save_figure(figure, target / f"{name}.png", dpi=110)
+        drawings.append(Drawing(path, caption))
         plt.close(figure)
 
     for measure, by in itertools.product(MEASURES, ("step", "group")):
-        spokes = len(
-            {name for rows in rows_by(metrics, by, measure).values() for name in rows.index}
-        )
+        rows = pd.concat(rows_by(metrics, by, measure).values())
         for draw, fewest in ((radar, 3), (bars, 1)):
-            if spokes >= fewest:
+            if rows.index.nunique() >= fewest:
                 figure = draw(metrics, by, measure=measure).figure
-                keep(figure, f"{draw.__name__}_{by}_{measure}", f"{measure}, by {by}")
-    for i, (name, scored) in enumerate(tables.items()):
-        if scored["absolute"].notna().any():
+                save(figure, f"{draw.__name__}_{by}_{measure}", f"{measure}, by {by}")
+    for i, (name, table) in enumerate(tables.items(), start=1):
+        if table["absolute"].notna().any():
             caption = f"{name}: absolute, by dimension and strength"
-            keep(strength_map(scored).figure, f"strengths_{i + 1}", caption)
+            save(strength_map(table).figure, f"strengths_{i}", caption)
     if images is not None:
-        every = -(-len(images.items) // _MEASURED)
-        measured = attribute_table(replace(images, items=images.items.iloc[::every]))
-        write_text(place / "attributes.csv", csv_table(measured))
-        keep(
-            plot_attributes(measured),
-            "attributes",
-            f"low-level attributes of {len(measured)} images",
-            pdf=False,
-        )
-    return drawn
+        step = -(-len(images.items) // _MAX_MEASURED)
+        measured = attribute_table(replace(images, items=images.items.iloc[::step]))
+        write_text(target / "attributes.csv", csv_table(measured))
+        caption = f"low-level attributes of {len(measured)} images"
+        save(plot_attributes(measured), "attributes", caption, pdf=False)
+    return drawings
 
 
-def _figure(path: Path, caption: str) -> dict[str, Any]:
-    data = base64.b64encode(path.read_bytes()).decode()
+def _figure(drawing: Drawing) -> dict[str, str]:
     return {
-        "data": data,
-        "caption": caption,
-        "width": "wide" if path.stem == "attributes" else "half",
+        "data": base64.b64encode(drawing.path.read_bytes()).decode(),
+        "caption": drawing.caption,
+        "width": "wide" if drawing.path.stem == "attributes" else "half",
     }
 
 
 def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for model, values in metrics.items():
-        for row in values[values["breakdown"].isin(list(BREAKDOWNS))].to_dict("records"):
-            interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
-            name = row["name"] + (" *" if row["simulated"] else "")
-            unscored = str(row["unscored"] or "")
-            rows.append(
-                (model, row["measure"], row["breakdown"], name, interval, str(row["n"]), unscored)
-            )
-    return rows
+    """Write the rows of the table of all parts."""
+    return [
+        (
+            model,
+            row["measure"],
+            row["breakdown"],
+            row["name"] + (" *" if row["simulated"] else ""),
+            f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]",
+            str(row["n"]),
+            str(row["unscored"] or ""),
+        )
+        for model, table in metrics.items()
+        for row in table[table["breakdown"].isin(list(BREAKDOWNS))].to_dict("records")
+    ]
 
 
-def _differences(runs: Mapping[str, RBenchRun]) -> list[tuple[str, ...]]:
-    first, *others = runs
+def _differences(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
+    """Write the rows that compare the first model with every further one."""
+    first, *rest = tables
     rows: list[tuple[str, ...]] = []
-    for other in others:
-        found = paired_difference(runs[first].table, runs[other].table)
-        for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict(
-            "records"
-        ):
-            value = (
-                f"{row['difference']:+.4f} [{row['low']:+.3f}, "
-                f"{row['high']:+.3f}]{' !' if row['clear'] else ''}"
-            )
-            rows.append(
-                (
-                    f"{first} - {other}",
-                    row["measure"],
-                    row["breakdown"],
-                    row["name"],
-                    value,
-                    str(row["n"]),
-                )
-            )
+    for model in rest:
+        differences = paired_difference(tables[first], tables[model])
+        parts = differences["breakdown"].isin(["overall", "task", "step", "group"])
+        for row in differences[parts].to_dict("records"):
+            interval = f"[{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            cells = (row["measure"], row["breakdown"], row["name"])
+            value = f"{row['difference']:+.4f} {interval}"
+            rows.append((f"{first} - {model}", *cells, value, str(row["n"])))
     return rows
 
 
 def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, Any]]:
-    """Items spread over the set, with what was answered; and their images where they are at
-    hand.
-    """
-    chosen = items.iloc[
-        np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))
-    ]
-    shown = []
-    for row in chosen.to_dict("records"):
+    """Describe items spread over the set: answers, and images where there are any."""
+    examples = []
+    for row in listed(items, _MAX_EXAMPLES).to_dict("records"):
         title = dimension_numbered(row["dimension"]).title
-        told = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
-        captions = (
-            {}
-            if images is None
-            else {images.path("ref", row): "reference", images.path("dis", row): told}
-        )
-        pictures = [
-            (picture(image, 220), detail(image), caption)
-            for image, caption in (
-                (read_image(path), caption) for path, caption in captions.items()
-            )
-        ]
+        corruption = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        pictures = []
+        for kind, caption in (("ref", "reference"), ("dis", corruption)):
+            if images is not None:
+                image = read_image(images.path(kind, row))
+                pictures.append((picture(image, 220), detail(image), caption))
         rows = [
             (row["task"], f"{row['question']}\n{lettered(row['options'])}".strip()),
             ("key", row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])),
@@ -222,8 +200,10 @@ def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, An
             ("about the corrupted image", row["answer_dis"]),
             ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),
         ]
-        shown.append({"name": row["name"], "told": told, "images": pictures, "rows": rows})
-    return shown
+        examples.append(
+            {"name": row["name"], "corruption": corruption, "images": pictures, "rows": rows}
+        )
+    return examples
 
 
 def _number(value: float) -> str:
@@ -231,16 +211,16 @@ def _number(value: float) -> str:
 
 
 def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -> str:
-    """A page with an image in all 33 ways at three strengths.
+    """Write a page that shows an image under all 33 corruptions at three strengths.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (H, W, 3)
         sRGB.
     name : str
-        What to call it, and its image_id.
+        Title and image_id of the image.
     seed : int
-        Of the corruptions.
+        Seed of the corruptions.
     scale : bool
         As for `corrupt`.
 
@@ -266,5 +246,5 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -
         size=f"{image.shape[1]} x {image.shape[0]} px",
         scale=scale,
         original=(picture(image, _WIDTH), detail(image)),
-        steps=[(step, STEPS[step], found) for step, found in steps.items()],
+        steps=[(step, STEPS[step], rows) for step, rows in steps.items()],
     )

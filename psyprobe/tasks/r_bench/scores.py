@@ -1,5 +1,4 @@
-"""From answers and judgements to the scores of each item: rules first, a judge for what they leave
-open.
+"""Score items from answers and judgements: rules first, a judge for what they leave open.
 
 An item's absolute robustness is the score of the answer about the corrupted image against the key.
 Its relative robustness is the score of the answer about the reference image, times the agreement of
@@ -15,30 +14,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.items import Case, Verdicts
 from psyprobe.tasks.r_bench.items import lettered
-from psyprobe.tasks.tables import read_answer_table, read_table
+from psyprobe.tasks.tables import first_column, read_answer_table, read_table, refuse_duplicates
 
 #: How a multiple-choice answer is scored. "published": right where its first character is the key,
 #: or where the judge says so (for the agreement of both answers the judge alone). "judge": the
 #: judge alone. "letter": the first character alone, for the agreement too; no judge is needed.
 #: "letter_then_judge": the letter where the answer is one, the judge where it is not.
 MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
-#: What answers are judged against: corrupted and reference against the key, and both against each
-#: other.
+#: Kinds of judgement: corrupted and reference against the key, and both against each other.
 AGAINST = ("dis", "ref", "com")
 _PROMPTS = {"MCQ": "rbench_choice", "VQA": "rbench_short", "CAP": "rbench_caption"}
-#: What an answer is called: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first that is
-#: there.
+#: Columns of answers: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first is read.
 _ANSWER_COLUMNS = ("prediction", "reply", "filtered_resps", "output", "answer")
-#: What an item is called; VLMEvalKit's index is the number of a row in a TSV.
+#: Columns of the names of items; VLMEvalKit's index is the number of a row in a TSV.
 _NAME_COLUMNS = ("name", "index", "doc_id")
 
 
 def read_answers(path: str | Path) -> pd.Series:
-    """Answers of a model about one image each.
+    """Read the answers of a model about one image each.
 
     Parameters
     ----------
@@ -59,10 +56,8 @@ def read_answers(path: str | Path) -> pd.Series:
         answers.
     """
     table = read_answer_table(path)
-    name, column = (
-        next((each for each in known if each in table), None)
-        for known in (_NAME_COLUMNS, _ANSWER_COLUMNS)
-    )
+    name = first_column(table, _NAME_COLUMNS)
+    column = first_column(table, _ANSWER_COLUMNS)
     if name is None:
         raise InputError(
             f"{path} has no column 'name'; an item's name stands in {', '.join(_NAME_COLUMNS)}"
@@ -77,22 +72,19 @@ def read_answers(path: str | Path) -> pd.Series:
             f"{path} holds questions and in the column answer their keys; give a file with a "
             "column prediction"
         )
-    return _once(path, table.rename(columns={name: "name"}), column)
+    return _column_by_name(path, table.rename(columns={name: "name"}), column)
 
 
-def _once(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
-    """A column by name; rows that are there twice with the same contents are taken once."""
-    kept = table[["name", column]].drop_duplicates()
-    twice = kept["name"][kept["name"].duplicated()]
-    if len(twice):
-        raise InputError(
-            f"{path}: {twice.iloc[0]} is there twice with different contents; keep one of them"
-        )
-    return kept.set_index("name")[column]
+def _column_by_name(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
+    """Select a column by name, without rows that repeat others."""
+    distinct = table[["name", column]].drop_duplicates()
+    problem = "is there twice with different contents; keep one of them"
+    refuse_duplicates(distinct["name"], f"{path}:", problem)
+    return distinct.set_index("name")[column]
 
 
 def read_judgements(path: str | Path) -> pd.Series:
-    """What a judge made of answers.
+    """Read the scores that a judge gave to answers.
 
     Parameters
     ----------
@@ -111,7 +103,7 @@ def read_judgements(path: str | Path) -> pd.Series:
         It is no such table, a name has two different judgements, or one is not from 0 to 1.
     """
     table, _ = read_table(path, ("name", "result"))
-    values = pd.to_numeric(_once(path, table, "result"), errors="coerce")
+    values = pd.to_numeric(_column_by_name(path, table, "result"), errors="coerce")
     bad = values.index[~values.between(0, 1)]
     if len(bad):
         raise InputError(
@@ -127,12 +119,12 @@ def score_items(
     judged: Mapping[str, pd.Series] | None = None,
     mcq_rule: str = "letter_then_judge",
 ) -> pd.DataFrame:
-    """Absolute and relative robustness of each item.
+    """Score the absolute and relative robustness of each item.
 
     Parameters
     ----------
     items : pandas.DataFrame
-        An item table, as `psyprobe.tasks.r_bench.read_items` gives it.
+        An item table, as from `psyprobe.tasks.r_bench.read_items`.
     answers : mapping of str to pandas.Series
         "dis" and "ref": answers about the corrupted and the reference images, by name.
     judged : mapping of str to pandas.Series
@@ -144,8 +136,9 @@ def score_items(
     Returns
     -------
     pandas.DataFrame
-        The items with columns absolute and relative (NaN where what it needs is not given at all),
-        and odd_key: whether the key names no option, so that nothing can be right.
+        The items with columns absolute and relative (NaN where answers or judgements that it needs
+        are not given at all), and odd_key: whether the key names no option, so that nothing can be
+        right.
 
     Raises
     ------
@@ -153,15 +146,13 @@ def score_items(
         Answers or judgements lack an item, or the rule needs what is not given.
     """
     _check_rule(mcq_rule)
-    given = {f"answers {name}": values for name, values in (answers or {}).items()}
-    given |= {f"judged {name}": values for name, values in (judged or {}).items()}
-    aligned = {what: _aligned(items, values, what) for what, values in given.items()}
+    columns = {f"answers {kind}": values for kind, values in (answers or {}).items()}
+    columns |= {f"judged {kind}": values for kind, values in (judged or {}).items()}
+    aligned = {name: _aligned(items, values, name) for name, values in columns.items()}
     choice = (items["task"] == "MCQ").to_numpy()
     key = np.array([value if isinstance(value, str) else "" for value in items["key"]])
-
-    absolute, reference = (
-        _scores(choice, key, aligned, mcq_rule, which) for which in ("dis", "ref")
-    )
+    absolute = _scores_against_key(choice, key, aligned, mcq_rule, "dis")
+    reference = _scores_against_key(choice, key, aligned, mcq_rule, "ref")
     agreement = _agreement(choice, aligned, mcq_rule)
     relative = None
     if reference is not None and agreement is not None:
@@ -172,11 +163,11 @@ def score_items(
             "nothing can be scored: give answers and judgements of corrupted images, or of all "
             "three kinds"
         )
-    place = np.array(["ABCDE".find(value) if value else -1 for value in key])
+    option_index = np.array(["ABCDE".find(value) if value else -1 for value in key])
     return items.assign(
         absolute=np.nan if absolute is None else absolute,
         relative=np.nan if relative is None else relative,
-        odd_key=choice & (place >= items["options"].map(len).to_numpy()),
+        odd_key=choice & (option_index >= items["options"].map(len).to_numpy()),
     )
 
 
@@ -185,77 +176,83 @@ def _check_rule(rule: str) -> None:
         raise unknown_name("rule for multiple choice", rule, MCQ_RULES)
 
 
-def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
+def _aligned(items: pd.DataFrame, values: pd.Series, name: str) -> pd.Series:
+    """Bring values by name into the order of items, and refuse values that lack an item."""
     missing = items["name"][~items["name"].isin(values.index)]
     if len(missing):
         raise InputError(
-            f"{what}: {len(missing)} of {len(items)} items are missing, the first {missing.iloc[0]}"
+            f"{name}: {len(missing)} of {len(items)} items are missing, the first {missing.iloc[0]}"
         )
     return values.loc[items["name"]]
 
 
-def _scores(
-    choice: FloatArray, key: FloatArray, aligned: Mapping[str, pd.Series], rule: str, which: str
+def _scores_against_key(
+    choice: BoolArray, key: FloatArray, aligned: Mapping[str, pd.Series], rule: str, kind: str
 ) -> FloatArray | None:
-    """Scores against the key; None where neither answers nor judgements are given."""
-    answer = aligned.get(f"answers {which}")
-    judge = aligned.get(f"judged {which}")
-    if answer is None and judge is None:
+    """Score answers against the key; None without answers and judgements."""
+    answers = aligned.get(f"answers {kind}")
+    judgements = aligned.get(f"judged {kind}")
+    if answers is None and judgements is None:
         return None
-    if judge is None and (rule in ("published", "judge") or not choice.all()):
+    if judgements is None and (rule in ("published", "judge") or not choice.all()):
         raise InputError(
-            f"judgements of {which!r} are missing: short answers and captions have no rule "
+            f"judgements of {kind!r} are missing: short answers and captions have no rule "
             "without a judge"
         )
-    if answer is None and rule != "judge":
+    if answers is None and rule != "judge":
         raise InputError(
-            f"answers about {which!r} are missing: the rule {rule!r} for multiple choice reads "
+            f"answers about {kind!r} are missing: the rule {rule!r} for multiple choice reads "
             "letters"
         )
-    judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
-    if rule == "judge" or answer is None:
+    judged = _judged_scores(judgements, len(choice))
+    if rule == "judge" or answers is None:
         return judged
-    letter, first = read_letters(answer)
-    by_letter = ((letter if rule == "letter_then_judge" else first) == key).astype(np.float64)
+    letters, initials = read_letters(answers)
     if rule == "letter_then_judge":
-        by_letter = np.where(letter != "", by_letter, judged)
-    elif rule == "published":
+        by_rule = np.where(letters != "", letters == key, judged)
+    else:
+        by_rule = (initials == key).astype(np.float64)
+    if rule == "published":
         # Right by its first character is right, whatever the judge could not say.
-        by_letter = np.where(by_letter == 1, 1.0, judged)
-    return np.where(choice, by_letter, judged)
+        by_rule = np.where(by_rule == 1, 1.0, judged)
+    return np.where(choice, by_rule, judged)
 
 
-def _agreement(
-    choice: FloatArray, aligned: Mapping[str, pd.Series], rule: str
-) -> FloatArray | None:
-    judge = aligned.get("judged com")
+def _agreement(choice: BoolArray, aligned: Mapping[str, pd.Series], rule: str) -> FloatArray | None:
+    """Score how far both answers agree; None where only a judge could, and none did."""
+    judgements = aligned.get("judged com")
     corrupted = aligned.get("answers dis")
     reference = aligned.get("answers ref")
-    if judge is None and (rule != "letter" or not choice.all()):
+    if judgements is None and (rule != "letter" or not choice.all()):
         return None
-    judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
+    judged = _judged_scores(judgements, len(choice))
     if rule in ("published", "judge") or corrupted is None or reference is None:
         return judged
-    (one, one_first) = read_letters(corrupted)
-    (other, other_first) = read_letters(reference)
+    corrupted_letters, corrupted_initials = read_letters(corrupted)
+    reference_letters, reference_initials = read_letters(reference)
     if rule == "letter":
-        return np.where(choice, one_first == other_first, judged)
-    return np.where(choice & (one != "") & (other != ""), one == other, judged)
+        return np.where(choice, corrupted_initials == reference_initials, judged)
+    lettered_choice = choice & (corrupted_letters != "") & (reference_letters != "")
+    return np.where(lettered_choice, corrupted_letters == reference_letters, judged)
+
+
+def _judged_scores(judgements: pd.Series | None, count: int) -> FloatArray:
+    return np.zeros(count) if judgements is None else judgements.to_numpy(dtype=np.float64)
 
 
 def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
-    """The letter that each answer is, and its first character.
+    """Read the letter that each answer is, and its first character.
 
     Returns
     -------
     letter : ndarray of str
         "" where an answer is no letter.
     first : ndarray of str
-        As the published rule reads it.
+        The first character, which the published rule reads.
 
     Examples
     --------
-    >>> [each.tolist() for each in read_letters(pd.Series(["B.", "Black", "(A) left"]))]
+    >>> [column.tolist() for column in read_letters(pd.Series(["B.", "Black", "(A) left"]))]
     [['B', '', 'A'], ['B', 'B', '(']]
     """
     stripped = answers.str.strip()
@@ -270,20 +267,19 @@ def open_cases(
     mcq_rule: str = "letter_then_judge",
     against: Sequence[str] = AGAINST,
 ) -> list[Case]:
-    """What rules leave open of answers; of the cases, those of captions are put once, since there
-    are several.
+    """List the cases that rules leave open; those of captions are put once, being several.
 
     Parameters
     ----------
     items : pandas.DataFrame
         An item table.
     answers : mapping of str to pandas.Series
-        "dis" and "ref", or "dis" alone: text by name.
+        Texts by name of "dis" and "ref", or of "dis" alone.
     mcq_rule : str
         See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice
         is.
     against : sequence of {"dis", "ref", "com"}
-        Which judgements are wanted; see `answerable`.
+        Kinds of judgement to ask for; see `answerable`.
 
     Raises
     ------
@@ -293,86 +289,81 @@ def open_cases(
         Answers lack an item.
     """
     _check_rule(mcq_rule)
-    for which, given in answers.items():
-        _aligned(items, given, f"answers {which}")
-    rows = items.to_dict("records")
+    for kind, texts in answers.items():
+        _aligned(items, texts, f"answers {kind}")
     return [
-        case for row in rows for which in against for case in _cases(row, which, answers, mcq_rule)
+        case
+        for item in items.to_dict("records")
+        for kind in against
+        for case in _cases(item, kind, answers, mcq_rule)
     ]
 
 
 def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
-    """Which judgements are possible with the answers that are given."""
+    """List the kinds of judgement that are possible with some answers."""
     return [
-        which
-        for which in AGAINST
-        if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)
+        kind for kind in AGAINST if ({"dis", "ref"} if kind == "com" else {kind}) <= set(answers)
     ]
 
 
 def judgements(
-    items: pd.DataFrame, found: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
+    items: pd.DataFrame, verdicts: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
 ) -> tuple[dict[str, pd.Series], pd.DataFrame]:
-    """What verdicts on open cases come to, for `score_items`: from 0 to 1 by item; NaN where there
-    is none.
+    """Score items by the verdicts on open cases, from 0 to 1; NaN where there is none.
 
     Returns
     -------
     judged : dict of str to pandas.Series
-        By what was judged.
+        By kind of judgement, for `score_items`.
     verdicts : pandas.DataFrame
         One row a case: name, against, caption (number, -1 for none), read and unread (tuples of
-        what the judge said).
+        the judge's replies).
     """
     choices = set(items["name"][items["task"] == "MCQ"])
-    judged = {
-        which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64")
-        for which in against
-    }
+    names = pd.Index(items["name"])
+    judged = {kind: pd.Series(np.nan, index=names, dtype="float64") for kind in against}
     by_item: dict[tuple[str, str], list[Verdicts]] = {}
     rows = []
-    for case, verdicts in found.items():
-        which, caption, name = case.split("\n", 2)
-        by_item.setdefault((which, name), []).append(verdicts)
-        rows.append((name, which, int(caption), verdicts.read, verdicts.unread))
-    for (which, name), group in by_item.items():
+    for case, case_verdicts in verdicts.items():
+        kind, caption, name = case.split("\n", 2)
+        by_item.setdefault((kind, name), []).append(case_verdicts)
+        rows.append((name, kind, int(caption), case_verdicts.read, case_verdicts.unread))
+    for (kind, name), group in by_item.items():
         if name in choices:
             majority = group[0].majority
-            judged[which][name] = np.nan if majority is None else float(majority)
-        elif read := [each.mean for each in group if not each.failed]:
-            judged[which][name] = float(np.mean(read))
+            judged[kind][name] = np.nan if majority is None else float(majority)
+        elif means := [case_verdicts.mean for case_verdicts in group if not case_verdicts.failed]:
+            judged[kind][name] = float(np.mean(means))
     return judged, pd.DataFrame(rows, columns=["name", "against", "caption", "read", "unread"])
 
 
 def _cases(
-    row: Mapping[Any, Any], which: str, answers: Mapping[str, pd.Series], rule: str
+    item: Mapping[Any, Any], kind: str, answers: Mapping[str, pd.Series], rule: str
 ) -> list[Case]:
-    name = row["name"]
-    task = row["task"]
-    compared = [answers[each][name] for each in (("dis", "ref") if which == "com" else (which,))]
-    question = row["question"]
-    keys = [row["key"]]
+    """Write the cases of one item and kind of judgement, none where a rule decides."""
+    name = item["name"]
+    task = item["task"]
+    options = item["options"]
+    texts = [str(answers[image][name]) for image in (("dis", "ref") if kind == "com" else (kind,))]
+    question = item["question"]
+    keys = [item["key"]]
     if task == "MCQ":
-        letters, _ = read_letters(pd.Series(compared, dtype=str))
+        letters, _ = read_letters(pd.Series(texts, dtype=str))
         if rule == "letter" or (rule == "letter_then_judge" and (letters != "").all()):
             return []
-        question += f"\n{lettered(row['options'])}"
-        place = "ABCDE".index(row["key"])
-        if place < len(row["options"]) and row["options"][place]:
-            keys = [f"{row['key']}. {row['options'][place]}"]
-    several = task == "CAP" and which != "com"
+        question += f"\n{lettered(options)}"
+        option = dict(zip("ABCDE", options, strict=False)).get(item["key"])
+        if option:
+            keys = [f"{item['key']}. {option}"]
+    several = task == "CAP" and kind != "com"
     if several:
-        keys = row["key"]
-    elif which == "com":
-        keys = [str(compared[1])]
+        keys = item["key"]
+    elif kind == "com":
+        keys = [texts[1]]
+    prompt = _PROMPTS[task]
     return [
         Case(
-            f"{which}\n{i if several else -1}\n{name}",
-            _PROMPTS[task],
-            question,
-            key,
-            str(compared[0]),
-            once=several,
+            f"{kind}\n{i if several else -1}\n{name}", prompt, question, key, texts[0], once=several
         )
         for i, key in enumerate(keys)
     ]
