@@ -52,8 +52,12 @@ autosummary_generate = False
 numpydoc_xref_param_type = False
 default_role = "code"
 
-#: Files of the repository's top that are pages of the site too.
-BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+#: Files outside docs/ that are pages of the site too.
+BESIDE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
 
 
 def _made(app: Any) -> None:
@@ -67,7 +71,7 @@ def _made(app: Any) -> None:
     )
     (HERE / "beside").mkdir()
     for name, page in BESIDE.items():
-        text = re.sub(r"\]\(docs/", "](../", (ROOT / name).read_text(encoding="utf-8"))
+        text = re.sub(r"\]\((?:\.\./)?docs/", "](../", (ROOT / name).read_text(encoding="utf-8"))
         # What is no page of the site is told by its name.
         text = re.sub(r"\[([^\]]+)\]\((?!\.\./|https?:|#)[^)]+\)", r"`\1`", text)
         (HERE / "beside" / page).write_text(text, encoding="utf-8")
