@@ -154,12 +154,12 @@ def chat_csf(
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
     design = adaptive_design(result) if all(value is None for value in given.values()) else ""
-    at = fit.places(result, design_frequencies(result) if design == "quick_csf" else ())
+    at = fit.locate_trials(result, design_frequencies(result) if design == "quick_csf" else ())
     rates = _rates(result, given)
     how = fit.FitSettings(
         **rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed
     )
-    counts = fit.counted(at)
+    counts = fit.count_cells(at)
     options = {}
     if design:
         options = design_options(result)
@@ -188,7 +188,7 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     ]
 
 
-def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
+def _with_logits(at: fit.TrialCells) -> npt.NDArray[np.bool_]:
     """Which wordings have a logit for each answer that counts, and were read by it."""
     none = np.zeros(len(at.prompts), dtype=bool)
     if not {"logit", "p_yes", "image_seed"} <= set(at.result.variables):
@@ -200,7 +200,7 @@ def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
 
 
 def _methods(
-    at: fit.Places, counts: fit.ChatCounts, design: str, how: fit.FitSettings
+    at: fit.TrialCells, counts: fit.ChatCounts, design: str, how: fit.FitSettings
 ) -> npt.NDArray[np.str_]:
     """How each wording is fitted; of QUEST+ the posterior counts where answers are drawn ones."""
     if design == "quick_csf":
@@ -212,7 +212,7 @@ def _methods(
 
 
 def _fit(
-    at: fit.Places,
+    at: fit.TrialCells,
     counts: fit.ChatCounts,
     method: npt.NDArray[np.str_],
     how: fit.FitSettings,

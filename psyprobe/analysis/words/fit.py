@@ -1,5 +1,4 @@
-"""The answers of a questioning run, counted and fitted by wording and level; what cannot be counted
-is counted too.
+"""Count the answers of a questioning run, and fit them by prompt and level.
 
 References
 ----------
@@ -38,21 +37,21 @@ if TYPE_CHECKING:
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 
-#: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
+#: A pattern of which a smaller share arrives counts as not shown: it has no log contrast.
 _LEAST_GAIN = 0.01
 
-_NEEDED = ("prompt", "response")
+_REQUIRED = ("prompt", "response")
 
 
 def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
-    """A table of the experiment file of a run, as "fit" or "human"; empty where there is none."""
+    """Read a table of the experiment file of a run, as "fit" or "human"; empty without one."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
 
 
 @dataclass(frozen=True, eq=False)
 class ChatCounts:
-    """Answers by wording (P), level (F) and contrast (L), and those to catch trials by wording."""
+    """Answers by prompt (P), level (F) and contrast (L), and those to catch trials by prompt."""
 
     #: Wordings, by identifier, in the order in which they were asked.
     prompts: tuple[str, ...]
@@ -60,10 +59,10 @@ class ChatCounts:
     groups: tuple[str, ...]
     #: Name of the level: "frequency", "phase", "luminance".
     level: str
-    #: Of the level, rising, shape (F,).
+    #: Values of the level, rising, shape (F,).
     values: FloatArray
-    #: As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing
-    #: was asked.
+    #: Delivered contrast, mean over the questions that count; rising, shape (P, F, L). NaN where
+    #: nothing was asked.
     contrast: FloatArray
     #: Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L).
     yes: FloatArray
@@ -74,7 +73,7 @@ class ChatCounts:
     #: Questions that do not count because the display could not deliver the contrast, shape (F,):
     #: not asked, or asked with nothing of the pattern in the image.
     not_shown: npt.NDArray[np.int64]
-    #: As `yes` for images without a pattern, which are alike for all levels, shape (P,).
+    #: The same for images without a pattern, which are alike for all levels, shape (P,).
     catch_yes: FloatArray
     catch_trials: FloatArray
     #: Replies to these that say neither, shape (P, 3).
@@ -88,8 +87,8 @@ class ChatCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where each question of a run belongs; -1 where a place does not apply."""
+class TrialCells:
+    """Prompt, level and contrast of each question of a run, as indices."""
 
     result: xr.Dataset
     #: Index into `prompts`, as the next two shape (trials,).
@@ -101,7 +100,7 @@ class Places:
     #: Identifiers.
     prompts: tuple[str, ...]
     level: str
-    #: Of the level, shape (F,).
+    #: Values of the level, shape (F,).
     values: FloatArray
     #: Number of contrasts L, the most that one wording has at one level.
     steps: int
@@ -110,29 +109,27 @@ class Places:
     #: Whether it has an answer that says yes or no.
     counted: npt.NDArray[np.bool_]
     #: Whether it was asked at all.
-    shown: npt.NDArray[np.bool_]
+    presented: npt.NDArray[np.bool_]
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of counts: wordings, levels and contrasts (P, F, L)."""
+        """Shape of counts: prompts, levels and contrasts (P, F, L)."""
         return len(self.prompts), len(self.values), self.steps
 
     def column(self, name: str) -> FloatArray:
-        """Numbers, one a question."""
+        """Read a numerical column of the table of questions."""
         return np.asarray(self.result[name].values.astype(np.float64))
 
-    def summed(self, which: npt.NDArray[np.bool_], values: FloatArray | None = None) -> FloatArray:
-        """Sum of values, or number of those questions that count (no catch trials), in each cell,
-        shape (P, F, L).
-        """
+    def summed(self, mask: npt.NDArray[np.bool_], values: FloatArray | None = None) -> FloatArray:
+        """Sum values, or count questions (no catch trials), in each cell, shape (P, F, L)."""
         total = np.zeros(self.shape)
-        place = (self.prompt[which], self.value[which], self.step[which])
-        np.add.at(total, place, 1.0 if values is None else values[which])
+        position = (self.prompt[mask], self.value[mask], self.step[mask])
+        np.add.at(total, position, 1.0 if values is None else values[mask])
         return total
 
 
-def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
-    """Find where each question of a run belongs.
+def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCells:
+    """Find the prompt, level and contrast of each question of a run.
 
     Parameters
     ----------
@@ -160,7 +157,7 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     stimulus_axis = stimulus_axis_of(result).name if "task" in attributes else "task"
     missing = [
         name
-        for name in (level, stimulus_axis, *_NEEDED)
+        for name in (level, stimulus_axis, *_REQUIRED)
         if name not in getattr(result, "variables", ())
     ]
     if missing:
@@ -175,42 +172,58 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     nominal = result[stimulus_axis].values.astype(np.float64)
     catch = nominal == 0
     delivered = delivered_contrast(result)
-    shown = (
+    presented = (
         result["was_shown"].values.astype(bool)
         if "was_shown" in result
         else np.ones(nominal.shape, dtype=bool)
     )
-    shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
-    counted = shown & np.isfinite(result["response"].values.astype(np.float64))
+    presented &= catch | ~(delivered < _LEAST_GAIN * nominal)
+    counted = presented & np.isfinite(result["response"].values.astype(np.float64))
     if not (counted & ~catch).any():
-        if "finish" in result and (result["finish"].values[shown] == "length").all():
+        if "finish" in result and (result["finish"].values[presented] == "length").all():
             raise InputError(
-                f"all {int(shown.sum())} replies of this run were cut off before they said yes "
+                f"all {int(presented.sum())} replies of this run were cut off before they said yes "
                 "or no"
-                f"{_commonest(result, shown)}; set asking.max_tokens to more, or let the server "
+                f"{_quote_commonest_reply(result, presented)}; set asking.max_tokens to more, or let the server "
                 "give more"
             )
         raise InputError(
             "no question of this run has an answer that says yes or "
-            f"no{_commonest(result, shown)}; do the prompts and "
+            f"no{_quote_commonest_reply(result, presented)}; do the prompts and "
             f"their words for yes and no suit the probe {result.attrs.get('probe', '')!r}?"
         )
-    asked = result[level].values.astype(np.float64)
-    held = np.unique(np.concatenate([asked[~catch], np.asarray(values, dtype=np.float64)]))
-    value = np.where(catch, -1, np.searchsorted(held, asked).clip(max=len(held) - 1))
+    level_values = result[level].values.astype(np.float64)
+    distinct_values = np.unique(
+        np.concatenate([level_values[~catch], np.asarray(values, dtype=np.float64)])
+    )
+    value = np.where(
+        catch, -1, np.searchsorted(distinct_values, level_values).clip(max=len(distinct_values) - 1)
+    )
     step = np.full(nominal.shape, -1, dtype=np.int64)
-    most = 1
+    max_steps = 1
     for p in range(len(prompts)):
-        for f in range(len(held)):
-            here = (prompt == p) & (value == f) & shown
-            if not here.any():
+        for f in range(len(distinct_values)):
+            members = (prompt == p) & (value == f) & presented
+            if not members.any():
                 continue
-            own, index = np.unique(nominal[here], return_inverse=True)
+            contrasts, index = np.unique(nominal[members], return_inverse=True)
             # Without dither, rounding can make a weaker pattern the stronger one.
-            arrived = np.bincount(index, delivered[here]) / np.bincount(index)
-            step[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
-            most = max(most, len(own))
-    return Places(result, prompt, value, step, prompts, level, held, most, catch, counted, shown)
+            arrived = np.bincount(index, delivered[members]) / np.bincount(index)
+            step[members] = np.argsort(np.argsort(arrived, kind="stable"))[index]
+            max_steps = max(max_steps, len(contrasts))
+    return TrialCells(
+        result,
+        prompt,
+        value,
+        step,
+        prompts,
+        level,
+        distinct_values,
+        max_steps,
+        catch,
+        counted,
+        presented,
+    )
 
 
 def count_answers(result: xr.Dataset) -> ChatCounts:
@@ -229,23 +242,23 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
     Raises
     ------
     InputError
-        As for `places`.
+        As for `locate_trials`.
     """
-    return counted(places(result))
+    return count_cells(locate_trials(result))
 
 
-def counted(at: Places) -> ChatCounts:
-    """Count the answers of a run whose questions have their places."""
-    result = at.result
-    shape = at.shape
-    response = at.column("response")
+def count_cells(cells: TrialCells) -> ChatCounts:
+    """Count the answers of a run whose questions are located."""
+    result = cells.result
+    shape = cells.shape
+    response = cells.column("response")
     delivered = delivered_contrast(result)
-    tests = at.counted & ~at.catch
-    blanks = at.counted & at.catch
+    tests = cells.counted & ~cells.catch
+    blanks = cells.counted & cells.catch
     # A contrast that only got replies that do not count has a contrast all the same.
-    known = at.shown & ~at.catch & np.isfinite(delivered)
+    has_contrast = cells.presented & ~cells.catch & np.isfinite(delivered)
     with np.errstate(invalid="ignore"):
-        contrast = at.summed(known, delivered) / at.summed(known)
+        contrast = cells.summed(has_contrast, delivered) / cells.summed(has_contrast)
     reading = (
         result["reading"].values.astype(str)
         if "reading" in result
@@ -258,46 +271,48 @@ def counted(at: Places) -> ChatCounts:
         ]
     )
     excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
-    lost, lost_blanks = (at.shown & ~at.counted & which for which in (~at.catch, at.catch))
-    np.add.at(excluded, (at.prompt[lost], at.value[lost], at.step[lost], kind[lost]), 1)
+    lost, lost_blanks = (
+        cells.presented & ~cells.counted & mask for mask in (~cells.catch, cells.catch)
+    )
+    np.add.at(excluded, (cells.prompt[lost], cells.value[lost], cells.step[lost], kind[lost]), 1)
     catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
-    np.add.at(catch_excluded, (at.prompt[lost_blanks], kind[lost_blanks]), 1)
+    np.add.at(catch_excluded, (cells.prompt[lost_blanks], kind[lost_blanks]), 1)
     entries: Any = json.loads(str(result.attrs.get("prompts") or "[]"))
     groups = {
         str(entry["id"]): str(entry.get("group", ""))
         for entry in entries
         if isinstance(entry, dict)
     }
-    hidden = ~at.shown & ~at.catch
+    hidden = ~cells.presented & ~cells.catch
     return ChatCounts(
-        prompts=at.prompts,
-        groups=tuple(groups.get(name, "") for name in at.prompts),
-        level=at.level,
-        values=at.values,
+        prompts=cells.prompts,
+        groups=tuple(groups.get(name, "") for name in cells.prompts),
+        level=cells.level,
+        values=cells.values,
         contrast=contrast,
-        yes=at.summed(tests, response),
-        trials=at.summed(tests),
+        yes=cells.summed(tests, response),
+        trials=cells.summed(tests),
         excluded=excluded,
-        not_shown=np.bincount(at.value[hidden], minlength=shape[1]).astype(np.int64),
+        not_shown=np.bincount(cells.value[hidden], minlength=shape[1]).astype(np.int64),
         catch_yes=np.bincount(
-            at.prompt[blanks], weights=response[blanks], minlength=shape[0]
+            cells.prompt[blanks], weights=response[blanks], minlength=shape[0]
         ).astype(np.float64),
-        catch_trials=np.bincount(at.prompt[blanks], minlength=shape[0]).astype(np.float64),
+        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(np.float64),
         catch_excluded=catch_excluded,
     )
 
 
-def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
-    """The reply that came most often, for a message."""
-    replies = Counter(result["text"].values[asked].astype(str).tolist() if "text" in result else ())
+def _quote_commonest_reply(result: xr.Dataset, mask: npt.NDArray[np.bool_]) -> str:
+    """Quote the commonest reply, for a message."""
+    replies = Counter(result["text"].values[mask].astype(str).tolist() if "text" in result else ())
     if not replies:
         return ""
     (reply, n), *_ = replies.most_common(1)
-    return f" ({n} of {int(asked.sum())} are {shorten(printable(reply), 60)!r})"
+    return f" ({n} of {int(mask.sum())} are {shorten(printable(reply), 60)!r})"
 
 
 def delivered_contrast(result: xr.Dataset) -> FloatArray:
-    """What arrived of the contrast or the difference of each question, shape (trials,)."""
+    """Read the delivered contrast or difference of each question, shape (trials,)."""
     stimulus_axis = stimulus_axis_of(result).name
     name = f"delivered_{stimulus_axis}" if f"delivered_{stimulus_axis}" in result else stimulus_axis
     return np.asarray(result[name].values.astype(np.float64))
@@ -317,7 +332,7 @@ _WITH_NUMBER = (*USABLE, "extrapolated")
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How to fit, as `chat_csf` says it."""
+    """How to fit: the arguments of `chat_csf`, resolved."""
 
     guess: Rates
     lapse: Rates
@@ -331,41 +346,40 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class ChatFit:
-    """Fits of P wordings at F levels."""
+    """Fits of P prompts at F levels."""
 
-    #: As `fit_psychometric` gives it, shape (P, F), as all but `samples`.
+    #: Status of `fit_psychometric`, shape (P, F), as all but `samples`.
     status: npt.NDArray[np.str_]
     #: Log10 contrast at F = 0.5; NaN where the status has none.
     log10_threshold: FloatArray
     #: Ends of its interval.
     log10_threshold_low: FloatArray
     log10_threshold_high: FloatArray
-    #: From F = 0.05 to 0.95, log10 contrast.
+    #: Width from F = 0.05 to 0.95, log10 contrast.
     log10_width: FloatArray
-    #: Of all levels of a wording together.
+    #: Rates that all levels of a wording share.
     guess: FloatArray
     lapse: FloatArray
     #: Log10 contrast at which half of the answers are yes; NaN where they never are.
     log10_raw_threshold: FloatArray
-    #: Of the deviance, by bootstrap; NaN where it was not asked for.
+    #: P-value of the deviance, by bootstrap; NaN where it was not asked for.
     p_value: FloatArray
     #: Thresholds of fits to resampled images, shape (B, P, F).
     samples: FloatArray | None = None
 
 
 def fit_counts(
-    counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None
+    counts: ChatCounts, settings: FitSettings, resampled_sums: tuple[FloatArray, FloatArray] | None
 ) -> ChatFit:
-    """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a
-    wording.
+    """Fit numbers of yes by maximum likelihood; the levels of a prompt share guess and lapse rates.
 
     Parameters
     ----------
     counts : ChatCounts
-    how : FitSettings
+    settings : FitSettings
         No p-values of probabilities. On a linear axis a threshold at or below contrast 0 is
         "censored_below".
-    resampled : (ndarray, ndarray) or None
+    resampled_sums : (ndarray, ndarray) or None
         Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled
         images. Given where answers are probabilities: the likelihood's interval would be that of
         drawn answers.
@@ -382,21 +396,23 @@ def fit_counts(
         counts.trials,
         counts.catch_yes,
         counts.catch_trials,
-        *(resampled or ()),
+        *(resampled_sums or ()),
     )
-    name = hashlib.sha256(repr(how).encode())
+    name = hashlib.sha256(repr(settings).encode())
     for values in answers:
         name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
     fitted = cached(
-        name.hexdigest(), Path(__file__).parents[1], lambda: _fitted(counts, how, resampled)
+        name.hexdigest(),
+        Path(__file__).parents[1],
+        lambda: _count_fields(counts, settings, resampled_sums),
     )
     return ChatFit(**fitted)
 
 
-def _fitted(
-    counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None
+def _count_fields(
+    counts: ChatCounts, settings: FitSettings, resampled_sums: tuple[FloatArray, FloatArray] | None
 ) -> dict[str, npt.NDArray[Any]]:
-    """The fields of a `ChatFit`."""
+    """Compute the fields of a `ChatFit`."""
     from scipy.special import ndtri
 
     from psyprobe.analysis.psychometric import fit_psychometric
@@ -412,41 +428,51 @@ def _fitted(
     trials[:, 0, 0] = counts.catch_trials
     # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is
     # contrast.
-    given = contrast if how.axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
-    # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
-    shared = (-1,) if isinstance(how.guess, tuple) or isinstance(how.lapse, tuple) else ()
-    options: dict[str, Any] = {
-        "function": how.function,
-        "guess": how.guess,
-        "lapse": how.lapse,
-        "shared": shared,
-    }
-    interval: Literal["profile"] | None = "profile" if resampled is None else None
-    goodness = how.goodness and resampled is None
-    options["seed"] = how.seed
-    found = fit_psychometric(
-        given, yes, trials, interval=interval, level=how.confidence, goodness=goodness, **options
+    fitted_contrast = (
+        contrast if settings.axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
     )
-    middle = np.array(found.log10_threshold)
-    raw = np.array(found.log10_raw_threshold)
-    low = np.array(found.log10_threshold_low)
-    high = np.array(found.log10_threshold_high)
-    if resampled is not None:
-        again = np.zeros((len(resampled[0]), *yes.shape))
-        again[..., 1:], again[..., 0, 0] = resampled
-        drawn = fit_psychometric(given, again, trials, interval=None, **options).log10_threshold
-        known = np.isfinite(drawn)
-        n = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, drawn, 0.0).sum(axis=0) / n
+    # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
+    fitted_rates = isinstance(settings.guess, tuple) or isinstance(settings.lapse, tuple)
+    options: dict[str, Any] = {
+        "function": settings.function,
+        "guess": settings.guess,
+        "lapse": settings.lapse,
+        "shared": (-1,) if fitted_rates else (),
+        "seed": settings.seed,
+    }
+    of_counts = resampled_sums is None
+    fit = fit_psychometric(
+        fitted_contrast,
+        yes,
+        trials,
+        interval="profile" if of_counts else None,
+        level=settings.confidence,
+        goodness=settings.goodness and of_counts,
+        **options,
+    )
+    middle = np.array(fit.log10_threshold)
+    raw = np.array(fit.log10_raw_threshold)
+    low = np.array(fit.log10_threshold_low)
+    high = np.array(fit.log10_threshold_high)
+    if resampled_sums is not None:
+        resampled_counts = np.zeros((len(resampled_sums[0]), *yes.shape))
+        resampled_counts[..., 1:], resampled_counts[..., 0, 0] = resampled_sums
+        resampled_thresholds = fit_psychometric(
+            fitted_contrast, resampled_counts, trials, interval=None, **options
+        ).log10_threshold
+        finite = np.isfinite(resampled_thresholds)
+        n = np.maximum(finite.sum(axis=0), 1)
+        mean = np.where(finite, resampled_thresholds, 0.0).sum(axis=0) / n
         spread = np.sqrt(
-            np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1)
+            np.where(finite, (resampled_thresholds - mean) ** 2, 0.0).sum(axis=0)
+            / np.maximum(n - 1, 1)
         )
-        reach = float(ndtri((1 + how.confidence) / 2)) * spread
+        reach = float(ndtri((1 + settings.confidence) / 2)) * spread
         low = middle - reach
         high = middle + reach
-    status = np.asarray(found.status).astype("<U16")
-    width = np.array(found.log10_width)
-    if how.axis == "linear":
+    status = np.asarray(fit.status).astype("<U16")
+    width = np.array(fit.log10_width)
+    if settings.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
             middle, low, high, raw = (
                 np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw)
@@ -454,36 +480,34 @@ def _fitted(
         status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
     guesses, lapses = (
-        np.broadcast_to(np.array(v, dtype=np.float64), status.shape)
-        for v in (found.guess, found.lapse)
+        np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (fit.guess, fit.lapse)
     )
-    known = np.isin(status, _WITH_NUMBER)
-    threshold = np.where(known, middle, np.nan)
-    raw = np.where(known & np.isfinite(raw), raw, np.nan)
-    fields = (status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
-    names = (
-        "status",
-        "log10_threshold",
-        "log10_threshold_low",
-        "log10_threshold_high",
-        "log10_width",
-        "guess",
-        "lapse",
-        "log10_raw_threshold",
-    )
-    return dict(zip((*names, "p_value"), fields, strict=True))
+    has_number = np.isin(status, _WITH_NUMBER)
+    threshold = np.where(has_number, middle, np.nan)
+    raw = np.where(has_number & np.isfinite(raw), raw, np.nan)
+    return {
+        "status": status,
+        "log10_threshold": threshold,
+        "log10_threshold_low": low,
+        "log10_threshold_high": high,
+        "log10_width": width,
+        "guess": guesses,
+        "lapse": lapses,
+        "log10_raw_threshold": raw,
+        "p_value": np.array(fit.p_value),
+    }
 
 
 def resampled_yes(
-    at: Places, which: npt.NDArray[np.int64], *, resamples: int, seed: int
+    cells: TrialCells, prompt_indices: npt.NDArray[np.int64], *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of what was said over images drawn again, with replacement, at each contrast.
+    """Sum responses over images drawn with replacement, at each contrast.
 
     Parameters
     ----------
-    at : Places
+    cells : TrialCells
         Of the questions of a run.
-    which : ndarray of int64, shape (G,)
+    prompt_indices : ndarray of int64, shape (G,)
         Indices of the wordings.
     resamples : int
         How many times, B.
@@ -499,32 +523,35 @@ def resampled_yes(
     """
     rng = np.random.default_rng(seed)
     sums = []
-    for values in by_image(at, at.column("response")):
-        chosen = values[which]
-        mean, n = averaged(chosen)
-        off = np.where(np.isfinite(chosen), chosen - mean[..., None], 0.0)
-        images = chosen.shape[-1]
+    for values in by_image(cells, cells.column("response")):
+        selected = values[prompt_indices]
+        mean, n = averaged(selected)
+        off = np.where(np.isfinite(selected), selected - mean[..., None], 0.0)
+        images = selected.shape[-1]
         # Wordings saw the same images, so these are drawn once for all.
-        drawn = rng.multinomial(
-            images, np.full(images, 1 / images), size=(resamples, *chosen.shape[1:-1])
+        weights = rng.multinomial(
+            images, np.full(images, 1 / images), size=(resamples, *selected.shape[1:-1])
         )
-        moved = (off * drawn[:, None]).sum(axis=-1) * np.sqrt(n / np.maximum(n - 1, 1))
+        moved = (off * weights[:, None]).sum(axis=-1) * np.sqrt(n / np.maximum(n - 1, 1))
         sums.append((mean * n + moved).clip(0, n))
     return sums[0], sums[1]
 
 
 def fit_p_yes(
-    at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], how: FitSettings
+    cells: TrialCells,
+    contrast: FloatArray,
+    prompt_indices: npt.NDArray[np.int64],
+    settings: FitSettings,
 ) -> ChatFit:
-    """Fit logits of yes by least squares, guess and lapse rates common to all levels of a wording.
+    """Fit logits of yes by least squares; the levels of a prompt share guess and lapse rates.
 
     Parameters
     ----------
-    at, which
+    cells, prompt_indices
         As for `resampled_yes`; the run has logits.
     contrast : ndarray, shape (P, F, L)
         Of `ChatCounts`.
-    how : FitSettings
+    settings : FitSettings
         The guess rate has no bounds, or is fixed.
 
     Returns
@@ -536,16 +563,18 @@ def fit_p_yes(
 
     from psyprobe.analysis.psychometric.sigmoids import threshold_at
 
-    guess = (0.0, 1.0) if isinstance(how.guess, tuple) else (how.guess, how.guess)
-    logit, catch_logit = (v[which] for v in by_image(at, _seen_logit(at)))
+    guess = (0.0, 1.0) if isinstance(settings.guess, tuple) else (settings.guess, settings.guess)
+    logit, catch_logit = (v[prompt_indices] for v in by_image(cells, _logit_of_seeing(cells)))
     images = np.isfinite(logit).sum(axis=-1)
     catch_images = np.isfinite(catch_logit).sum(axis=-1)
-    x = np.log10(np.where(images > 0, contrast[which], 1.0))
-    fit = fit_logits(x, logit, catch_logit, guess, bounds_of(how.lapse))
-    samples = wild_replicates(fit, logit, catch_logit, resamples=how.resamples, seed=how.seed)
+    x = np.log10(np.where(images > 0, contrast[prompt_indices], 1.0))
+    fit = fit_logits(x, logit, catch_logit, guess, bounds_of(settings.lapse))
+    samples = wild_replicates(
+        fit, logit, catch_logit, resamples=settings.resamples, seed=settings.seed
+    )
     status = logit_status(fit, logit)
     freedom = np.maximum(images.sum(axis=(1, 2)) + catch_images - 2 * x.shape[1] - 2, 1)[:, None]
-    reach = stdtrit(freedom, (1 + how.confidence) / 2) * samples.std(axis=0, ddof=1)
+    reach = stdtrit(freedom, (1 + settings.confidence) / 2) * samples.std(axis=0, ddof=1)
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     ones = np.ones_like(threshold)
     width = np.where(np.isnan(threshold), np.nan, fit.width)
@@ -566,16 +595,16 @@ def fit_p_yes(
 
 
 def bounds_of(rates: Rates) -> tuple[float, float]:
-    """Lowest and highest value of rates; both are a fixed one."""
+    """Return the lowest and highest value of a rate; both are a fixed one."""
     return rates if isinstance(rates, tuple) else (rates, rates)
 
 
-def by_image(at: Places, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Values of questions, image by image.
+def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Arrange values of questions by image.
 
     Parameters
     ----------
-    at : Places
+    cells : TrialCells
         Of the questions of a run.
     values : ndarray, shape (trials,)
         One a question.
@@ -589,43 +618,45 @@ def by_image(at: Places, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.
     """
-    seeds = at.result["image_seed"].values
-    tests = at.counted & ~at.catch
-    blanks = at.counted & at.catch
+    seeds = cells.result["image_seed"].values
+    tests = cells.counted & ~cells.catch
+    blanks = cells.counted & cells.catch
     # Images are numbered at each level and contrast, by seed.
-    image = _numbered(np.stack([at.value[tests], at.step[tests]]), seeds[tests])
+    image = _number_images(np.stack([cells.value[tests], cells.step[tests]]), seeds[tests])
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
     return (
-        _means((at.prompt[tests], at.value[tests], at.step[tests], image), at.shape, values[tests]),
-        _means((at.prompt[blanks], catch_image), at.shape[:1], values[blanks]),
+        _cell_means(
+            (cells.prompt[tests], cells.value[tests], cells.step[tests], image),
+            cells.shape,
+            values[tests],
+        ),
+        _cell_means((cells.prompt[blanks], catch_image), cells.shape[:1], values[blanks]),
     )
 
 
-def _means(
-    place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray
+def _cell_means(
+    position: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray
 ) -> FloatArray:
-    """Mean of the values at each place: an image may be asked about twice, as in either order of
-    two.
-    """
-    whole = (*shape, int(place[-1].max(initial=0)) + 1)
-    total = np.zeros(whole)
-    count = np.zeros(whole)
-    np.add.at(total, place, values)
-    np.add.at(count, place, 1.0)
+    """Average values in each cell: an image may be asked about twice, as in either order of two."""
+    full_shape = (*shape, int(position[-1].max(initial=0)) + 1)
+    total = np.zeros(full_shape)
+    count = np.zeros(full_shape)
+    np.add.at(total, position, values)
+    np.add.at(count, position, 1.0)
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
-def _seen_logit(at: Places) -> FloatArray:
-    """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was
-    said.
-    """
-    logit, p_yes, response = (at.column(name) for name in ("logit", "p_yes", "response"))
+def _logit_of_seeing(cells: TrialCells) -> FloatArray:
+    """Compute the logit of "pattern seen", whatever the polarity or the order of images."""
+    logit, p_yes, response = (cells.column(name) for name in ("logit", "p_yes", "response"))
     upright = np.abs(response - p_yes) <= np.abs(response - (1 - p_yes))
     return np.asarray(np.where(upright, logit, -logit))
 
 
-def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
-    """Number of each question's seed among those of its cell."""
+def _number_images(
+    cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]
+) -> npt.NDArray[np.int64]:
+    """Number the images of each cell by their seeds."""
     _, seed = np.unique(seeds, return_inverse=True)
     keys = np.concatenate([cell, seed[None]])
     distinct, inverse = np.unique(keys, axis=1, return_inverse=True)

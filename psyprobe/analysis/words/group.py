@@ -1,7 +1,6 @@
-"""Several people in one experiment: their mean with a band, and how well one of them predicts the
-others.
+"""Average several people in one experiment, and score each against the others.
 
-A model can be compared with these people then, and with how well another person does, as with
+A model can then be compared with these people, and with how well another person does, as with
 people measured elsewhere (`psyprobe.analysis.noise_ceiling`).
 """
 
@@ -36,7 +35,7 @@ class PeopleCurve:
 
     #: Pseudonyms.
     persons: tuple[str, ...]
-    #: Of the level, at which each of them has a threshold, shape (F,).
+    #: Values of the level at which each of them has a threshold, shape (F,).
     values: FloatArray
     #: log10 sensitivity of each, shape (P, F).
     log_s: FloatArray
@@ -50,14 +49,14 @@ class PeopleCurve:
 
     @property
     def name(self) -> str:
-        """What figures and tables call it."""
+        """Name the curve for figures and tables."""
         return f"mean of {len(self.persons)} people"
 
 
 def people_curve(
     csfs: Sequence[xr.Dataset], *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> PeopleCurve | None:
-    """The mean of the people among results of one experiment; None where they are fewer than three.
+    """Average the people among results of one experiment; None where they are fewer than three.
 
     Parameters
     ----------
@@ -76,54 +75,61 @@ def people_curve(
     from scipy.special import ndtri
 
     people = [csf for csf in csfs if person_of(csf)]
-    here = [csf for csf in people if not is_remote(csf)]
+    local = [csf for csf in people if not is_remote(csf)]
     # Screens elsewhere are no part of a mean with calibrated ones.
-    people = here if len(here) >= FEWEST else [csf for csf in people if is_remote(csf)]
+    people = local if len(local) >= FEWEST else [csf for csf in people if is_remote(csf)]
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
-    found = [
+    curves = [
         dict(zip(csf[level].values.tolist(), csf["mean_sensitivity"].values, strict=True))
         for csf in people
     ]
     values = [
-        value for value in found[0] if all(np.isfinite(one.get(value, np.nan)) for one in found)
+        value
+        for value in curves[0]
+        if all(np.isfinite(curve.get(value, np.nan)) for curve in curves)
     ]
     if len(values) < 2:
         return None
-    log_s = np.log10([[one[value] for value in values] for one in found])
+    log_s = np.log10([[curve[value] for value in values] for curve in curves])
     mean = log_s.mean(axis=0)
     samples = draw_counts(len(people), resamples, seed) @ log_s / len(people)
     reach = np.array([student_reach(column, len(people), confidence) for column in samples.T])
     screens = []
     weights = []
     for csf in people:
-        own = sessions_of(csf)
-        screens += [one.screen for one in own]
-        weights += [one.trials / sum(each.trials for each in own) for one in own]
+        sessions = sessions_of(csf)
+        screens += [curve.screen for curve in sessions]
+        weights += [
+            curve.trials / sum(log_value.trials for log_value in sessions) for curve in sessions
+        ]
     error = screen_error(screens, weights, -mean)
     reach = np.hypot(reach, float(ndtri((1 + confidence) / 2)) * error.total)
-    middle, low, high = (np.asarray(10.0**each) for each in (mean, mean - reach, mean + reach))
+    middle, low, high = (
+        np.asarray(10.0**log_value) for log_value in (mean, mean - reach, mean + reach)
+    )
     persons = tuple(map(person_of, people))
     return PeopleCurve(persons, np.array(values), log_s, middle, low, high, error.unsure)
 
 
 def people_ceiling(
-    found: PeopleCurve, *, resamples: int = 2000, seed: int = 0
+    curve: PeopleCurve, *, resamples: int = 2000, seed: int = 0
 ) -> dict[str, Ceiling]:
-    """By score, what each person scores against the geometric mean of the others, with its interval
-    over people.
+    """Score each person against the geometric mean of the others: the noise ceiling by score.
 
     Parameters
     ----------
-    found : PeopleCurve
+    curve : PeopleCurve
         Of three people or more.
     resamples, seed
         As for `psyprobe.analysis.align`.
     """
-    n = len(found.persons)
-    others = (found.log_s.sum(axis=0) - found.log_s) / (n - 1)
-    scores = [curve_scores(own, rest) for own, rest in zip(found.log_s, others, strict=True)]
+    n = len(curve.persons)
+    other_curves = (curve.log_s.sum(axis=0) - curve.log_s) / (n - 1)
+    scores = [
+        curve_scores(single, rest) for single, rest in zip(curve.log_s, other_curves, strict=True)
+    ]
     return {
         name: ceiling(
             np.array([score[name] for score in scores]),
@@ -147,11 +153,11 @@ _KEY = (
 
 @dataclass(frozen=True)
 class PeopleScore(Tabled):
-    """Several people in one experiment, and all who were asked in it against their mean."""
+    """Several people in one experiment, and all observers in it against their mean."""
 
     experiment: str
     persons: tuple[str, ...]
-    #: Of the level: name, unit, values, and the mean of the people with its interval.
+    #: The level: name, unit, values, and the mean sensitivity of the people with its interval.
     level: str
     unit: str
     values: tuple[float, ...]
@@ -159,52 +165,51 @@ class PeopleScore(Tabled):
     low: tuple[float, ...]
     high: tuple[float, ...]
     unsure: tuple[bool, ...]
-    #: By score: of one person against the others.
+    #: Noise ceiling by score: one person against the others.
     ceiling: dict[str, Ceiling]
-    #: By observer that is no person, and of the human curve of the page: against the mean of the
-    #: people.
+    #: Scores against the mean of the people, by observer that is no person.
     scores: dict[str, comparison.CsfScores]
-    #: Of all intervals.
+    #: Confidence of all intervals.
     confidence: float
 
     @property
     def observer(self) -> str:
-        """The people together."""
+        """Name the people together."""
         return f"mean of {len(self.persons)} people"
 
     @property
     def layer(self) -> str:
-        """People have none."""
+        """Return "": people have no layer."""
         return ""
 
     @property
     def measure(self) -> str:
-        """People have none."""
+        """Return "": people have no measure."""
         return ""
 
     @property
     def random_weights(self) -> bool:
-        """Never."""
+        """Return False: people are trained."""
         return False
 
     def rows(self) -> list[Row]:
-        """Whoever was asked against the mean of the people, one person against the others, and the
-        mean.
-        """
+        """List each observer against the mean of the people, the noise ceiling, and the mean."""
         title = f"{self.experiment} (against the {self.observer})"
-        rows = [self._against(title, name, found) for name, found in self.scores.items()]
-        cells = {HEADINGS[name]: _interval_of(one, name) for name, one in self.ceiling.items()}
+        rows = [self._observer_row(title, name, scores) for name, scores in self.scores.items()]
+        cells = {
+            HEADINGS[name]: _format_interval(limit, name) for name, limit in self.ceiling.items()
+        }
         record: dict[str, Any] = {
             "experiment": self.experiment,
             "responder": PERSON,
             "human": self.observer,
         }
-        for name, one in self.ceiling.items():
+        for name, limit in self.ceiling.items():
             record |= {
-                name: one.value,
-                f"{name}_low": one.low,
-                f"{name}_high": one.high,
-                f"{name}_sd": one.sd,
+                name: limit.value,
+                f"{name}_low": limit.low,
+                f"{name}_high": limit.high,
+                f"{name}_sd": limit.sd,
             }
         persons = f"people: {', '.join(self.persons)}"
         rows.append(
@@ -214,43 +219,49 @@ class PeopleScore(Tabled):
         for value, mean, low, high, unsure in zip(
             self.values, self.sensitivity, self.low, self.high, self.unsure, strict=True
         ):
-            told = f"{plain_number(mean)} [{plain_number(low)}, {plain_number(high)}]"
+            interval = f"{plain_number(mean)} [{plain_number(low)}, {plain_number(high)}]"
             rows.append(
                 Row(
                     f"{self.observer}: {axis}",
                     OBSERVER,
                     f"{value:g}",
-                    {"sensitivity": told, "remarks": UNSURE * unsure},
+                    {"sensitivity": interval, "remarks": UNSURE * unsure},
                 )
             )
         return rows
 
-    def _against(self, title: str, name: str, found: comparison.CsfScores) -> Row:
+    def _observer_row(self, title: str, observer: str, scores: comparison.CsfScores) -> Row:
         cells = {
-            HEADINGS[statistic]: interval_cell(getattr(found, statistic), statistic)
+            HEADINGS[statistic]: interval_cell(getattr(scores, statistic), statistic)
             for statistic in comparison.STATISTICS
         }
         record: dict[str, Any] = {
             "experiment": self.experiment,
-            "observer": name,
+            "observer": observer,
             "responder": "observer",
+            "human": self.observer,
+            "confidence": self.confidence,
         }
-        record |= {"human": self.observer, "confidence": self.confidence}
-        for each in comparison.STATISTICS:
-            one = getattr(found, each)
-            record |= {each: one.value, f"{each}_low": one.low, f"{each}_high": one.high}
-        return Row(title, OBSERVER, name, cells, record)
+        for name in comparison.STATISTICS:
+            statistic = getattr(scores, name)
+            record |= {
+                name: statistic.value,
+                f"{name}_low": statistic.low,
+                f"{name}_high": statistic.high,
+            }
+        return Row(title, OBSERVER, observer, cells, record)
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings."""
         return [_KEY]
 
 
 def score_people(
     results: Sequence[xr.Dataset], *, resamples: int = 2000, seed: int = 0
 ) -> tuple[PeopleScore, ...]:
-    """Several people in each experiment, and all observers against their mean; nothing of fewer
-    than three.
+    """Score all observers of each experiment against the mean of its people.
+
+    Experiments of fewer than three people have no such score.
 
     Parameters
     ----------
@@ -260,31 +271,33 @@ def score_people(
         As for `psyprobe.analysis.align`.
     """
     groups: dict[str, list[xr.Dataset]] = {}
-    for one in results:
-        groups.setdefault(str(one.attrs["experiment_digest"]), []).append(one)
-    found = []
+    for result in results:
+        groups.setdefault(str(result.attrs["experiment_digest"]), []).append(result)
+    scores = []
     for members in groups.values():
         if sum(bool(person_of(member)) for member in members) < FEWEST:
             continue
         csfs = chat_csfs(members)
         mean = people_curve(csfs, resamples=resamples, seed=seed)
         if mean is not None:
-            found.append(_scored(members[0], csfs, mean, resamples, seed))
-    return tuple(found)
+            scores.append(_score_group(members[0], csfs, mean, resamples, seed))
+    return tuple(scores)
 
 
-def _scored(
+def _score_group(
     first: xr.Dataset, csfs: Sequence[xr.Dataset], mean: PeopleCurve, resamples: int, seed: int
 ) -> PeopleScore:
     (level,) = levels_of(csfs[0])
     scores = {}
-    at = dict(zip(mean.values.tolist(), mean.mean, strict=True))
+    mean_by_value = dict(zip(mean.values.tolist(), mean.mean, strict=True))
     for csf in csfs:
         if not person_of(csf):
-            target = np.array([at.get(value, np.nan) for value in csf[level].values.tolist()])
-            given = {mean.name: target}
+            target = np.array(
+                [mean_by_value.get(value, np.nan) for value in csf[level].values.tolist()]
+            )
+            human = {mean.name: target}
             scores[observer_of(csf)] = comparison.compare_with_human(
-                csf, given, resamples=resamples, seed=seed
+                csf, human, resamples=resamples, seed=seed
             )
     return PeopleScore(
         experiment=str(first.attrs["experiment"]),
@@ -302,6 +315,8 @@ def _scored(
     )
 
 
-def _interval_of(one: Ceiling, name: str) -> str:
+def _format_interval(limit: Ceiling, name: str) -> str:
     digits = digits_of(name)
-    return f"{number(one.value, digits)} [{number(one.low, digits)}, {number(one.high, digits)}]"
+    return (
+        f"{number(limit.value, digits)} [{number(limit.low, digits)}, {number(limit.high, digits)}]"
+    )

@@ -1,5 +1,4 @@
-"""Psychometric functions of an observer that tells its logit of yes: least squares on logits, and
-what can be said.
+"""Fit psychometric functions to an observer's logits of yes by least squares.
 
 A probability says more than a drawn answer: an observer whose logit moves by 0.5 from one noise
 image to the next tells as much about its threshold in one look as in some twenty answers of yes or
@@ -22,7 +21,7 @@ Bounds: TypeAlias = tuple[float, float]
 _Means: TypeAlias = tuple[FloatArray, FloatArray]
 #: k of F = 1 / (1 + exp(-k (x - t) / w)), where w is the width from 5 to 95 %.
 _SLOPE = 2 * np.log(19)
-#: Of the logit of the guess and lapse rates: below 2e-9 nothing can be told from 0.
+#: Least logit of the guess and lapse rates: a rate below 2e-9 is as good as 0.
 _FLOOR = -20.0
 _WIDTHS = (np.log(0.02), np.log(8.0))
 #: Logits count less the further they lie from 0, since no model's tails are exactly logistic.
@@ -33,14 +32,12 @@ _STEPS_AGAIN = 12
 
 @dataclass(frozen=True, eq=False)
 class LogitFit:
-    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in
-    common.
-    """
+    """Fits of G groups of F curves; the curves of a group share guess and lapse rates."""
 
     #: Log10 contrast, shape (G, F, L), and bounds of guess and lapse rate.
     x: FloatArray
     bounds: tuple[Bounds, Bounds]
-    #: In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F).
+    #: Threshold (F = 0.5) and width from F = 0.05 to 0.95, log10 contrast, shape (G, F).
     threshold: FloatArray
     width: FloatArray
     #: Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape
@@ -83,8 +80,8 @@ def fit_logits(
     problem = _problem(x, averaged(logit), averaged(catch_logit), (guess, lapse))
     parameters, cost = problem.fit(problem.first(0.3), _STEPS)
     for width in (0.8, 2.0):
-        others, costs = problem.fit(problem.first(width), _STEPS)
-        parameters = np.where((costs < cost)[:, None], others, parameters)
+        other_parameters, costs = problem.fit(problem.first(width), _STEPS)
+        parameters = np.where((costs < cost)[:, None], other_parameters, parameters)
         cost = np.minimum(costs, cost)
     curves = x.shape[1]
     return LogitFit(
@@ -92,8 +89,8 @@ def fit_logits(
         bounds=(guess, lapse),
         threshold=parameters[:, :curves],
         width=np.exp(parameters[:, curves : 2 * curves]),
-        guess=_both(parameters[:, -2])[0],
-        lapse=_both(parameters[:, -1])[0],
+        guess=_expit_and_complement(parameters[:, -2])[0],
+        lapse=_expit_and_complement(parameters[:, -1])[0],
         fitted=problem.logits(parameters),
         fitted_catch=parameters[:, -2],
         cost=cost,
@@ -101,7 +98,7 @@ def fit_logits(
 
 
 def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean over the last axis, and how many entered: those that are not NaN."""
+    """Average over the last axis, and count the values that are not NaN."""
     has = np.isfinite(values)
     n = has.sum(axis=-1).astype(np.float64)
     return np.where(has, values, 0.0).sum(axis=-1) / np.maximum(n, 1), n
@@ -110,8 +107,11 @@ def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 def wild_replicates(
     fit: LogitFit, logit: FloatArray, catch_logit: FloatArray, *, resamples: int, seed: int
 ) -> FloatArray:
-    """Thresholds of fits to resampled images: the wild cluster bootstrap, an image being the
-    cluster.
+    """Draw thresholds of fits to resampled images by the wild cluster bootstrap.
+
+    An image is a cluster. The deviations of its logits from the fit keep or change their sign, at
+    random and for all prompts alike, since these showed the same image. Unlike drawing images with
+    replacement, this works with one image a level.
 
     What the logits of an image differ from the fit is turned around or left, at random and for all
     wordings alike, since these looked at the same image. Unlike drawing images with replacement, it
@@ -137,16 +137,16 @@ def wild_replicates(
     errors. Review of Economics and Statistics 90(3), 414-427.
     """
     rng = np.random.default_rng(seed)
-    (mean, images) = averaged(logit)
-    (catch_mean, catch_images) = averaged(catch_logit)
+    mean, images = averaged(logit)
+    catch_mean, catch_images = averaged(catch_logit)
     off = np.where(np.isfinite(logit), logit - fit.fitted[..., None], 0.0)
     catch_off = np.where(np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0)
     parameters = np.concatenate(
         [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]],
         axis=1,
     )
-    here = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
-    leverage, catch_leverage = here.leverage(parameters)
+    original = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
+    leverage, catch_leverage = original.leverage(parameters)
     # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
     off /= (1 - leverage / np.maximum(images, 1)).clip(0.1)[..., None]
     catch_off /= (1 - catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
@@ -155,9 +155,8 @@ def wild_replicates(
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
         catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
         moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
-        catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(
-            catch_images, 1
-        )
+        catch_shift = (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
+        catch_moved = fit.fitted_catch + catch_shift
         problem = _problem(fit.x, (moved, images), (catch_moved, catch_images), fit.bounds)
         out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : fit.x.shape[1]]
     return out
@@ -166,9 +165,9 @@ def wild_replicates(
 def _problem(
     x: FloatArray, means: _Means, catch_means: _Means, bounds: tuple[Bounds, Bounds]
 ) -> _Problem:
-    """Weighted least squares; cells that are left out get harmless values."""
-    (logit, images) = means
-    (catch_logit, catch_images) = catch_means
+    """Set up the weighted least squares; cells without images get harmless values."""
+    logit, images = means
+    catch_logit, catch_images = catch_means
     use = images > 0
     blank = catch_images > 0
     x = np.where(use, x, 0.0)
@@ -181,6 +180,8 @@ def _problem(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """A weighted least-squares problem over all groups at once."""
+
     x: FloatArray
     logit: FloatArray
     weight: FloatArray
@@ -190,13 +191,13 @@ class _Problem:
     rates: FloatArray
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds of all parameters: thresholds, log widths, and logits of guess and lapse rate."""
-        use = self.weight > 0
-        known = use.any(axis=-1)
+        """Bound all parameters: thresholds, log widths, and logits of guess and lapse rate."""
+        in_use = self.weight > 0
+        has_answers = in_use.any(axis=-1)
         # A threshold may lie two log units outside the levels.
-        lowest, highest = _range(self.x, use)
-        low = np.where(known, lowest - 2, -9.0)
-        high = np.where(known, highest + 2, 9.0)
+        lowest, highest = _range(self.x, in_use)
+        low = np.where(has_answers, lowest - 2, -9.0)
+        high = np.where(has_answers, highest + 2, 9.0)
         rates = np.broadcast_to(self.rates, (len(self.x), 2, 2))
         narrow, wide = (np.full(low.shape, width) for width in _WIDTHS)
         return np.concatenate([low, narrow, rates[..., 0]], 1), np.concatenate(
@@ -204,7 +205,7 @@ class _Problem:
         )
 
     def first(self, width: float) -> FloatArray:
-        """Where to begin: thresholds halfway between the lowest and the highest logit."""
+        """Guess start parameters: thresholds halfway between the lowest and the highest logit."""
         use = self.weight > 0
         low, high = (np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use))
         floor = np.where(self.catch_weight > 0, self.catch_logit, low.min(axis=-1))
@@ -218,7 +219,7 @@ class _Problem:
         return np.concatenate([nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1)
 
     def fit(self, parameters: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-        """Best parameters (G, 2 F + 2) and their cost (G,)."""
+        """Fit by Levenberg-Marquardt: best parameters (G, 2 F + 2) and their cost (G,)."""
         groups = len(self.x)
         low, high = self.limits()
         parameters = parameters.clip(low, high)
@@ -232,37 +233,41 @@ class _Problem:
             size = np.maximum(scale, 1e-8 * np.maximum(scale.max(axis=1, keepdims=True), 1e-12))
             # A parameter at its bound that would leave it stays, so that the others move as if it
             # were not there.
-            held = ((parameters <= low) & (gradient > 0)) | ((parameters >= high) & (gradient < 0))
-            normal = np.where(held[:, :, None] | held[:, None, :], 0.0, normal)
+            at_bound = ((parameters <= low) & (gradient > 0)) | (
+                (parameters >= high) & (gradient < 0)
+            )
+            normal = np.where(at_bound[:, :, None] | at_bound[:, None, :], 0.0, normal)
             normal += np.einsum(
                 "gp,pq->gpq",
-                np.where(held, 1.0, damping[:, None] * size + 1e-12),
+                np.where(at_bound, 1.0, damping[:, None] * size + 1e-12),
                 np.eye(low.shape[1]),
             )
-            step = -np.linalg.solve(normal, np.where(held, 0.0, gradient)[..., None])[..., 0]
-            tried = (parameters + step.clip(-1.5, 1.5)).clip(low, high)
-            new_residual, new_jacobian = self.linear(tried)
+            step = -np.linalg.solve(normal, np.where(at_bound, 0.0, gradient)[..., None])[..., 0]
+            candidate = (parameters + step.clip(-1.5, 1.5)).clip(low, high)
+            new_residual, new_jacobian = self.linear(candidate)
             new_cost = (new_residual**2).sum(axis=1)
-            good = new_cost <= cost
-            done = bool((np.abs(tried - parameters)[good] < 1e-7).all()) and bool(good.any())
-            parameters = np.where(good[:, None], tried, parameters)
-            residual = np.where(good[:, None], new_residual, residual)
-            jacobian = np.where(good[:, None, None], new_jacobian, jacobian)
-            cost = np.where(good, new_cost, cost)
-            damping = np.where(good, damping / 5, damping * 6).clip(1e-9, 1e9)
-            if done and good.all():
+            improved = new_cost <= cost
+            done = bool((np.abs(candidate - parameters)[improved] < 1e-7).all()) and bool(
+                improved.any()
+            )
+            parameters = np.where(improved[:, None], candidate, parameters)
+            residual = np.where(improved[:, None], new_residual, residual)
+            jacobian = np.where(improved[:, None, None], new_jacobian, jacobian)
+            cost = np.where(improved, new_cost, cost)
+            damping = np.where(improved, damping / 5, damping * 6).clip(1e-9, 1e9)
+            if done and improved.all():
                 break
         return parameters, cost
 
     def linear(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
+        """Compute weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
         groups, curves, levels = self.x.shape
         t = parameters[:, :curves, None]
         width = np.exp(parameters[:, curves : 2 * curves, None])
-        g, one_less_g = _both(parameters[:, -2, None, None])
-        lapsed, _ = _both(parameters[:, -1, None, None])
+        g, one_less_g = _expit_and_complement(parameters[:, -2, None, None])
+        lapsed, _ = _expit_and_complement(parameters[:, -1, None, None])
         s = _SLOPE * (self.x - t) / width
-        f, rest = _both(s)
+        f, rest = _expit_and_complement(s)
         open_range = one_less_g - lapsed
         yes = g + open_range * f
         no = lapsed + open_range * rest
@@ -271,9 +276,9 @@ class _Problem:
         by_s = spread * open_range * f * rest
         out = np.zeros((groups, curves * levels + 1, 2 * curves + 2))
         cells = out[:, :-1].reshape(groups, curves, levels, -1)
-        each = np.arange(curves)
-        cells[:, each, :, each] = np.moveaxis(-by_s * _SLOPE / width, 1, 0)
-        cells[:, each, :, curves + each] = np.moveaxis(-by_s * s, 1, 0)
+        curve_index = np.arange(curves)
+        cells[:, curve_index, :, curve_index] = np.moveaxis(-by_s * _SLOPE / width, 1, 0)
+        cells[:, curve_index, :, curves + curve_index] = np.moveaxis(-by_s * s, 1, 0)
         cells[..., -2] = spread * rest * g * one_less_g
         cells[..., -1] = -spread * f * lapsed * (1 - lapsed)
         root_catch = np.sqrt(self.catch_weight)
@@ -283,23 +288,21 @@ class _Problem:
         return np.concatenate([off.reshape(groups, -1), off_catch[:, None]], axis=1), out
 
     def logits(self, parameters: FloatArray) -> FloatArray:
-        """Logits of the model, (G, F, L)."""
+        """Compute the logits of the model, (G, F, L)."""
         bare = replace(self, logit=np.zeros_like(self.logit), weight=np.ones_like(self.weight))
         values, _ = bare.linear(parameters)
         return values[:, :-1].reshape(self.x.shape)
 
     def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How much of each mean logit, (G, F, L) and (G,) of catch trials, the fit follows, 0 to
-        1.
-        """
+        """Compute the leverage of each mean logit, (G, F, L), and of catch trials, (G,); 0 to 1."""
         _, jacobian = self.linear(parameters)
         inverse = np.linalg.pinv(np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True)
-        found = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
-        return found[:, :-1].reshape(self.x.shape), found[:, -1]
+        followed = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
+        return followed[:, :-1].reshape(self.x.shape), followed[:, -1]
 
 
-def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probability and its complement, both without loss of digits."""
+def _expit_and_complement(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute a probability and its complement, both without loss of digits."""
     small = np.exp(-np.abs(logit))
     near = 1 / (1 + small)
     far = small / (1 + small)
@@ -312,7 +315,7 @@ def _logit(p: FloatArray) -> FloatArray:
 
 
 def _range(values: FloatArray, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest of those in use; infinite without any."""
+    """Find the lowest and highest of the values in use; infinite without any."""
     return np.where(use, values, np.inf).min(axis=-1), np.where(use, values, -np.inf).max(axis=-1)
 
 
@@ -326,7 +329,7 @@ _SIGNIFICANT = 0.01
 
 
 def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
-    """Say of each curve whether it has a threshold, in the words that `fit_psychometric` uses.
+    """Name the status of each curve, in the words that `fit_psychometric` uses.
 
     Parameters
     ----------
@@ -358,14 +361,14 @@ def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
     # What is delivered need not rise with what was asked.
     order = np.where(use, fit.x, np.inf).argsort(axis=-1)
     in_order = [np.take_along_axis(values, order, axis=-1) for values in (mean, images)]
-    falls, reverse = _falls(in_order[0], in_order[1], _spread(logit, mean))
+    falls, reverse = _tests_of_falling(in_order[0], in_order[1], _spread(logit, mean))
     status[falls] = np.where(reverse, "reversed", "non_monotone")[falls]
     status[use.sum(axis=-1) < 3] = "empty"
     return status
 
 
 def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
-    """Standard deviation between images of a cell, pooled over the cells of a group, shape (G,)."""
+    """Estimate the standard deviation between images of a cell, pooled over a group, shape (G,)."""
     has = np.isfinite(logit)
     squares = np.where(has, logit - mean[..., None], 0.0) ** 2
     freedom = (has.sum(axis=-1) - 1).clip(0).sum(axis=(1, 2))
@@ -373,10 +376,10 @@ def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
     return np.maximum(pooled, _LEAST_SPREAD)
 
 
-def _falls(
+def _tests_of_falling(
     mean: FloatArray, images: FloatArray, spread: FloatArray
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether logits fall where they should rise, and whether they do so all along."""
+    """Test whether logits fall where they should rise, and whether they fall throughout."""
     from scipy.special import chdtrc
 
     from psyprobe.analysis.psychometric.isotonic import rising_means

@@ -1,4 +1,4 @@
-"""One row for people in a table of models: the mean without the best and the worst.
+"""Average people into one row of a table of models, without the best and the worst.
 
 References
 ----------
@@ -20,7 +20,7 @@ _FEWEST = 3
 
 
 def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Metrics of people without the best and the worst of them, averaged.
+    """Average the metrics of people, without the best and the worst of them.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     --------
     >>> def person(value):
     ...     return pd.DataFrame({"task": ["yes/no"], "level": ["low"], "metric": ["aAcc"], "value": [value]})
-    >>> found = mean_of_people({"a": person(80.0), "b": person(90.0), "c": person(20.0), "d": person(70.0)})
-    >>> found["value"].tolist(), found["low"].tolist(), found.attrs["left_out"]
+    >>> mean = mean_of_people({"a": person(80.0), "b": person(90.0), "c": person(20.0), "d": person(70.0)})
+    >>> mean["value"].tolist(), mean["low"].tolist(), mean.attrs["left_out"]
     ([75.0], [70.0], ('b', 'c'))
     """
     if len(metrics) < _FEWEST:
@@ -71,28 +71,29 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
                 f"{name} was not asked the same as the others; let everybody answer all questions"
             )
     order = sorted(tables, key=lambda name: (-_overall(tables[name]), name))
-    kept = [tables[name].loc[index] for name in order[1:-1]]
-    values = pd.concat([table["value"] for table in kept], axis=1)
-    found = kept[0].assign(
+    tables_left = [tables[name].loc[index] for name in order[1:-1]]
+    values = pd.concat([table["value"] for table in tables_left], axis=1)
+    mean = tables_left[0].assign(
         value=values.mean(axis=1), low=values.min(axis=1), high=values.max(axis=1)
     )
     for column in ("numerator", "denominator", "unread"):
-        if column in found:
-            found[column] = sum((table[column] for table in kept[1:]), start=kept[0][column])
-    if "half_width" in found:
-        found["half_width"] = None
-    found = found.reset_index()[
+        if column in mean:
+            mean[column] = sum(
+                (table[column] for table in tables_left[1:]), start=tables_left[0][column]
+            )
+    if "half_width" in mean:
+        mean["half_width"] = None
+    mean = mean.reset_index()[
         [*first.columns, *[name for name in ("low", "high") if name not in first]]
     ]
-    found.attrs["left_out"] = (order[0], order[-1])
-    return found
+    mean.attrs["left_out"] = (order[0], order[-1])
+    return mean
 
 
 def with_people(
     metrics: Mapping[str, pd.DataFrame], people: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
-    """Metrics by model, and last "(people, mean of N)" for those of them that are people; as they
-    are without any.
+    """Replace the metrics of people by their mean, "(people, mean of N)", behind the models.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The same replies read by other rules, and what the score would be under each.
+"""Read the same replies by other rules, and score the run under each.
 
 References
 ----------
@@ -39,7 +39,7 @@ _PERIODS = 32
 
 
 def first_word(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
-    """The first word alone, whatever follows.
+    """Read the first word alone, whatever follows.
 
     Examples
     --------
@@ -47,14 +47,17 @@ def first_word(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
     ('yes', 'invalid')
     """
     word = next((word.casefold() for word in re.split(r"[\W_]+", text) if word), "")
-    if word in {each.casefold() for each in yes}:
+    if word in {answer.casefold() for answer in yes}:
         return "yes"
-    return "no" if word in {each.casefold() for each in no} else "invalid"
+    return "no" if word in {answer.casefold() for answer in no} else "invalid"
 
 
 def vlmevalkit(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
-    """VLMEvalKit's rule: one of the two answers is among the words of the reply, and the other is
-    not.
+    """Read a reply by VLMEvalKit's rule: one of the two answers is among its words, not the other.
+
+    A mark of punctuation is taken out everywhere where it has a space beside it anywhere in the
+    reply, or a comma stands between digits; else it becomes a space. Colons and asterisks stay, so
+    that "**Yes**" is no word that counts.
 
     A mark of punctuation is taken out everywhere where a space is beside it anywhere in the reply,
     or a comma between digits; else it becomes a space. Colons and asterisks stay, so that "**Yes**"
@@ -69,22 +72,22 @@ def vlmevalkit(text: str, yes: Sequence[str], no: Sequence[str]) -> Reading:
     words = lower
     numbers = re.search(r"\d,\d", lower)
     for mark in _PUNCTUATION:
-        beside = f"{mark} " in lower or f" {mark}" in lower or numbers
-        words = words.replace(mark, "" if beside else " ")
-    said = set(re.sub(r"\.(?!\d)", "", words, count=_PERIODS).split())
-    found = [any(each.lower() in said for each in side) for side in (yes, no)]
-    if found[0] == found[1]:
+        spaced = f"{mark} " in lower or f" {mark}" in lower or numbers
+        words = words.replace(mark, "" if spaced else " ")
+    reply_words = set(re.sub(r"\.(?!\d)", "", words, count=_PERIODS).split())
+    occurs = [any(word.lower() in reply_words for word in side) for side in (yes, no)]
+    if occurs[0] == occurs[1]:
         return "invalid"
-    return "yes" if found[0] else "no"
+    return "yes" if occurs[0] else "no"
 
 
-#: By name, beside psyprobe's own rules.
+#: Readers by name, beside psyprobe's own rules.
 READERS: Mapping[str, Reader] = {"first word": first_word, "VLMEvalKit": vlmevalkit}
 
 
 @dataclass(frozen=True)
 class Rereading(Recorded):
-    """How another reader differs from the rules, and what comes of it."""
+    """How another reader differs from psyprobe's rules, and the score under it."""
 
     reader: str
     #: Replies of which a text was wanted.
@@ -101,13 +104,13 @@ class Rereading(Recorded):
 
     @property
     def cells(self) -> dict[str, str]:
-        """Its shares, as a table of scores shows them."""
+        """Format its shares for a table of scores."""
         shares = {"differs": self.differ, "opposite": self.opposite, "left out": self.excluded}
         return {name: percent(share, 2) for name, share in shares.items()}
 
 
 def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
-    """What other readers make of the replies of a run.
+    """Read the replies of a run by each of the other readers.
 
     Parameters
     ----------
@@ -120,22 +123,20 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
         By reader, before polarity: "yes", "no" or "invalid".
     """
     result = trials(result)
-    wordings = [wording for wording, _ in _asked(result)]
-    pairs = list(zip(result["text"].values.astype(str).tolist(), wordings, strict=True))
-    found: dict[str, np.ndarray] = {}
-    for name, read in READERS.items():
-        known = {
-            (text, wording): read(text, wording.yes, wording.no)
-            for text, wording in dict.fromkeys(pairs)
-        }
-        found[name] = np.array([known[pair] for pair in pairs], dtype=object)
+    wordings = [wording for wording, _ in _interpreted_prompts(result)]
+    texts = result["text"].values.astype(str).tolist()
+    readings: dict[str, np.ndarray] = {}
+    for name, reader in READERS.items():
+        replies = zip(texts, wordings, strict=True)
+        answers = [reader(text, wording.yes, wording.no) for text, wording in replies]
+        readings[name] = np.array(answers, dtype=object)
     if JUDGE_READING in result:
-        found[JUDGE] = result[JUDGE_READING].values.astype(str).astype(object)
-    return found
+        readings[JUDGE] = result[JUDGE_READING].values.astype(str).astype(object)
+    return readings
 
 
 def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
-    """A run of which the words count, as another reader has it.
+    """Replace readings and responses by those of another reader, where text counts.
 
     Parameters
     ----------
@@ -145,44 +146,44 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
         Of `readings_of`.
     """
     result = trials(result)
-    turned = np.array([polarity < 0 for _, polarity in _asked(result)])
+    inverted = np.array([polarity < 0 for _, polarity in _interpreted_prompts(result)])
     yes = np.where(reading == "yes", 1.0, np.where(reading == "no", 0.0, np.nan))
     by_words = result["readout"].values.astype(str) == "text"
-    asked = by_words & result["was_shown"].values.astype(bool)
-    response = np.where(asked, np.where(turned, 1 - yes, yes), result["response"].values)
-    readings = np.where(asked, reading, result["reading"].values)
+    by_words_shown = by_words & result["was_shown"].values.astype(bool)
+    response = np.where(by_words_shown, np.where(inverted, 1 - yes, yes), result["response"].values)
+    readings = np.where(by_words_shown, reading, result["reading"].values)
     return result.assign(
         response=(("trial",), response, result["response"].attrs),
         reading=(("trial",), readings, result["reading"].attrs),
     )
 
 
-def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
-    """Of each question the wording by which its reply is read, and whether its yes means "seen"."""
+def _interpreted_prompts(result: xr.Dataset) -> list[tuple[Prompt, int]]:
+    """List the prompt by which each reply is read, and whether its yes means "seen" (1 or -1)."""
     prompts = {
         load["id"]: Prompt.from_dict(load) for load in json.loads(result.attrs.get("prompts", "[]"))
     }
     alternatives = task_of(result).alternatives
     names = result["prompt"].values.astype(str).tolist()
     orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
-    known: dict[tuple[str, int], tuple[Prompt, int]] = {}
+    interpreted: dict[tuple[str, int], tuple[Prompt, int]] = {}
     for name, order in dict.fromkeys(pairs := list(zip(names, orders, strict=True))):
-        known[name, order] = prompts[name].interpret(order, alternatives)
-    return [known[pair] for pair in pairs]
+        interpreted[name, order] = prompts[name].interpret(order, alternatives)
+    return [interpreted[pair] for pair in pairs]
 
 
 def rereadings(
     result: xr.Dataset,
-    own: Mapping[str, float | None],
+    statistics: Mapping[str, float | None],
     score: Callable[[xr.Dataset], Mapping[str, float | None]],
 ) -> tuple[Rereading, ...]:
-    """Read the replies of a run by every other reader.
+    """Compare each other reader with psyprobe's rules, on the replies of a run.
 
     Parameters
     ----------
     result : xarray.Dataset
         Of a questioning run.
-    own : mapping of str to float or None
+    statistics : mapping of str to float or None
         Its statistics under the rules.
     score : callable
         From a result to its statistics; called once for each reader that differs.
@@ -195,20 +196,30 @@ def rereadings(
     result = trials(result)
     if not {"text", "reading", "reply_requested", "prompt", "readout"} <= set(result.variables):
         return ()
-    asked = result["reply_requested"].values.astype(bool)
-    if not asked.any():
+    requested = result["reply_requested"].values.astype(bool)
+    if not requested.any():
         return ()
-    ours = result["reading"].values.astype(str)
-    ours = np.where(np.isin(ours, ("yes", "no")), ours, "invalid")[asked]
-    words = bool((result["readout"].values.astype(str) == "text").any())
-    found = []
+    rule_readings = result["reading"].values.astype(str)
+    rule_readings = np.where(np.isin(rule_readings, ("yes", "no")), rule_readings, "invalid")[
+        requested
+    ]
+    scored_by_text = bool((result["readout"].values.astype(str) == "text").any())
+    results = []
     for name, reading in readings_of(result).items():
-        theirs = reading[asked].astype(str)
-        differ = theirs != ours
-        opposite = differ & (theirs != "invalid") & (ours != "invalid")
-        under: Mapping[str, float | None] = {}
-        if words and (theirs != "invalid").any():
-            under = score(reread(result, reading)) if differ.any() else own
-        shares = [float(each.mean()) for each in (differ, opposite, theirs == "invalid")]
-        found.append(Rereading(name, len(ours), shares[0], shares[1], shares[2], under))
-    return tuple(found)
+        other_readings = reading[requested].astype(str)
+        differ = other_readings != rule_readings
+        opposite = differ & (other_readings != "invalid") & (rule_readings != "invalid")
+        other_statistics: Mapping[str, float | None] = {}
+        if scored_by_text and (other_readings != "invalid").any():
+            other_statistics = score(reread(result, reading)) if differ.any() else statistics
+        results.append(
+            Rereading(
+                name,
+                len(rule_readings),
+                differ=float(differ.mean()),
+                opposite=float(opposite.mean()),
+                excluded=float((other_readings == "invalid").mean()),
+                score=other_statistics,
+            )
+        )
+    return tuple(results)

@@ -1,4 +1,4 @@
-"""From words to yes or no: what a reply decides, and what the first token says.
+"""Read replies: what their words decide, and what the log-probabilities of a first token say.
 
 A reply is read by rules that never guess: what decides nothing is ambiguous, a refusal or invalid,
 and is to be counted and left out. Words count, not beginnings of words ("Noise" is not no), and a
@@ -49,7 +49,7 @@ def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[s
     ]
     for name, phrase in page.items():
         phrases[name] = re.sub(
-            r"\{([a-z_]+)\}", lambda found: phrases[found[1]], phrase.replace("\n", "")
+            r"\{([a-z_]+)\}", lambda field: phrases[field[1]], phrase.replace("\n", "")
         )
     return {name: re.compile(phrase) for name, phrase in phrases.items()}, contractions
 
@@ -76,7 +76,7 @@ class FirstToken:
 def read_reply(
     text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1
 ) -> Reading:
-    """What a reply to a yes/no question decides.
+    """Read what a reply to a yes/no question decides.
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def read_reply(
     >>> read_reply("Ja.", yes=("ja",), no=("nein",))
     'yes'
     """
-    words = _words(tuple(yes), tuple(no))
+    words = _compile_words(tuple(yes), tuple(no))
     plain = plain_text(text)
     if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
-    both = words.both.search(plain)
-    if both and both["bare"] is not None:
+    both_answers = words.both_answers.search(plain)
+    if both_answers and both_answers["bare"] is not None:
         return "ambiguous"
-    text = words.both.sub(" ", plain)
+    text = words.both_answers.sub(" ", plain)
     answered = _answered_question(words, text, polarity) if words.english else None
     if answered:
         return answered
@@ -127,8 +127,8 @@ def read_reply(
     return (
         last
         or words.alone(plain)
-        or (_stated(sentences, polarity) if words.english else None)
-        or ("ambiguous" if both or words.on_both_sides(plain) else "invalid")
+        or (_read_statements(sentences, polarity) if words.english else None)
+        or ("ambiguous" if both_answers or words.on_both_sides(plain) else "invalid")
     )
 
 
@@ -138,7 +138,7 @@ def read_first_token(
     yes: Sequence[str] = ("yes",),
     no: Sequence[str] = ("no",),
 ) -> FirstToken | None:
-    """What the first token of an answer says, from its log-probabilities.
+    """Read what the first token of an answer says, from its log-probabilities.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def read_first_token(
     sides = {
         word.strip().casefold(): side for side, words in enumerate((yes, no)) for word in words
     }
-    found: tuple[list[float], list[float]] = ([], [])
-    others: list[float] = []
+    side_logs: tuple[list[float], list[float]] = ([], [])
+    other_logs: list[float] = []
     total = 0.0
     for token, logprob in first_tokens:
         if math.isnan(logprob) or logprob > 1e-3:
@@ -184,23 +184,26 @@ def read_first_token(
             continue
         total += math.exp(logprob)
         side = sides.get(token.replace("\u2581", " ").replace("\u0120", " ").strip().casefold())
-        (others if side is None else found[side]).append(logprob)
-    if not found[0] and not found[1]:
+        (other_logs if side is None else side_logs[side]).append(logprob)
+    if not side_logs[0] and not side_logs[1]:
         return None
     # What is not listed is at most as likely as the last that is, and as what the listed ones
     # leave.
     bound = (
-        min([*others, math.log(max(1 - total, 1e-12))]) if complete or not others else min(others)
+        min([*other_logs, math.log(max(1 - total, 1e-12))])
+        if complete or not other_logs
+        else min(other_logs)
     )
-    log_yes, log_no = (_log_sum(logs) if logs else bound for logs in found)
+    log_yes, log_no = (_log_sum(logs) if logs else bound for logs in side_logs)
     logit = log_yes - log_no
-    mass = min(1.0, sum(math.exp(_log_sum(logs)) for logs in found if logs))
-    return FirstToken(_expit(logit), logit, mass, not (found[0] and found[1]))
+    mass = min(1.0, sum(math.exp(_log_sum(logs)) for logs in side_logs if logs))
+    return FirstToken(_expit(logit), logit, mass, not (side_logs[0] and side_logs[1]))
 
 
 def without_reasoning(text: str) -> str:
-    """A reply without reasoning blocks, in lower case; nothing is left where the reasoning never
-    ends.
+    """Strip reasoning blocks from a reply, and lower its case.
+
+    Nothing is left where the reasoning never ends.
 
     Parameters
     ----------
@@ -215,14 +218,14 @@ def without_reasoning(text: str) -> str:
     text = "".join(
         c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf"
     ).casefold()
-    ends = [found.end() for found in _BLOCK_END.finditer(text)]
+    ends = [match.end() for match in _BLOCK_END.finditer(text)]
     text = text[ends[-1] :] if ends else text
     unfinished = _BLOCK_START.search(text)
     return text[: unfinished.start()] if unfinished else text
 
 
 def plain_text(text: str) -> str:
-    """A reply without reasoning blocks, markup, quotes and contractions, in lower case.
+    """Strip reasoning blocks, markup, quotes and contractions from a reply, and lower its case.
 
     Parameters
     ----------
@@ -252,8 +255,9 @@ def plain_text(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a plain text that state something: questions and repeated instructions are
-    left out.
+    """Split a plain text into the sentences that state something.
+
+    Questions and repeated instructions are left out.
 
     Parameters
     ----------
@@ -265,14 +269,16 @@ def sentences_of(text: str) -> list[str]:
     >>> sentences_of("is there a pattern? yes. it is faint!")
     ['yes', 'it is faint']
     """
-    kept = [_bare(part) for part in _PART.findall(text) if "?" not in part]
-    return [part for part in kept if part and (":" in part or not _PHRASES["echo"].match(part))]
+    statements = [_strip_marks(part) for part in _PART.findall(text) if "?" not in part]
+    return [
+        part for part in statements if part and (":" in part or not _PHRASES["echo"].match(part))
+    ]
 
 
 _PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
 
 
-def _bare(part: str) -> str:
+def _strip_marks(part: str) -> str:
     return part.rstrip(".!?;\n\u3002").strip(" ,:-/")
 
 
@@ -283,73 +289,78 @@ class _Words:
     yes: str
     no: str
     english: bool
-    both: re.Pattern[str]
-    long: re.Pattern[str] | None
+    both_answers: re.Pattern[str]
+    long_words: re.Pattern[str] | None
+
+    @property
+    def either(self) -> str:
+        """The pattern of either answer, with a group of its name."""
+        return f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
 
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
-        """The decision a text begins with, after a preamble, and the rest of its sentence."""
+        """Find the decision a text begins with, after a preamble, and the rest of its sentence."""
         text = _PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
         preamble = _PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
         label = _LABEL.match(text)
-        if label and not _PHRASES["misleading_label"].search(label[0]):
+        if label and not _search("misleading_label", label[0]):
             starts.append(label.end())
         for start in starts:
-            found = re.compile(f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))").match(text, start)
-            if found and not (self.english and _PHRASES["no_decision"].match(text, found.start())):
-                rest = text[found.end() :].partition(". ")[0]
-                return ("yes" if found["yes"] else "no"), rest.strip(" ,:;-")
+            match = re.compile(self.either).match(text, start)
+            if match and not (self.english and _PHRASES["no_decision"].match(text, match.start())):
+                rest = text[match.end() :].partition(". ")[0]
+                return ("yes" if match["yes"] else "no"), rest.strip(" ,:;-")
         return None, ""
 
     def last(self, sentences: list[str]) -> Reading | None:
-        """The last decision that is put as one: after a cue, at the end of a sentence, or at the
-        start of the last.
+        """Find the last explicit decision.
+
+        It stands after a cue, at the end of a sentence, or at the start of the last sentence.
         """
-        word = f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
+        cue = rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- )"
         for sentence in reversed(sentences):
-            put = [
-                *re.finditer(
-                    rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- ){word}(?=$|[,.:]| -| because| "
-                    r"as | since)",
-                    sentence,
-                )
-            ]
-            found = put[-1] if put else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
-            if found and not _PHRASES["taken_back"].search(sentence[: found.end()]):
-                return "yes" if found["yes"] else "no"
+            end = r"(?=$|[,.:]| -| because| as | since)"
+            cued = [*re.finditer(cue + self.either + end, sentence)]
+            match = cued[-1] if cued else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
+            if match and not _search("taken_back", sentence[: match.end()]):
+                return "yes" if match["yes"] else "no"
             decided, rest = self.leading([sentence])
             if decided and len(sentences) > 1 and (sentence is sentences[-1] or not rest):
                 return decided
         return None
 
     def on_both_sides(self, text: str) -> bool:
-        """Whether both answers are mentioned."""
+        """Tell whether both answers are mentioned."""
         return all(re.search(side, text) for side in (self.yes, self.no))
 
     def alone(self, text: str) -> Reading | None:
-        """The answer whose words are the only ones to occur; short words double as others and are
-        left out.
+        """Find the answer whose words are the only ones to occur.
+
+        Short words have other meanings and are left out.
         """
-        if self.long is None or re.search(r"\b(?:not|neither|nor|nicht|pas)\b", text):
+        if self.long_words is None or re.search(r"\b(?:not|neither|nor|nicht|pas)\b", text):
             return None
-        found = {"yes" if each["yes"] else "no" for each in self.long.finditer(text)}
-        return ("yes" if "yes" in found else "no") if len(found) == 1 else None
+        answers = {"yes" if match["yes"] else "no" for match in self.long_words.finditer(text)}
+        return ("yes" if "yes" in answers else "no") if len(answers) == 1 else None
 
 
 @lru_cache
-def _words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
-    given = [{plain_text(word) or word.casefold() for word in words} for words in (yes, no)]
-    if not given[0] or not given[1] or given[0] & given[1]:
+def _compile_words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
+    """Compile the patterns of the words for either answer."""
+    answer_words = [{plain_text(word) or word.casefold() for word in words} for words in (yes, no)]
+    if not answer_words[0] or not answer_words[1] or answer_words[0] & answer_words[1]:
         raise InputError(
             f"the words for yes are {yes} and for no {no}; give at least one for each, and none "
             "for both"
         )
-    english = "yes" in given[0] and "no" in given[1]
+    english = "yes" in answer_words[0] and "no" in answer_words[1]
     extra = (_ENGLISH_YES, _ENGLISH_NO) if english else ((), ())
-    sides = [words | set(more) for words, more in zip(given, extra, strict=True)]
+    sides = [
+        words | set(extra_words) for words, extra_words in zip(answer_words, extra, strict=True)
+    ]
     # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one
     # inside it.
-    first, second = (_alternatives(words, sides[1 - i]) for i, words in enumerate(sides))
+    first, second = (_any_of(words, sides[1 - i]) for i, words in enumerate(sides))
     if english:
         first, second = (
             rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])"
@@ -361,20 +372,23 @@ def _words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
     bare = "|".join(
         f"(?:{a})(?:{spaced})(?:{b})(?! \\w)" for a, b in ((first, second), (second, first))
     )
-    both = re.compile(f"(?:either |neither )?(?:{either})|(?P<bare>{bare})")
-    long = [{word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80} for words in sides]
+    both_answers = re.compile(f"(?:either |neither )?(?:{either})|(?P<bare>{bare})")
+    long_words = [
+        {word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80} for words in sides
+    ]
     alone = None
-    if not english and long[0] and long[1]:
-        a, b = (_alternatives(words, sides[1 - i]) for i, words in enumerate(long))
+    if not english and long_words[0] and long_words[1]:
+        a, b = (_any_of(words, sides[1 - i]) for i, words in enumerate(long_words))
         alone = re.compile(f"(?P<yes>{a})|(?P<no>{b})")
-    return _Words(first, second, english, both, alone)
+    return _Words(first, second, english, both_answers, alone)
 
 
-def _alternatives(words: set[str], others: set[str]) -> str:
+def _any_of(words: set[str], opposite_words: set[str]) -> str:
+    """Write the pattern of any of the words, outside of words that mean the opposite."""
     parts = []
     for word in sorted(words, key=lambda w: (-len(w), w)):
         if ord(word[0]) >= 0x2E80:
-            longer = [other for other in others if word in other and word != other]
+            longer = [other for other in opposite_words if word in other and word != other]
             before = "".join(
                 f"(?<!{re.escape(o[: o.index(word)])})" for o in longer if o.index(word)
             )
@@ -390,57 +404,60 @@ def _alternatives(words: set[str], others: set[str]) -> str:
 
 
 def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
-    """Whether "Yes" goes on with "there is no pattern"; what follows "although" or "only"
-    contradicts nothing.
+    """Tell whether a text goes on with the opposite, as in "Yes, there is no pattern".
+
+    What follows "although" or "only" contradicts nothing.
     """
     follows = rest or "".join(sentences[1:2])
-    said = _statement([follows])
-    opposed = said.explicit and said.sign * polarity != (1 if lead == "yes" else -1)
-    return opposed and not _PHRASES["concession"].search(follows)
+    statement = _combine_sentences([follows])
+    opposed = statement.explicit and statement.sign * polarity != (1 if lead == "yes" else -1)
+    return opposed and not _search("concession", follows)
 
 
 def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
-    """What a question of the reply's own comes to with the answer behind it: "Uniform? I don't
-    think so" says yes.
-    """
+    """Read a question with the reply's own answer: "Uniform? I don't think so" says yes."""
     parts = _PART.findall(text)
-    asked = [_asked(_bare(part)) if "?" in part else 0 for part in parts]
+    question_signs = [_question_sign(_strip_marks(part)) if "?" in part else 0 for part in parts]
     for i in range(len(parts) - 2, -1, -1):
-        sign = asked[i]
+        sign = question_signs[i]
         # Of two questions in a row nobody knows which is answered.
-        if sign == 0 or "?" in parts[i + 1] or (i and asked[i - 1] != 0):
+        if sign == 0 or "?" in parts[i + 1] or (i and question_signs[i - 1] != 0):
             continue
-        given, rest = _given(words, _bare(parts[i + 1]))
-        if given == 0 or (sign is None and polarity == -1):
+        answer_sign, rest = _answer_sign(words, _strip_marks(parts[i + 1]))
+        if answer_sign == 0 or (sign is None and polarity == -1):
             continue
         if sign is None:
             return "ambiguous"
-        found: Reading = "yes" if sign * given * polarity == 1 else "no"
+        reading: Reading = "yes" if sign * answer_sign * polarity == 1 else "no"
         before, after = (sentences_of("".join(some)) for some in (parts[:i], parts[i + 2 :]))
-        others = {words.leading(before)[0], words.last(["", *after])} - {None, found}
+        other_readings = {words.leading(before)[0], words.last(["", *after])} - {None, reading}
         return (
-            "ambiguous" if others or _contradicted(found, rest, ["", *after], polarity) else found
+            "ambiguous"
+            if other_readings or _contradicted(reading, rest, ["", *after], polarity)
+            else reading
         )
     return None
 
 
-def _asked(question: str) -> int | None:
-    """What yes to a question says: 1 pattern, -1 none, 0 neither; None where a denial in it leaves
-    that open.
+def _question_sign(question: str) -> int | None:
+    """Say what yes to a question means: 1 pattern, -1 none, 0 neither, None unclear.
+
+    It is unclear where the question contains a denial.
     """
     question = _PHRASES["tag"].sub("", question)
-    if _PHRASES["open_question"].search(question):
+    if _search("open_question", question):
         return 0
-    target = _PHRASES["target"].search(question)
-    flat = _PHRASES["flat_word"].search(question)
+    target = _search("target", question)
+    flat = _search("flat_word", question)
     # "It" is whatever was asked about.
     sign = bool(target and not target[0].startswith("it")) - bool(flat)
-    return None if sign and _PHRASES["negation"].search(question) else sign
+    return None if sign and _search("negation", question) else sign
 
 
-def _given(words: _Words, sentence: str) -> tuple[int, str]:
-    """Whether a sentence affirms (1) or denies (-1) the question before it, or does neither (0),
-    and its rest.
+def _answer_sign(words: _Words, sentence: str) -> tuple[int, str]:
+    """Say whether a sentence affirms (1) or denies (-1) the question before it; and its rest.
+
+    The sign is 0 where it does neither.
     """
     lead, rest = words.leading([sentence])
     if lead:
@@ -448,22 +465,23 @@ def _given(words: _Words, sentence: str) -> tuple[int, str]:
     for head, rest in ((sentence, ""), sentence.partition(",")[::2]):
         if _PHRASES["denial"].fullmatch(head):
             return -1, rest
-        if _elliptic(head):
-            return _elliptic(head), rest
+        if _elliptic_sign(head):
+            return _elliptic_sign(head), rest
     return 0, ""
 
 
-def _stated(sentences: list[str], polarity: int) -> Reading | None:
-    said = _statement(sentences)
+def _read_statements(sentences: list[str], polarity: int) -> Reading | None:
+    """Read the answer from all statements of a reply."""
+    statement = _combine_sentences(sentences)
     direct = {
-        _elliptic(sentence)
+        _elliptic_sign(sentence)
         for sentence in sentences
         if len(sentences) == 1 or not _PHRASES["filler"].fullmatch(sentence)
     } - {0}
-    signs = direct | ({said.sign * polarity} if said.sign else set())
+    signs = direct | ({statement.sign * polarity} if statement.sign else set())
     if len(signs) == 1:
         return "yes" if 1 in signs else "no"
-    return "ambiguous" if signs or said.undecided else None
+    return "ambiguous" if signs or statement.undecided else None
 
 
 @dataclass(frozen=True)
@@ -478,19 +496,20 @@ class _Statement:
     undecided: bool = False
 
 
+_UNDECIDED = _Statement(0, undecided=True)
+
+
+def _search(phrase: str, text: str) -> re.Match[str] | None:
+    return _PHRASES[phrase].search(text)
+
+
 def _is_refusal(text: str, *, excuses: bool) -> bool:
-    """Whether a reply says that no image was seen, or (with `excuses`) asks for it or declines to
-    answer.
-    """
-    return bool(_PHRASES["no_image"].search(text)) or (
-        excuses and bool(_PHRASES["excuse"].search(text))
-    )
+    """Tell whether a reply says that no image was seen, or (with `excuses`) declines to answer."""
+    return bool(_search("no_image", text) or (excuses and _search("excuse", text)))
 
 
-def _elliptic(sentence: str) -> int:
-    """What a whole sentence answers that names nothing: "I think so" 1, "Probably not" -1; 0 where
-    it is none such.
-    """
+def _elliptic_sign(sentence: str) -> int:
+    """Say what an elliptic sentence answers: "I think so" 1, "Probably not" -1, any other 0."""
     if sentence in ("no doubt", "without a doubt", "no question"):
         return 1
     if _PHRASES["elliptic_no"].fullmatch(sentence):
@@ -498,31 +517,36 @@ def _elliptic(sentence: str) -> int:
     return 1 if _PHRASES["elliptic_yes"].fullmatch(sentence) else 0
 
 
-def _statement(sentences: list[str]) -> _Statement:
-    """What sentences say together about a pattern in the image."""
+def _combine_sentences(sentences: list[str]) -> _Statement:
+    """Combine what sentences say about a pattern in the image."""
     clauses = [
         part.strip(" ,;:-")
         for sentence in sentences
         for part in _PHRASES["clauses"].split(
-            _PHRASES["idioms"].sub(" ", _without_exceptions(sentence))
+            _PHRASES["idioms"].sub(" ", _replace_exceptions(sentence))
         )
     ]
-    found = [
-        _clause(re.sub(r"\s+", " ", part)) for clause in clauses for part in _parts(clause) if part
+    statements = [
+        _read_clause(re.sub(r"\s+", " ", part))
+        for clause in clauses
+        for part in _split_clause(clause)
+        if part
     ]
     for explicit in (True, False):
-        signs = {each.sign for each in found if each.sign and each.explicit == explicit}
+        signs = {
+            statement.sign
+            for statement in statements
+            if statement.sign and statement.explicit == explicit
+        }
         if len(signs) == 2:
-            return _Statement(0, undecided=True)
+            return _UNDECIDED
         if signs:
             return _Statement(signs.pop(), explicit)
-    return _Statement(0, undecided=any(each.undecided for each in found))
+    return _Statement(0, undecided=any(statement.undecided for statement in statements))
 
 
-def _without_exceptions(sentence: str) -> str:
-    """A sentence with "see only" for "nothing but", exceptions ("uniform except for stripes") as
-    there, no asides.
-    """
+def _replace_exceptions(sentence: str) -> str:
+    """Rewrite "nothing but" as "see only" and exceptions as statements, and drop asides."""
     sentence = _PHRASES["aside"].sub(r"\1", sentence)
     sentence = (
         _PHRASES["nothing_but"].sub(" see only ", sentence).replace("anything but", "far from")
@@ -530,85 +554,82 @@ def _without_exceptions(sentence: str) -> str:
     return _PHRASES["exception"].sub(", there is ", sentence)
 
 
-def _parts(clause: str) -> list[str]:
-    """A clause, cut before a part that names a pattern and stands for itself: "not a plain image,
-    stripes are seen".
-    """
+def _split_clause(clause: str) -> list[str]:
+    """Split a clause before a part that names a pattern: "not a plain image, stripes are seen"."""
     parts = [""]
-    flat_told = False
+    flat_stated = False
     for piece in re.split("([,:]| - )", clause):
-        said = piece.strip()
-        stands_alone = flat_told or (parts[-1] and _PHRASES["own_verb"].match(said))
-        if (
-            stands_alone
-            and _PHRASES["target"].search(said)
-            and not _PHRASES["flat_first"].match(said)
-        ):
+        words = piece.strip()
+        stands_alone = flat_stated or (parts[-1] and _PHRASES["own_verb"].match(words))
+        if stands_alone and _search("target", words) and not _PHRASES["flat_first"].match(words):
             parts = [*parts, ""]
-            flat_told = False
-        flat_told = flat_told or bool(
-            _PHRASES["is_flat"].search(said) and not _PHRASES["flat_noun"].search(said)
+            flat_stated = False
+        flat_stated = flat_stated or bool(
+            _search("is_flat", words) and not _search("flat_noun", words)
         )
         parts[-1] += piece
     return [part.strip(" ,;:-") for part in parts]
 
 
-def _clause(text: str) -> _Statement:
-    if _PHRASES["hedge"].search(text):
-        return _Statement(0, undecided=True)
-    if _PHRASES["about_task"].search(text):
+def _read_clause(text: str) -> _Statement:
+    """Read what one clause says about a pattern in the image."""
+    if _search("hedge", text):
+        return _UNDECIDED
+    if _search("about_task", text):
         return _Statement(0)
     bare = _PHRASES["bare_seen"].fullmatch(text)
     if bare:
         return _Statement(-1 if bare[1] or text.endswith("absent") else 1, explicit=True)
-    target = _PHRASES["target"].search(text)
-    flat = _PHRASES["is_flat"].search(text)
+    target = _search("target", text)
+    flat = _search("is_flat", text)
     if target is not None:
         before = text[: target.start()]
         after = text[target.end() :]
         denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith("none")
-        denied = _PHRASES["denied"].search(after)
-        aside = _PHRASES["of_its_own"].search(after)
+        denied = _search("denied", after)
+        aside = _search("of_its_own", after)
         # What is denied of a flat field, as in "not a plain image with stripes", is not denied of
         # the pattern.
         flat_before = flat if flat and flat.start() < target.start() else None
         other = (
             flat_before
-            and _negations_of_flat(text, flat_before)
-            and not _PHRASES["flat_noun"].search(text)
+            and _count_flat_negations(text, flat_before)
+            and not _search("flat_noun", text)
         )
         if denials > 1 or (denials and (denied or other)) or (denied and aside):
-            return _Statement(0, undecided=True)
-        if denials == 0 and (
-            _PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)
-        ):
-            return _Statement(0, undecided=True)
+            return _UNDECIDED
+        if denials == 0 and (_search("flat_noun", text) or _search("contrasted", after)):
+            return _UNDECIDED
         if denials or denied:
             return _Statement(-1, explicit=True)
-        if _PHRASES["evidence"].search(text):
+        if _search("evidence", text):
             return _Statement(1, explicit=True)
         if flat and target.end() <= flat.start():
-            return _Statement(0, undecided=True)
+            return _UNDECIDED
         if _PHRASES["described"].match(text):
             return _Statement(1, explicit=True)
     if flat:
-        denials = _negations_of_flat(text, flat)
-        return _Statement((-1, 1)[denials]) if denials < 2 else _Statement(0, undecided=True)
-    return _Statement(-1 if _PHRASES["nothing_else"].search(text) else 0)
+        denials = _count_flat_negations(text, flat)
+        return _Statement((-1, 1)[denials]) if denials < 2 else _UNDECIDED
+    return _Statement(-1 if _search("nothing_else", text) else 0)
 
 
-def _negations_of_flat(text: str, flat: re.Match[str]) -> int:
-    """How often a clause denies that the image is flat; 2 where that cannot be told."""
+def _count_flat_negations(text: str, flat: re.Match[str]) -> int:
+    """Count how often a clause denies that the image is flat; 2 where that is unclear."""
     before = _PHRASES["sameness"].sub(" ", text[: flat.start()])
     # A denial ends at a comma: "without any features, uniform gray".
     count = len(_PHRASES["negation_of_flat"].findall(before.rpartition(",")[2]))
-    if count and _PHRASES["in_passing"].search(before):
+    if count and _search("in_passing", before):
         return 2
-    return count + bool(_PHRASES["untrue"].search(text[flat.end() :]))
+    return count + bool(_search("untrue", text[flat.end() :]))
 
 
-def answers_told(answers: Sequence[float], readout: str) -> list[float]:
-    """What a posterior is told of a trial that was asked in each order of its images.
+def posterior_answers(answers: Sequence[float], readout: str) -> list[float]:
+    """List the answers with which a trial updates a posterior, asked once in each image order.
+
+    Text answers enter one by one: their mean is no probability, and would weigh less where all
+    agree than where they do not. Probabilities enter as their mean, which a preference for one
+    order does not move.
 
     Drawn answers one by one: their mean is no probability, and would weigh less where all agree
     than where they do not. Probabilities by their mean, which a liking for one order does not move.
@@ -622,15 +643,15 @@ def answers_told(answers: Sequence[float], readout: str) -> list[float]:
 
     Examples
     --------
-    >>> answers_told([1.0, 0.0, 1.0], "text"), answers_told([0.75, 0.25], "p_yes"), answers_told([], "text")
+    >>> posterior_answers([1.0, 0.0, 1.0], "text"), posterior_answers([0.75, 0.25], "p_yes"), posterior_answers([], "text")
     ([1.0, 0.0, 1.0], [0.5], [])
     """
     return [sum(answers) / len(answers)] if answers and readout == "p_yes" else list(answers)
 
 
 def _log_sum(logs: Sequence[float]) -> float:
-    most = max(logs)
-    return most + math.log(sum(math.exp(log - most) for log in logs))
+    largest = max(logs)
+    return largest + math.log(sum(math.exp(log - largest) for log in logs))
 
 
 def _expit(logit: float) -> float:

@@ -1,5 +1,4 @@
-"""Sessions of people: one person's become one result, and the error of the screen goes with the
-curve.
+"""Merge the sessions of a person into one result, and estimate the error of their screens.
 
 A session on another screen or at another distance may lie higher or lower as a whole. How far is
 estimated from the sessions' own curves, and its answers are moved by it before all are taken
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
 #: Standard deviation between sessions on different screens, log10.
 _BETWEEN_SCREENS = 0.05
-#: What a merged result does not take from its first session.
-_OF_ONE = ("design_estimates", "observer_card", "display", "delivery", "size", "ppd")
+#: Attributes that a result of sessions on several screens does not have.
+_SINGLE_SESSION = ("design_estimates", "observer_card", "display", "delivery", "size", "ppd")
 
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """One session, as a result tells it."""
+    """One session of a person."""
 
     #: Its own random name.
     identifier: str
@@ -42,19 +41,17 @@ class SessionRecord:
 
 
 def person_of(result: xr.Dataset) -> str:
-    """The pseudonym of who was asked; empty where that was no person."""
+    """Read the pseudonym of the person who answered; empty where that was no person."""
     return str(_options(result).get("person", ""))
 
 
 def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
-    """The sessions of a person's result, or of `chat_csf` of it, in order; none of anybody
-    else's.
-    """
+    """List the sessions of a person's result, or of `chat_csf` of it; none of anybody else's."""
     if "sessions" in result.attrs:
-        told = json.loads(result.attrs["sessions"])
+        entries = json.loads(result.attrs["sessions"])
         return tuple(
-            SessionRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"])
-            for one in told
+            SessionRecord(entry["session"], Screen.from_dict(entry["screen"]), entry["trials"])
+            for entry in entries
         )
     options = _options(result)
     if "person" not in options:
@@ -64,27 +61,23 @@ def sessions_of(result: xr.Dataset) -> tuple[SessionRecord, ...]:
 
 
 def is_remote(result: xr.Dataset) -> bool:
-    """Whether a person answered on a screen of their own elsewhere, of which nothing can be
-    promised.
-    """
-    return any(one.screen.light == "remote" for one in sessions_of(result))
+    """Tell whether a person answered elsewhere, on a screen of which nothing is known."""
+    return any(session.screen.light == "remote" for session in sessions_of(result))
 
 
 def _options(result: xr.Dataset) -> Mapping[str, Any]:
-    found = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
-    return found if isinstance(found, dict) else {}
+    options = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
+    return options if isinstance(options, dict) else {}
 
 
 def part_of(result: xr.Dataset) -> str | None:
-    """What all sessions of one person with one experiment have in common; None of a result of
-    anybody else.
-    """
+    """Name what all sessions of a person in an experiment share; None if no person answered."""
     person = person_of(result)
     return f"{person} {result.attrs['experiment_digest']}" if person else None
 
 
 def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
-    """The sessions of one person with one experiment as one result, over the dimension `session`.
+    """Merge the sessions of a person in one experiment, over the dimension `session`.
 
     Parameters
     ----------
@@ -109,9 +102,9 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
                 # The same session, from two files.
                 continue
             rows = table.isel(trial=np.flatnonzero(numbers == number))
-            place = np.full(rows.sizes["trial"], float(len(sessions)))
-            about = {"units": "1", "long_name": "Session, from 0"}
-            parts.append(rows.assign(session=(("trial",), place, about)))
+            session_numbers = np.full(rows.sizes["trial"], float(len(sessions)))
+            session_attributes = {"units": "1", "long_name": "Session, from 0"}
+            parts.append(rows.assign(session=(("trial",), session_numbers, session_attributes)))
             sessions[session.identifier] = session
     if len(parts) == 1:
         return results[0]
@@ -120,7 +113,7 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
     )
     card = json.loads(str(results[0].attrs["observer_card"]))
     card["options"] = {"person": person_of(results[0])}
-    told = [
+    entries = [
         {
             "session": session.identifier,
             "screen": session.screen.to_dict(),
@@ -128,27 +121,26 @@ def merge_sessions(results: Sequence[xr.Dataset]) -> xr.Dataset:
         }
         for session in sessions.values()
     ]
-    kept = {name: value for name, value in results[0].attrs.items() if name not in _OF_ONE}
     screens = {
         json.dumps(session.screen.to_dict(), sort_keys=True) for session in sessions.values()
     }
-    if len(screens) == 1:
-        kept = {
-            name: value for name, value in results[0].attrs.items() if name != "design_estimates"
-        }
-    merged.attrs = {**kept, "observer_card": json.dumps(card), "sessions": json.dumps(told)}
+    dropped = ("design_estimates",) if len(screens) == 1 else _SINGLE_SESSION
+    attributes = {name: value for name, value in results[0].attrs.items() if name not in dropped}
+    merged.attrs = {
+        **attributes,
+        "observer_card": json.dumps(card),
+        "sessions": json.dumps(entries),
+    }
     return arrange_trials(merged)
 
 
 @dataclass(frozen=True)
 class ScreenError:
-    """The error of thresholds that stays with the screens, as standard deviations in log10
-    contrast.
-    """
+    """Error of thresholds that stays with the screens: standard deviations, log10 contrast."""
 
     #: Shared by all thresholds.
     offset: float
-    #: Of each threshold, the offset included.
+    #: Error of each threshold, the offset included.
     total: FloatArray
     #: Whether a threshold lies where an unmeasured panel's single steps decide, so that little is
     #: claimed of it.
@@ -158,7 +150,7 @@ class ScreenError:
 def screen_error(
     screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray
 ) -> ScreenError:
-    """What the screens of one mean add to the intervals of its thresholds.
+    """Estimate what the screens of one mean add to the intervals of its thresholds.
 
     Parameters
     ----------
@@ -179,18 +171,20 @@ def screen_error(
         by_name[name] = screen
         share[name] = share.get(name, 0.0) + weight / sum(weights)
     contrast = 10.0**threshold
-    offset = np.sqrt(sum((share[name] * one.offset) ** 2 for name, one in by_name.items()))
+    offset = np.sqrt(sum((share[name] * screen.offset) ** 2 for name, screen in by_name.items()))
     total = np.sqrt(
-        sum((share[name] * one.threshold_sd(contrast)) ** 2 for name, one in by_name.items())
+        sum((share[name] * screen.threshold_sd(contrast)) ** 2 for name, screen in by_name.items())
     )
-    unsure = np.any([one.threshold_sd(contrast) > one.offset for one in by_name.values()], axis=0)
+    unsure = np.any(
+        [screen.threshold_sd(contrast) > screen.offset for screen in by_name.values()], axis=0
+    )
     return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
 
 
 def session_offsets(
     level: FloatArray, variance: FloatArray, screens: Sequence[Screen]
 ) -> FloatArray:
-    """By how many log10 units the thresholds of each session lie above those of all.
+    """Estimate how many log10 units the thresholds of each session lie above the mean.
 
     Parameters
     ----------
@@ -210,11 +204,11 @@ def session_offsets(
     Examples
     --------
     >>> from psyprobe.light.display import Display
-    >>> screens = [Screen(pitch=0.265, distance=each, display=Display(peak=200)) for each in (900, 1000)]
+    >>> screens = [Screen(pitch=0.265, distance=other_name, display=Display(peak=200)) for other_name in (900, 1000)]
     >>> session_offsets(np.array([2.0, 1.9]), np.array([0.0, 0.0]), screens).round(3).tolist()
     [-0.05, 0.05]
     """
-    if not len(level) == len(screens):
+    if len(level) != len(screens):
         raise InputError(
             f"{len(screens)} screens do not fit {len(level)} sessions; give one for each"
         )
@@ -222,12 +216,12 @@ def session_offsets(
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
         return np.zeros(len(level))
-    found = np.empty((2, len(distinct)))
+    means = np.empty((2, len(distinct)))
     for i, name in enumerate(distinct):
-        own = [j for j, each in enumerate(names) if each == name]
-        precision = 1 / np.maximum(variance[own], 1e-12)
-        found[:, i] = precision @ level[own] / precision.sum(), 1 / precision.sum()
-    weight = 1 / (_BETWEEN_SCREENS**2 + found[1])
-    centre = weight @ found[0] / weight.sum()
-    above = _BETWEEN_SCREENS**2 * weight * (found[0] - centre)
+        members = [j for j, other_name in enumerate(names) if other_name == name]
+        precision = 1 / np.maximum(variance[members], 1e-12)
+        means[:, i] = precision @ level[members] / precision.sum(), 1 / precision.sum()
+    weight = 1 / (_BETWEEN_SCREENS**2 + means[1])
+    centre = weight @ means[0] / weight.sum()
+    above = _BETWEEN_SCREENS**2 * weight * (means[0] - centre)
     return -np.array([above[distinct.index(name)] for name in names])

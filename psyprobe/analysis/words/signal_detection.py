@@ -1,4 +1,4 @@
-"""Signal detection: sensitivity and criterion from answers to stimuli and to blanks.
+"""Compute sensitivity and criterion from answers to stimuli and to blanks.
 
 References
 ----------
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Detection:
     """Signal detection measures of a batch; all arrays have its shape."""
 
-    #: With the log-linear correction, in (0, 1).
+    #: Rates with the log-linear correction, in (0, 1).
     hit_rate: FloatArray
     false_alarm_rate: FloatArray
     #: Distance of the two distributions in standard deviations.
@@ -40,7 +40,7 @@ class Detection:
 
 
 def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
-    """Proportion of yes, kept off 0 and 1: (yes + 0.5) / (trials + 1).
+    """Estimate the rate of yes, kept off 0 and 1: (yes + 0.5) / (trials + 1).
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def detect(
     false_alarms: npt.ArrayLike,
     noise_trials: npt.ArrayLike,
 ) -> Detection:
-    """Sensitivity and criterion of yes/no answers, log-linear correction included.
+    """Compute sensitivity and criterion of yes/no answers, log-linear correction included.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def detect(
 
 
 def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
-    """Sensitivity d' from the proportion correct of a two-alternative forced choice without bias.
+    """Compute d' from the proportion correct of a two-alternative forced choice without bias.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
 def d_prime_threshold(
     contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criterion: float = 1.0
 ) -> FloatArray:
-    """Contrast at which d' first reaches a criterion, between two tested contrasts.
+    """Interpolate the contrast at which d' first reaches a criterion.
 
     Parameters
     ----------
@@ -241,21 +241,21 @@ def d_prime_threshold(
     levels = c.shape[-1]
     above = rising >= criterion
     first = np.where(above.any(axis=-1), above.argmax(axis=-1), 0)
-    here = np.clip(first, 1, max(levels - 1, 1))
+    upper = np.clip(first, 1, max(levels - 1, 1))
     inside = (first > 0) & (levels > 1)
     if levels < 2:
         return np.full(c.shape[:-1], np.nan)
 
-    x0 = pick(x, here - 1)
-    x1 = pick(x, here)
-    d0 = pick(rising, here - 1)
-    d1 = pick(rising, here)
+    x0 = pick(x, upper - 1)
+    x1 = pick(x, upper)
+    d0 = pick(rising, upper - 1)
+    d1 = pick(rising, upper)
     share = np.where(inside, (criterion - d0) / np.where(d1 > d0, d1 - d0, 1.0), 0.0)
     return np.where(inside, 10.0 ** (x0 + share * (x1 - x0)), np.nan)
 
 
 def dprime_thresholds(counts: ChatCounts) -> FloatArray:
-    """Log10 contrast at which d' rises to 1, between levels linear in log contrast.
+    """Interpolate the log10 contrast at which d' rises to 1, for each prompt and level.
 
     Parameters
     ----------
@@ -272,12 +272,12 @@ def dprime_thresholds(counts: ChatCounts) -> FloatArray:
     for p, f in np.ndindex(*out.shape):
         if counts.catch_trials[p] == 0:
             continue
-        use = counts.trials[p, f] > 0
+        tested = counts.trials[p, f] > 0
         # Without dither, two levels may be delivered as one contrast.
-        contrast, first = np.unique(counts.contrast[p, f, use], return_index=True)
-        yes = counts.yes[p, f, use][first]
-        trials = counts.trials[p, f, use][first]
+        contrast, first = np.unique(counts.contrast[p, f, tested], return_index=True)
+        yes = counts.yes[p, f, tested][first]
+        trials = counts.trials[p, f, tested][first]
         if len(contrast) > 1:
-            found = detect(yes, trials, counts.catch_yes[p], counts.catch_trials[p])
-            out[p, f] = np.log10(d_prime_threshold(contrast, found.d_prime))
+            detection = detect(yes, trials, counts.catch_yes[p], counts.catch_trials[p])
+            out[p, f] = np.log10(d_prime_threshold(contrast, detection.d_prime))
     return out

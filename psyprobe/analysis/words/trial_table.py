@@ -1,5 +1,6 @@
-"""Results in words in two forms: over prompt, levels and repeats, as they are kept, and one row a
-question, as analysis reads them.
+"""Convert results in words between two forms: over prompt, levels and repeats, and a table.
+
+Results are kept in the first form; analysis reads the table, which has one row a question.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 #: How a reply was read as text; "not_read" where none was asked for.
 READINGS = ("not_read", "yes", "no", "ambiguous", "refusal", "invalid")
-#: Which reading of the answers counts.
+#: The reading of the answers that counts.
 READOUTS = ("text", "p_yes")
 #: Designs in which the levels of a prompt share their contrasts, so that contrast is a dimension.
-_ON_A_GRID = ("constant", "ladder")
+_GRID_DESIGNS = ("constant", "ladder")
 #: Columns that are the same in all questions of a prompt.
-_OF_A_PROMPT = ("prompt_text", "polarity", "readout")
+_PROMPT_COLUMNS = ("prompt_text", "polarity", "readout")
 _FLAGS: Mapping[str, Sequence[str]] = {
     "reading": READINGS,
     "judge_reading": READINGS,
@@ -45,12 +46,12 @@ Table = Mapping[str, npt.NDArray[Any]]
 
 
 def is_in_words(result: xr.Dataset) -> bool:
-    """Whether a result holds answers in words, in either form."""
+    """Tell whether a result holds answers in words, in either form."""
     return "trial" in result.dims or _ORDER in result.variables
 
 
 def trial_count(result: xr.Dataset) -> int:
-    """Number of questions of a result in words, catch trials included."""
+    """Count the questions of a result in words, catch trials included."""
     if "trial" in result.sizes:
         return int(result.sizes["trial"])
     names = {_ORDER, f"catch_{_ORDER}"} & set(result.variables)
@@ -82,10 +83,10 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
     columns[_ORDER] = np.arange(table.sizes["trial"])
     catch = columns.pop("catch").astype(bool)
     names = [name for name in ("session", "order") if _is_dimension(columns, name, level, axis)]
-    shared = [axis] if table.attrs.get("design") in _ON_A_GRID else []
+    shared = [axis] if table.attrs.get("design") in _GRID_DESIGNS else []
     placed = ("prompt", level, *shared, "repeat", *names)
     prompts = list(dict.fromkeys(columns["prompt"].tolist()))
-    facts = [name for name in _OF_A_PROMPT if name in columns]
+    facts = [name for name in _PROMPT_COLUMNS if name in columns]
     data: dict[str, Any] = {}
     coordinates: dict[str, Any] = {}
     for rows, dims, prefix in (
@@ -104,19 +105,20 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
             index |= {name: coordinates[name][1] for name in names}
             part.pop(axis)
         shape = tuple(len(index[name]) for name in dims)
-        cells = tuple(_places(part[name], index[name]) for name in dims)
+        cells = tuple(_positions(part[name], index[name]) for name in dims)
         for name, dimension in zip(dims, dimensions, strict=True):
             coordinates.setdefault(
-                dimension, (dimension, _index_values(index[name]), _about(table, name, dimension))
+                dimension,
+                (dimension, _index_values(index[name]), _index_attributes(table, name, dimension)),
             )
         for name in (name for name in part if name not in dims):
-            values = _encoded(name, part[name])
-            grid = np.full(shape, _filler(name, values), dtype=values.dtype)
+            values = _encode_column(name, part[name])
+            grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
             grid[cells] = values
             data[prefix + name] = (dimensions, grid, _attributes(table, name))
     first_rows = [int(np.flatnonzero(columns["prompt"] == prompt)[0]) for prompt in prompts]
     for name in facts:
-        values = _encoded(name, columns[name][first_rows])
+        values = _encode_column(name, columns[name][first_rows])
         data[name] = ("prompt", values, _attributes(table, name))
     scalars = {name: table[name] for name in table.variables if not table[name].dims}
     return xr.Dataset(data, coordinates, table.attrs).assign_coords(scalars)
@@ -141,9 +143,9 @@ def trials(result: xr.Dataset) -> xr.Dataset:
     if "trial" in result.dims or _ORDER not in result.variables:
         return result
     axis = stimulus_axis_of(result).name
-    parts = [_flattened(result, "")]
+    parts = [_flatten_part(result, "")]
     if f"catch_{_ORDER}" in result:
-        catch_trials = _flattened(result, "catch_")
+        catch_trials = _flatten_part(result, "catch_")
         parts.append(catch_trials | {axis: np.zeros(len(catch_trials[_ORDER]))})
     counts = [len(part[_ORDER]) for part in parts]
     order = np.argsort(np.concatenate([part.pop(_ORDER) for part in parts]), kind="stable")
@@ -160,8 +162,8 @@ def trials(result: xr.Dataset) -> xr.Dataset:
     return table.assign_coords({name: result[name] for name in _scalars(result)})
 
 
-def _flattened(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
-    """Columns of the questions of tests, or with a prefix of catch trials."""
+def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """Flatten the questions of tests, or with a prefix those of catch trials, into columns."""
     number = result[f"{prefix}{_ORDER}"]
     dims = [str(dim) for dim in number.dims]
     cells = np.nonzero(number.values >= 0)
@@ -172,9 +174,9 @@ def _flattened(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
     for name in map(str, result.data_vars):
         variable = result[name]
         if list(variable.dims) == dims and name.startswith("catch_") == bool(prefix):
-            columns[name.removeprefix(prefix)] = _decoded(variable)[cells]
-        elif variable.dims == ("prompt",) and name in _OF_A_PROMPT:
-            columns[name] = _decoded(variable)[cells[dims.index("prompt")]]
+            columns[name.removeprefix(prefix)] = _decode_variable(variable)[cells]
+        elif variable.dims == ("prompt",) and name in _PROMPT_COLUMNS:
+            columns[name] = _decode_variable(variable)[cells[dims.index("prompt")]]
     columns["prompt"] = columns["prompt"].astype(str).astype(object)
     return columns
 
@@ -184,7 +186,7 @@ def _scalars(result: xr.Dataset) -> Iterator[str]:
 
 
 def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
-    """Whether one trial was asked in several orders, or a person in sessions."""
+    """Tell whether one trial was asked in several orders, or a person in sessions."""
     if name not in columns:
         return False
     if name == "session":
@@ -195,22 +197,22 @@ def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
     return len(set(places)) < len(places)
 
 
-def _places(values: npt.NDArray[Any], index: Sequence[Any]) -> npt.NDArray[np.int64]:
+def _positions(values: npt.NDArray[Any], index: Sequence[Any]) -> npt.NDArray[np.int64]:
     numbers = {value: place for place, value in enumerate(index)}
     return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
 
 
 def _index_values(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Values of an index that NetCDF gives back as they are: whole numbers have 32 bits."""
+    """Cast the values of an index to types that NetCDF gives back as they are."""
     array = np.asarray(values)
     if array.dtype.kind in "OU":
         return array.astype(object)
-    whole = array.dtype.kind in "iu"
-    return array.astype(np.int32 if whole else np.float64)
+    is_integer = array.dtype.kind in "iu"
+    return array.astype(np.int32 if is_integer else np.float64)
 
 
-def _encoded(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A column as a result keeps it: flags, booleans, numbers or text."""
+def _encode_column(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Encode a column as a result keeps it: flags, booleans, numbers or text."""
     if name in _FLAGS:
         words = np.where(values.astype(str) == "", READINGS[0], values.astype(str))
         return encode_flags(words, _FLAGS[name])
@@ -221,8 +223,8 @@ def _encoded(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(object if values.dtype.kind in "OU" else np.float64)
 
 
-def _decoded(variable: xr.DataArray) -> npt.NDArray[Any]:
-    """A variable of a result as the table has it."""
+def _decode_variable(variable: xr.DataArray) -> npt.NDArray[Any]:
+    """Decode a variable of a result into a column of the table."""
     if "flag_meanings" in variable.attrs:
         words = flag_words(variable)
         return np.where(words == READINGS[0], "", words).astype(object)
@@ -230,8 +232,8 @@ def _decoded(variable: xr.DataArray) -> npt.NDArray[Any]:
     return values.astype(str).astype(object) if values.dtype.kind in "OUS" else values
 
 
-def _filler(name: str, values: npt.NDArray[Any]) -> Any:
-    """What stands where nothing was asked."""
+def _fill_value(name: str, values: npt.NDArray[Any]) -> Any:
+    """Return what stands where nothing was asked."""
     if name == _ORDER:
         return -1
     fillers: dict[str, Any] = {"O": "", "f": np.nan, "b": False, "i": 0}
@@ -239,15 +241,15 @@ def _filler(name: str, values: npt.NDArray[Any]) -> Any:
 
 
 def _attributes(table: xr.Dataset, name: str) -> dict[str, Any]:
-    about = {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
-    about = about or dict(table[name].attrs)
+    attributes = {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
+    attributes = attributes or dict(table[name].attrs)
     if name in _FLAGS:
-        return flag_attributes(_FLAGS[name], str(about.get("long_name", name)))
-    return about
+        return flag_attributes(_FLAGS[name], str(attributes.get("long_name", name)))
+    return attributes
 
 
-def _about(table: xr.Dataset, name: str, dimension: str) -> dict[str, Any]:
-    """Unit and description of an index."""
+def _index_attributes(table: xr.Dataset, name: str, dimension: str) -> dict[str, Any]:
+    """Return unit and description of an index."""
     if dimension in _DESCRIPTIONS:
         return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
     return dict(table[name].attrs)

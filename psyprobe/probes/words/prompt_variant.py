@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psyprobe.analysis.words.reply import answers_told
+from psyprobe.analysis.words.reply import posterior_answers
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Asking
@@ -322,7 +322,7 @@ class Wording:
         values = [
             response_value(read, readout, self.meant(order)[1]) for order, read in heard.items()
         ]
-        answers = [each for each in answers_told(values, readout) if not math.isnan(each)]
+        answers = [each for each in posterior_answers(values, readout) if not math.isnan(each)]
         self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
 
     def meant(self, order: int) -> tuple[Prompt, int]:
