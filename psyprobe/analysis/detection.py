@@ -1,4 +1,4 @@
-"""The score of a detection run: alignment with human sensitivity, and what it is made of.
+"""Score a detection run by its alignment with human sensitivity, and what that consists of.
 
 Everything here works from stored responses; no observer is needed.
 """
@@ -6,13 +6,14 @@ Everything here works from stored responses; no observer is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
-from psyprobe.analysis.direction import told
+from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.human_observer import Fraction, People, fraction_of, people
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import (
@@ -34,6 +35,7 @@ from psyprobe.analysis.score import (
     Metric,
     Recorded,
     Row,
+    interval_text,
     number,
 )
 from psyprobe.files.units import unit_symbol
@@ -77,7 +79,7 @@ class ResponderScore(Recorded):
 
     #: Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum.
     alignment: statistics.Alignment
-    #: What the alignment is made of: monotonicity within each slice, unevenness between them.
+    #: Parts of the alignment: monotonicity within each slice, unevenness between them.
     slices: statistics.Slices
     #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no
     #: level is crossed in two conditions or more, or the run was without a level grid.
@@ -88,16 +90,13 @@ class ResponderScore(Recorded):
     fractions: tuple[Fraction, ...] = ()
 
     def cells(self) -> dict[str, str]:
-        """Rounded for reading."""
+        """Format the statistics for a table."""
         alignment = self.alignment
         slices = self.slices
         shape = self.shape
         absolute = self.absolute
-        interval = (
-            "" if alignment.low is None else f" [{number(alignment.low)}, {number(alignment.high)}]"
-        )
         return {
-            "r_s [interval]": number(alignment.value) + interval,
+            "r_s [interval]": interval_text(alignment.value, alignment.low, alignment.high),
             "monotone": number(slices.monotonicity),
             "level": number(slices.unevenness),
             "shape": number(None if shape is None else shape.shape_rmse),
@@ -109,11 +108,11 @@ class ResponderScore(Recorded):
 
     @property
     def first(self) -> Fraction | None:
-        """That of the data set to compare with first; None where no single people were measured."""
+        """Return the fraction of the first data set; None where no single people were measured."""
         return self.fractions[0] if self.fractions else None
 
     def remarks(self, gridded: bool) -> list[str]:
-        """What the numbers do not say."""
+        """List what the numbers do not say."""
         slices = self.slices
         shape = self.shape
         notes = [self.alignment.note] if self.alignment.note else []
@@ -134,12 +133,12 @@ class ResponderScore(Recorded):
             uncrossed = gridded and self.alignment.note != statistics.UNTOLD
             notes += ["no response level is crossed at two values or more"] * uncrossed
         elif shape.recrossed:
-            told = f"at {shape.recrossed} of {shape.reached} values"
-            notes.append(f"{told} the response falls below the level again at higher contrast")
+            count = f"at {shape.recrossed} of {shape.reached} values"
+            notes.append(f"{count} the response falls below the level again at higher contrast")
         return notes
 
     def record(self) -> dict[str, Any]:
-        """Every statistic that is a single value."""
+        """Collect every statistic that is a single value."""
         alignment = self.alignment
         slices = self.slices
         shape = self.shape
@@ -172,12 +171,12 @@ _NOBODY = Fraction(None, None, None)
 class DetectionScore(LayerScore):
     """The score of a detection run, beside the scores of trivial responders."""
 
-    #: Of the observer.
+    #: Score of the observer.
     score: ResponderScore
-    #: Of the images themselves, without an encoder, by the same measure.
+    #: Score of the images themselves, without an encoder, by the same measure.
     pixels: ResponderScore
-    #: Of a responder whose response is the stimulus contrast (or other difference), the same at
-    #: every level.
+    #: Score of a responder whose response is the stimulus contrast (or other difference), the
+    #: same at every level.
     contrast: ResponderScore
     #: Single people who were measured under the conditions of the experiment or near them, by data
     #: set, that to compare with first at the head; empty where there are none.
@@ -187,32 +186,32 @@ class DetectionScore(LayerScore):
 
     @property
     def confidence(self) -> float:
-        """Of all intervals."""
+        """Return the confidence of all intervals."""
         return self.score.alignment.confidence
 
     def rows(self) -> list[Row]:
-        """The observer, the pixels, contrast alone, one person, and what can be attained."""
+        """List the observer, the pixels, contrast alone, one person, and what can be attained."""
         title = f"{self.experiment} ({self.measure})"
         # Contrast alone has curves wherever a grid was shown, and the key says what a run without
         # one lacks.
         gridded = self.contrast.shape is not None
         rows = []
-        for responder, label, short, found in (
+        for responder, label, short, score in (
             (OBSERVER, "", "observer", self.score),
             (PIXELS, PIXELS, "pixels", self.pixels),
             (CONTRAST, "contrast alone", "contrast", self.contrast),
         ):
-            remarks = found.remarks(gridded)
-            told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
+            remarks = score.remarks(gridded)
+            row = Row(title, responder, label, score.cells(), score.record(), notes=remarks)
             reached = {
-                ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)
+                ALIGNMENT: (score.alignment.value, score.alignment.low, score.alignment.high)
             }
             row = self.row(
-                told,
+                row,
                 short,
                 reached,
                 "r_s",
-                of_person=None if found.first is None else found.first.fraction,
+                of_person=None if score.first is None else score.first.fraction,
             )
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         rows += [self._person(title, self.people[0])] if self.people else []
@@ -220,36 +219,36 @@ class DetectionScore(LayerScore):
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
     def _person(self, title: str, first: People) -> Row:
-        found = first.ceiling
+        noise_ceiling = first.ceiling
         (low, high) = first.span
         cells = {
-            "in range": f"{number(found.value)} [{number(found.low)}, {number(found.high)}]",
+            "in range": interval_text(noise_ceiling.value, noise_ceiling.low, noise_ceiling.high),
             "of a person": "1",
             "above flat": "1",
         }
-        told = (
-            f"{found.persons} people of {first.dataset}, {low:.3g} to {high:.3g} {self.unit}, from "
-            f"{number(min(found.scores))} to {number(max(found.scores))}; a flat CSF scores "
+        note = (
+            f"{noise_ceiling.persons} people of {first.dataset}, {low:.3g} to {high:.3g} {self.unit}, from "
+            f"{number(min(noise_ceiling.scores))} to {number(max(noise_ceiling.scores))}; a flat CSF scores "
             f"{number(first.flat)} there"
         )
         if not first.determined:
-            told += ", as people do, so that a fraction says nothing"
+            note += ", as people do, so that a fraction says nothing"
         record = {
             **{
                 name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")
             },
             "responder": PERSON,
-            "in_range": found.value,
-            "in_range_low": found.low,
-            "in_range_high": found.high,
+            "in_range": noise_ceiling.value,
+            "in_range_low": noise_ceiling.low,
+            "in_range_high": noise_ceiling.high,
             "confidence": self.confidence,
-            "note": told,
+            "note": note,
         }
-        entry = Entry(found.value, found.low, found.high, note=told)
-        return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [told])
+        entry = Entry(noise_ceiling.value, noise_ceiling.low, noise_ceiling.high, note=note)
+        return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [note])
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings."""
         return [*_KEY] if self.people else [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
@@ -286,31 +285,33 @@ def score_detection(
     """
     interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = layers_of(result) if layer is None else [layer]
-    found = (
+    scores = (
         _score_layer(result, select(result, measure=measure, layer=name), interval)
         for name in layers
     )
-    return tuple(one for one in found if one is not None)
+    return tuple(score for score in scores if score is not None)
 
 
 def _score_layer(
-    result: xr.Dataset, found: Responses, interval: dict[str, Any]
+    result: xr.Dataset, selected: Responses, interval: dict[str, Any]
 ) -> DetectionScore | None:
-    points = found.scored
+    points = selected.scored
     if points is None:
         return None
 
-    (level, levels), *others = points.at.items()
-    shown = (
-        None if others or result.attrs.get("human_model") != "castle_csf" else conditions_of(result)
+    (level, levels), *other_levels = points.at.items()
+    conditions = (
+        None
+        if other_levels or result.attrs.get("human_model") != "castle_csf"
+        else conditions_of(result)
     )
     # Of the bootstrap over levels, intervals over people take the same size and seed.
-    beside = () if shown is None else people(shown, levels, **interval)
+    persons = () if conditions is None else people(conditions, levels, **interval)
 
     def scored(
         response: tuple[FloatArray, FloatArray], grid: tuple[FloatArray, FloatArray], floor: float
     ) -> ResponderScore:
-        if not told(*response):
+        if not can_be_scored(*response):
             attainable = statistics.attainable_alignment(
                 np.broadcast_to(points.multiplier, response[0].shape)
             )
@@ -318,93 +319,99 @@ def _score_layer(
                 None, None, None, interval["confidence"], attainable, statistics.UNTOLD
             )
             slices = statistics.Slices(None, None, 0, None, None, 0, len(response[0]))
-            return ResponderScore(none, slices, None, None, (_NOBODY,) * len(beside))
+            return ResponderScore(none, slices, None, None, (_NOBODY,) * len(persons))
         return ResponderScore(
             statistics.align(points.multiplier, response[0], **interval),
             statistics.score_slices(points.multiplier, response[0]),
             *(
-                _iso_responses(found, points, grid[0], floor)
-                if grid[0].size and told(*grid)
+                _iso_responses(selected, points, grid[0], floor)
+                if grid[0].size and can_be_scored(*grid)
                 else (None, None)
             ),
-            tuple(fraction_of(one, levels, points.multiplier, response[0]) for one in beside),
+            tuple(
+                fraction_of(person, levels, points.multiplier, response[0]) for person in persons
+            ),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
-        at = select(of, measure=measure, layer=found.layer).scored
+        at = select(of, measure=measure, layer=selected.layer).scored
         return np.empty(0) if at is None else at.response
 
     def r_s(averaged: xr.Dataset) -> float | None:
-        response = responses(averaged, found.measure)
-        if len(np.unique(response)) < 2 or not told(response, points.status):
+        response = responses(averaged, selected.measure)
+        if len(np.unique(response)) < 2 or not can_be_scored(response, points.status):
             return None
         return statistics.alignment_score(points.multiplier, response)
 
-    sound = np.zeros(points.difference.shape), np.zeros(found.grid.shape)
-    stimulus_axis = np.broadcast_to(found.difference, found.grid.shape)
+    sound = np.zeros(points.difference.shape), np.zeros(selected.grid.shape)
+    stimulus_axis = np.broadcast_to(selected.difference, selected.grid.shape)
     facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
         score=scored(
-            (points.response, points.status), (found.grid, found.status), found.noise_floor
+            (points.response, points.status), (selected.grid, selected.status), selected.noise_floor
         ),
         pixels=scored(
-            (points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0
+            (points.pixels, points.pixels_status), (selected.pixels, selected.pixels_status), 0.0
         ),
         contrast=scored((points.difference, sound[0]), (stimulus_axis, sound[1]), 0.0),
-        people=beside,
+        people=persons,
         unit=unit_symbol(result[f"scored_{level}"].attrs),
-        **layer_facts(result, found.layer, found.measure, *facts),
+        **layer_facts(result, selected.layer, selected.measure, *facts),
     )
 
 
 def _iso_responses(
-    found: Responses, points: Scored, grid: FloatArray, floor: float
+    selected: Responses, points: Scored, grid: FloatArray, floor: float
 ) -> tuple[IsoResponse | None, IsoResponse | None]:
-    at, rows = found.rows(grid)
-    human = _human_at(found, points, at)
-    known = np.isfinite(human)
-    names = next(iter(at.values()), np.arange(len(rows)))[known]
-    where = rows[known]
-    if known.sum() < 2:
+    at, rows = selected.rows(grid)
+    human = _human_at(selected, points, at)
+    finite = np.isfinite(human)
+    names = next(iter(at.values()), np.arange(len(rows)))[finite]
+    grid_rows = rows[finite]
+    if finite.sum() < 2:
         return None, None
-    return (
-        fit_iso_response(
-            names, found.difference, where, human[known], criterion="shape", floor=floor
-        ),
-        fit_iso_response(
-            names, found.difference, where, human[known], criterion="absolute", floor=floor
-        ),
+    fit = partial(
+        fit_iso_response, names, selected.difference, grid_rows, human[finite], floor=floor
     )
+    return fit(criterion="shape"), fit(criterion="absolute")
 
 
-def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> FloatArray:
-    """Sensitivity of people in each row of the grid; NaN where it is not known."""
+def _human_at(selected: Responses, points: Scored, at: dict[str, FloatArray]) -> FloatArray:
+    """Look up the sensitivity of people in each row of the grid; NaN where it is not known."""
     rows = len(next(iter(at.values()), [0]))
     human = np.full(rows, np.nan)
-    if found.curve is not None and tuple(at) == (found.curve[0],):
-        level, where, sensitivity = found.curve
+    if selected.curve is not None and tuple(at) == (selected.curve[0],):
+        level, curve_values, sensitivity = selected.curve
         # A rounding error must not cost the last condition of a grid that ends with the human
         # curve.
-        inside = (at[level] >= where[0] * (1 - 1e-9)) & (at[level] <= where[-1] * (1 + 1e-9))
-        scale = np.log10 if where[0] > 0 else np.asarray
+        inside = (at[level] >= curve_values[0] * (1 - 1e-9)) & (
+            at[level] <= curve_values[-1] * (1 + 1e-9)
+        )
+        scale = np.log10 if curve_values[0] > 0 else np.asarray
         human[inside] = 10 ** np.interp(
-            scale(at[level][inside]), scale(where), np.log10(sensitivity)
+            scale(at[level][inside]), scale(curve_values), np.log10(sensitivity)
         )
         return human
-    same = np.ones((rows, len(points.sensitivity)), dtype=bool)
+    matching = np.ones((rows, len(points.sensitivity)), dtype=bool)
     for name, values in at.items():
-        same &= np.isclose(values[:, None], points.at[name], rtol=1e-9, atol=0)
-    human[same.any(axis=1)] = points.sensitivity[same.argmax(axis=1)][same.any(axis=1)]
+        matching &= np.isclose(values[:, None], points.at[name], rtol=1e-9, atol=0)
+    human[matching.any(axis=1)] = points.sensitivity[matching.argmax(axis=1)][matching.any(axis=1)]
     return human
 
 
-def _beside_people(of: Fraction) -> dict[str, str]:
-    told = (
-        "not determined" if of.in_range is not None and of.fraction is None else number(of.fraction)
+def _beside_people(score: Fraction) -> dict[str, str]:
+    fraction = (
+        "not determined"
+        if score.in_range is not None and score.fraction is None
+        else number(score.fraction)
     )
     # The pixels may do as a flat CSF does but for rounding, which is no minus 0.
-    above = None if of.above_flat is None else round(of.above_flat, 2) + 0.0
-    return {"in range": number(of.in_range), "of a person": told, "above flat": number(above)}
+    above = None if score.above_flat is None else round(score.above_flat, 2) + 0.0
+    return {
+        "in range": number(score.in_range),
+        "of a person": fraction,
+        "above flat": number(above),
+    }
 
 
 def _shift(shape: IsoResponse) -> str:

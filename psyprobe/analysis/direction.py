@@ -1,7 +1,6 @@
-"""Whether the angle between two features says anything: a feature that all but vanishes has no
-direction.
+"""Decide whether the angle between two features says anything.
 
-Energy models, differences of Gaussians and any other filter bank give next to nothing for a uniform
+A feature that all but vanishes has no direction. Energy models, differences of Gaussians and any other filter bank give next to nothing for a uniform
 field: what is left is rounding, and an angle against it is one against noise. How far rounding
 turns a feature is measured: the reference is shown once more with about half of its pixels moved by
 one step of rounding.
@@ -20,7 +19,7 @@ SOUND = 0
 TURNED = 1
 UNDEFINED = 2
 
-#: Their names, in the order of their numbers.
+#: Names of the statuses, in the order of their numbers.
 STATUSES = ("sound", "turned", "undefined")
 
 #: Measures that need no direction, and the one to name where others are undefined.
@@ -32,11 +31,11 @@ _ROUNDED_AWAY = 0.1
 #: The reference's feature is short where it is under this share of the test's.
 _SHORT = 0.1
 #: A result is told as long as no larger share of its responses is undefined.
-_MOST_UNDEFINED = 0.1
+_MAX_UNDEFINED = 0.1
 
 
 def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
-    """Status of each angle between a test's and its reference's feature.
+    """Classify each angle between a test's and its reference's feature.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
     >>> angle_status(0.5, [1, 0.001, 1e-7])
     array(1.)
     """
-    found = np.asarray(angle, dtype=np.float64)
+    angles = np.asarray(angle, dtype=np.float64)
     test, reference, error = np.moveaxis(np.asarray(lengths, dtype=np.float64), -1, 0)
     shorter = np.minimum(test, reference)
     lost = (shorter == 0) | (error > _ROUNDED_AWAY * shorter)
@@ -72,19 +71,17 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
         np.arcsin(np.divide(error, length, out=np.ones_like(error), where=~lost))
         for length in (test, reference)
     )
-    undefined = lost | ((found < turn / np.pi) & (found > 0))
+    undefined = lost | ((angles < turn / np.pi) & (angles > 0))
     return np.where(
         undefined, UNDEFINED, np.where(reference < _SHORT * test, TURNED, SOUND)
     ).astype(np.float64)
 
 
 def share_of(status: FloatArray, value: int) -> float:
-    """Share (0 to 1) of trials that have a status; 0 of none."""
+    """Compute the share (0 to 1) of trials that have a status; 0 of no trials."""
     return float((status == value).mean()) if status.size else 0.0
 
 
-def told(values: FloatArray, status: FloatArray) -> bool:
-    """Whether responses may be made into a score: at most a tenth of them is undefined, and each
-    has a value.
-    """
-    return share_of(status, UNDEFINED) <= _MOST_UNDEFINED and bool(np.isfinite(values).all())
+def can_be_scored(values: FloatArray, status: FloatArray) -> bool:
+    """Tell whether responses can be scored: at most a tenth is undefined, and each has a value."""
+    return share_of(status, UNDEFINED) <= _MAX_UNDEFINED and bool(np.isfinite(values).all())

@@ -1,5 +1,4 @@
-"""The score of runs with an anchor: just noticeable differences beside those of people, and ratios
-without a criterion.
+"""Score just noticeable differences of runs with an anchor beside those of people.
 
 The response at which a difference is just noticeable is that of the same observer to another pair,
 the anchor. Where people's curve is flat, alignment says nothing: a responder that is the difference
@@ -23,10 +22,10 @@ from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import (
     LayerScore,
-    chosen,
     layer_facts,
     layers_of,
     levels_of,
+    resolve_measure_and_layer,
     status_of,
     values_of,
 )
@@ -76,20 +75,20 @@ _KEY_OF_LIMITS = (
     "each level. never falls: it is larger still at the finest stripes shown.",
     "Degrees mean nothing to an encoder: read its limit in cycles per pixel.",
 )
-#: What a status says of a limit.
+#: Words for a status, of a limit.
 _OF_LIMITS = {"above": "never falls", "never reached": "none"}
 
 
 @dataclass(frozen=True)
 class Thresholds(Recorded):
-    """Just noticeable differences of one responder, and what they come to."""
+    """Just noticeable differences of one responder, and their statistics."""
 
-    #: One a level, in the order of `DiscriminationScore.at`; None where there is none.
+    #: Thresholds, one a level, in the order of `DiscriminationScore.at`; None where there is none.
     values: tuple[float | None, ...]
-    #: What can be said of each, as `psyprobe.analysis.jnd.jnd` has it.
+    #: Status of each, in the words of `psyprobe.analysis.jnd.jnd`.
     status: tuple[str, ...]
-    #: Of log10 of these over those of people: mean, with its interval over levels, standard
-    #: deviation, root mean square; None without people or with fewer than two levels.
+    #: Statistics of log10 of these over those of people: mean, with its interval over levels,
+    #: standard deviation, root mean square; None without people or with fewer than two levels.
     shift: float | None
     shift_low: float | None
     shift_high: float | None
@@ -102,31 +101,31 @@ class Thresholds(Recorded):
     anisotropy_range: tuple[float, float] | None = None
 
     def cells(self) -> dict[str, str]:
-        """Rounded for reading."""
+        """Format the statistics for a table."""
         interval = "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
         interval += "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
-        told = {
+        cells = {
             "shift": number(
                 self.shift if self.shift is None else round(self.shift, 9) + 0.0, sign=True
             )
             + interval,
             "shape": number(self.shape),
         }
-        told |= {
+        cells |= {
             "RMSE": number(self.rmse),
             "reached": f"{sum(v is not None for v in self.values)}/{len(self.values)}",
         }
-        told |= {
+        cells |= {
             name: number(value if value is None else round(value, 9) + 0.0)
             for name, value in self.ratios.items()
         }
         if self.anisotropy_range is not None:
             low, high = self.anisotropy_range
-            told["anisotropy"] += f" ({number(low)} to {number(high)})"
-        return told
+            cells["anisotropy"] += f" ({number(low)} to {number(high)})"
+        return cells
 
     def record(self) -> dict[str, Any]:
-        """Every statistic that is a single value."""
+        """Collect every statistic that is a single value."""
         shared = {name: getattr(self, name) for name in ("shape", "rmse")}
         shifts = {
             f"{name}_log10": getattr(self, name) for name in ("shift", "shift_low", "shift_high")
@@ -145,30 +144,28 @@ class Thresholds(Recorded):
 
 @dataclass(frozen=True)
 class DiscriminationScore(LayerScore):
-    """Just noticeable differences of an observer at its anchor, beside those of trivial responders
-    and of people.
-    """
+    """Just noticeable differences of an observer, of trivial responders and of people."""
 
-    #: Of the interval of the shift, in (0, 1).
+    #: Confidence of the interval of the shift, in (0, 1).
     confidence: float
     #: "detection", "contrast", or the contrast that is told from none.
     anchor: str
-    #: What differs, with its unit.
+    #: Parameter that differs, with its unit.
     difference: str
     unit: str
     #: Pixels in a degree.
     ppd: float
     #: Level to its value in each row.
     at: Mapping[str, tuple[float, ...]]
-    #: Of the observer and of the images without an encoder.
+    #: Thresholds of the observer and of the images without an encoder.
     score: Thresholds
     pixels: Thresholds
-    #: Of a responder whose response is the difference: the same threshold everywhere, that of
+    #: Thresholds of a responder whose response is the difference: everywhere the same, that of
     #: people on the mean.
     flat: Thresholds
-    #: Of the linear ideal observer in white noise; None where it has no closed form.
+    #: Thresholds of the linear ideal observer in white noise; None without a closed form.
     ideal: Thresholds | None
-    #: Of people; None without any, and what they are called.
+    #: Thresholds of people, None without any; and the name of the data.
     people: Thresholds | None
     human: str
     #: The alignment with people; None without, and where their curve is flat.
@@ -177,9 +174,7 @@ class DiscriminationScore(LayerScore):
     note: str = ""
 
     def rows(self) -> list[Row]:
-        """The observer, pixels, the difference alone, the ideal observer and people; then the
-        alignment's.
-        """
+        """List observer, pixels, the difference alone, ideal observer, people and alignment."""
         title = f"{self.experiment} ({self.measure}, thresholds at the anchor {self.anchor!r})"
         rows = []
         listed = (
@@ -188,52 +183,55 @@ class DiscriminationScore(LayerScore):
             (CONTRAST, "the difference alone", "difference", self.flat),
             ("ideal", "linear ideal observer", "ideal", self.ideal),
         )
-        beside_people = any(found is not None and found.rmse is not None for *_, found in listed)
-        for responder, label, short, found in listed:
-            if found is None:
+        beside_people = any(
+            thresholds is not None and thresholds.rmse is not None for *_, thresholds in listed
+        )
+        for responder, label, short, thresholds in listed:
+            if thresholds is None:
                 continue
-            remarks = self._remarks(found) if responder == OBSERVER else []
-            told = Row(
+            remarks = self._remarks(thresholds) if responder == OBSERVER else []
+            row_of_thresholds = Row(
                 title,
                 responder,
                 label,
-                found.cells() | self._limits(found, short),
-                found.record(),
+                thresholds.cells() | self._limits(thresholds, short),
+                thresholds.record(),
                 notes=remarks,
             )
             # Who reaches no threshold has no score, and a place among those who have one.
-            ranked = {RMSE: (found.rmse, None, None)} if beside_people else {}
-            row = self.row(told, short, ranked, "RMSE")
+            ranked = {RMSE: (thresholds.rmse, None, None)} if beside_people else {}
+            row = self.row(row_of_thresholds, short, ranked, "RMSE")
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         if self.people is not None:
             cells = self.people.cells() | self._limits(self.people, "people")
             rows.append(Row(title, "people", f"people ({human_label(self.human)})", cells))
         return rows + ([] if self.alignment is None else self.alignment.rows())
 
-    def _limits(self, found: Thresholds, short: str) -> dict[str, str]:
-        """The highest frequencies, level by level, where the finest stripes were looked for."""
+    def _limits(self, thresholds: Thresholds, short: str) -> dict[str, str]:
+        """Format the highest frequency at each level, where the period was varied."""
         if self.difference != "period":
             return {}
-        known = list(zip(found.values, found.status, strict=True))
+        limits = list(zip(thresholds.values, thresholds.status, strict=True))
         cpd = ", ".join(
             _OF_LIMITS.get(status, "-") if value is None else f"{1 / value:.3g}"
-            for value, status in known
+            for value, status in limits
         )
-        inside = (f"{1 / value / self.ppd:.3f}" for value, _ in known if value is not None)
+        inside = (f"{1 / value / self.ppd:.3f}" for value, _ in limits if value is not None)
         return {
             "limit (cpd)": cpd,
             "(cycles/px)": "" if short == "people" else ", ".join(inside) or "-",
         }
 
-    def _remarks(self, found: Thresholds) -> list[str]:
-        lost = Counter(status for status in found.status if status != "reached")
-        told = [
-            f"{count} of {len(found.status)} levels: {status}" for status, count in lost.items()
+    def _remarks(self, thresholds: Thresholds) -> list[str]:
+        lost = Counter(status for status in thresholds.status if status != "reached")
+        remarks = [
+            f"{count} of {len(thresholds.status)} levels: {status}"
+            for status, count in lost.items()
         ]
-        return told + ([self.note] if self.note else [])
+        return remarks + ([self.note] if self.note else [])
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings."""
         key = [*_KEY, *_KEY_OF_LIMITS] if self.difference == "period" else [*_KEY]
         return [*key, *([] if self.alignment is None else self.alignment.notes())]
 
@@ -247,8 +245,7 @@ def score_discrimination(
     resamples: int = 2000,
     seed: int = 0,
 ) -> tuple[DiscriminationScore | DetectionScore, ...]:
-    """Score just noticeable differences where the run has an anchor, else the alignment alone;
-    layer by layer.
+    """Score just noticeable differences, layer by layer; without an anchor the alignment alone.
 
     Parameters
     ----------
@@ -272,9 +269,10 @@ def score_discrimination(
     if "anchor_response" not in result:
         return score_detection(result, measure=measure, layer=layer, **interval)  # type: ignore[arg-type]
     layers = layers_of(result)
-    named = layers if layer is None else [layer]
+    selected = layers if layer is None else [layer]
     return tuple(
-        _score_layer(result, *chosen(result, layers, measure, one), interval) for one in named
+        _score_layer(result, *resolve_measure_and_layer(result, layers, measure, name), interval)
+        for name in selected
     )
 
 
@@ -286,26 +284,30 @@ def _score_layer(
     at = np.meshgrid(*[result[name].values.astype(np.float64) for name in levels], indexing="ij")
     rows = {name: values.ravel() for name, values in zip(levels, at, strict=True)}
     people = _column(result, "human_jnd", levels)
-    known = np.isfinite(people)
-    flat = known.sum() > 1 and float(np.log10(people[known]).std()) < _FLAT
+    finite = np.isfinite(people)
+    flat = finite.sum() > 1 and float(np.log10(people[finite]).std()) < _FLAT
 
     grid = result[difference].values.astype(np.float64)
 
-    def found(prefix: str) -> Thresholds:
-        own, other = (
+    def thresholds_of(prefix: str) -> Thresholds:
+        main_jnd, other = (
             _read(result, f"{prefix}{name}", measure, layer)
             for name in ("response", "against_response")
         )
-        assert own is not None
-        made = _thresholds(rows, own[0], own[1], people, interval["confidence"], difference, other)
+        assert main_jnd is not None
+        thresholds = _thresholds(
+            rows, main_jnd[0], main_jnd[1], people, interval["confidence"], difference, other
+        )
         if "mask_contrast" not in rows or difference != "contrast":
-            return made
-        shown = _defined(result, f"{prefix}response", measure, layer, [*levels, difference])
+            return thresholds
+        target_responses = _defined(
+            result, f"{prefix}response", measure, layer, [*levels, difference]
+        )
         return replace(
-            made,
+            thresholds,
             ratios={
-                **made.ratios,
-                "response ratio": _masked(rows, grid, shown.reshape(-1, len(grid))),
+                **thresholds.ratios,
+                "response ratio": _masked(rows, grid, target_responses.reshape(-1, len(grid))),
             },
         )
 
@@ -313,17 +315,17 @@ def _score_layer(
         return values_of(of, "response", measured, layer, [*levels, difference])
 
     def rmse(averaged: xr.Dataset) -> float | None:
-        own = _read(averaged, "response", measure, layer)
-        assert own is not None
-        return _thresholds(rows, *own, people, interval["confidence"], difference, None).rmse
+        main_jnd = _read(averaged, "response", measure, layer)
+        assert main_jnd is not None
+        return _thresholds(rows, *main_jnd, people, interval["confidence"], difference, None).rmse
 
     def constant(values: FloatArray) -> Thresholds:
         reached = np.where(np.isfinite(values), "reached", "never reached")
         return _thresholds(rows, values, reached, people, interval["confidence"], difference, None)
 
     level = (
-        float(10 ** np.log10(people[known]).mean())
-        if known.any()
+        float(10 ** np.log10(people[finite]).mean())
+        if finite.any()
         else float(result[difference].values.mean())
     )
     ideal = _column(result, "ideal_jnd", levels)
@@ -348,11 +350,11 @@ def _score_layer(
         unit=unit_symbol(result[difference].attrs),
         ppd=float(result.attrs["ppd"]),
         at={name: tuple(values.tolist()) for name, values in rows.items()},
-        score=found(""),
-        pixels=found("pixels_"),
+        score=thresholds_of(""),
+        pixels=thresholds_of("pixels_"),
         flat=constant(np.full(people.shape, level)),
         ideal=constant(ideal) if np.isfinite(ideal).any() else None,
-        people=constant(people) if known.any() else None,
+        people=constant(people) if finite.any() else None,
         human=str(result.attrs["jnd_human"]),
         alignment=alignment[0] if alignment else None,
         note=note,
@@ -361,7 +363,7 @@ def _score_layer(
 
 
 def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
-    """Values at every level, flat; NaN where the result has none."""
+    """Read values at every level, flat; NaN where the result has none."""
     if name not in result:
         return np.full(math.prod(result.sizes[level] for level in levels), np.nan)
     return np.asarray(result[name].transpose(*levels).values.astype(np.float64).ravel())
@@ -370,9 +372,7 @@ def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
 def _read(
     result: xr.Dataset, name: str, measure: str, layer: str
 ) -> tuple[FloatArray, npt.NDArray[np.str_]] | None:
-    """Just noticeable differences of a variable's responses at the anchor, flat over levels; None
-    without it.
-    """
+    """Read just noticeable differences from a variable's responses, flat over levels; or None."""
     if name not in result:
         return None
     levels = levels_of(result)
@@ -387,7 +387,7 @@ def _read(
 def _defined(
     result: xr.Dataset, name: str, measure: str, layer: str, order: Sequence[str]
 ) -> FloatArray:
-    """Responses, NaN where they are undefined."""
+    """Read responses, NaN where they are undefined."""
     from psyprobe.analysis.direction import UNDEFINED
 
     lost = status_of(result, name, measure, layer, order) == UNDEFINED
@@ -403,10 +403,10 @@ def _thresholds(
     difference: str,
     other: tuple[FloatArray, npt.NDArray[np.str_]] | None,
 ) -> Thresholds:
-    both = np.isfinite(values) & np.isfinite(people)
+    comparable = np.isfinite(values) & np.isfinite(people)
     shift = low = high = shape = rmse = None
-    if both.sum() > 1:
-        off = np.log10(values[both] / people[both])
+    if comparable.sum() > 1:
+        off = np.log10(values[comparable] / people[comparable])
         shift = float(off.mean())
         shape = float(off.std())
         rmse = float(np.sqrt((off**2).mean()))
@@ -417,11 +417,11 @@ def _thresholds(
     ratios: dict[str, float | None] = _ratios(rows, values, difference)
     spread = None
     if other is not None and difference in ("orientation_difference", "frequency_difference"):
-        turned = difference == "orientation_difference"
-        found = anisotropy(other[0], values) if turned else anisotropy(values, other[0])
-        found = found[np.isfinite(found)]
-        ratios["anisotropy"] = float(np.exp(np.log(found).mean())) if found.size else None
-        spread = (float(found.min()), float(found.max())) if found.size else None
+        by_orientation = difference == "orientation_difference"
+        ratio = anisotropy(other[0], values) if by_orientation else anisotropy(values, other[0])
+        ratio = ratio[np.isfinite(ratio)]
+        ratios["anisotropy"] = float(np.exp(np.log(ratio).mean())) if ratio.size else None
+        spread = (float(ratio.min()), float(ratio.max())) if ratio.size else None
     return Thresholds(
         tuple(float(v) if np.isfinite(v) else None for v in values),
         tuple(status.tolist()),
@@ -436,7 +436,7 @@ def _thresholds(
 
 
 def _student(off: FloatArray, confidence: float) -> float:
-    """Half the width of Student's interval of a mean."""
+    """Compute half the width of Student's interval of a mean."""
     from scipy.special import stdtrit
 
     return float(
@@ -447,49 +447,47 @@ def _student(off: FloatArray, confidence: float) -> float:
 def _ratios(
     rows: Mapping[str, FloatArray], values: FloatArray, difference: str
 ) -> dict[str, float | None]:
-    """Dip and handle over contrasts of pedestals and masks, slopes over other levels above 0."""
-    found: dict[str, float | None] = {}
+    """Compute dip and handle over contrasts of pedestals and masks, and slopes over other levels."""
+    ratios: dict[str, float | None] = {}
     for name, level in rows.items():
-        others = [each for other, each in rows.items() if other != name]
+        other_levels = [rows[other] for other in rows if other != name]
         # At the first value of every other level, which is none of a mask.
         first = (
-            np.all([each == each.min() for each in others], axis=0)
-            if others
+            np.all([other == other.min() for other in other_levels], axis=0)
+            if other_levels
             else np.ones(level.shape, bool)
         )
         x = level[first]
         t = values[first]
         if name.endswith("contrast") and difference in ("contrast", "contrast_difference"):
             suffix = "" if name == "contrast" or len(rows) == 1 else f" ({name})"
-            found[f"dip{suffix}"], found[f"handle{suffix}"] = dip(x, t), slope(x, t, HANDLE)
+            ratios[f"dip{suffix}"], ratios[f"handle{suffix}"] = dip(x, t), slope(x, t, HANDLE)
             if name.endswith("mask_contrast") and (x == 0).any():
-                found["elevation"] = _over(t[x == x.max()], t[x == 0])
+                ratios["elevation"] = _over(t[x == x.max()], t[x == 0])
         elif (x > 0).all():
-            found["slope" if len(rows) == 1 else f"slope ({name})"] = slope(x, t)
+            ratios["slope" if len(rows) == 1 else f"slope ({name})"] = slope(x, t)
     if {"mask_orientation", "mask_contrast"} <= set(rows) and len(rows) == 2:
         strong = rows["mask_contrast"] == rows["mask_contrast"].max()
         parallel, orthogonal = (strong & (rows["mask_orientation"] == angle) for angle in (0, 90))
-        found["tuning"] = _over(values[parallel], values[orthogonal])
-    return found
+        ratios["tuning"] = _over(values[parallel], values[orthogonal])
+    return ratios
 
 
 def _masked(
     rows: Mapping[str, FloatArray], contrast: FloatArray, response: FloatArray
 ) -> float | None:
-    """Response under the strongest mask over that without, of the first orientation, near contrast
-    0.1.
-    """
+    """Divide the response to a target of contrast 0.1 under the strongest mask by that without."""
     near = response[:, int(np.abs(np.log(contrast / _SEEN)).argmin())]
     mask = rows["mask_contrast"]
     first = np.all(
-        [each == each.min() for name, each in rows.items() if name != "mask_contrast"], axis=0
+        [values == values.min() for name, values in rows.items() if name != "mask_contrast"], axis=0
     )
     return _over(near[first & (mask == mask.max())], near[first & (mask == 0)])
 
 
 def _over(first: FloatArray, second: FloatArray) -> float | None:
-    """The ratio of two thresholds, where each is one and known."""
-    both = (first.size, second.size) == (1, 1) and bool(
+    """Divide two thresholds, where each is one and known."""
+    single = (first.size, second.size) == (1, 1) and bool(
         np.isfinite(first).all() and np.isfinite(second).all()
     )
-    return float(first[0] / second[0]) if both else None
+    return float(first[0] / second[0]) if single else None

@@ -1,5 +1,6 @@
-"""How far apart two feature vectors lie: angle, cosine, L1 and L2; and the angle as Cai et al.
-computed it, in float32.
+"""Measure how far apart two feature vectors lie: angle, cosine, L1 and L2.
+
+The angle also comes as Cai et al. computed it, in float32.
 
 References
 ----------
@@ -31,17 +32,17 @@ _STRIPE = 1 << 16
 _COLUMNS = 1 << 13
 _PART = 1 << 11
 
-#: Of the GPU's sum.
+#: Sizes of the GPU's sum.
 _LANES = 4
 _WARP = 32
-_MOST_THREADS = 512
+_MAX_THREADS = 512
 
 #: Squared lengths below this have lost digits to underflow.
 _SMALLEST_SQUARE = 1e-290
 
 
 def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatArray]:
-    """All distances between test and reference features, in one pass over the vectors.
+    """Compute all distances between test and reference features, in one pass over the vectors.
 
     Parameters
     ----------
@@ -118,26 +119,27 @@ class SummedDistances:
         times : int
             How often.
         """
-        one = np.asarray(test, dtype=np.float64)
-        apart = one - reference
-        other = np.broadcast_to(np.asarray(reference, dtype=np.float64), one.shape)
+        tests = np.asarray(test, dtype=np.float64)
+        difference = tests - reference
+        references = np.broadcast_to(np.asarray(reference, dtype=np.float64), tests.shape)
         new = {
-            "test": (one * one).sum(axis=(1, 2)),
-            "reference": (other * other).sum(axis=(1, 2)),
-            "along": (one * apart).sum(axis=(1, 2)),
-            "apart": (apart * apart).sum(axis=(1, 2)),
-            "l1": np.abs(apart).sum(axis=(1, 2)),
-            "mean test": one.sum(axis=1),
-            "mean reference": other.sum(axis=1),
+            "test": (tests * tests).sum(axis=(1, 2)),
+            "reference": (references * references).sum(axis=(1, 2)),
+            "along": (tests * difference).sum(axis=(1, 2)),
+            "apart": (difference * difference).sum(axis=(1, 2)),
+            "l1": np.abs(difference).sum(axis=(1, 2)),
+            "mean test": tests.sum(axis=1),
+            "mean reference": references.sum(axis=1),
         }
         self._sums = {
             name: self._sums.get(name, 0.0) + times * value for name, value in new.items()
         }
-        self._parts += times * one.shape[1]
+        self._parts += times * tests.shape[1]
 
     def distances(self) -> dict[str, FloatArray]:
-        """Of the parts as one long vector: as `distances`, and "length", that of the test, shape
-        (n,) each.
+        """Compute distances of the parts as one long vector, shape (n,) each.
+
+        The keys are those of `distances`.
         """
         test, reference, along, apart = (
             self._sums[name] for name in ("test", "reference", "along", "apart")
@@ -147,23 +149,23 @@ class SummedDistances:
                 "a feature holds values that are not finite; check the observer's input range "
                 "and format"
             )
-        both = np.sqrt(test) * np.sqrt(reference)
+        length_product = np.sqrt(test) * np.sqrt(reference)
         # |a x b|² = |a|² |d|² - (a d)² with d = a - b: no digits are lost where d is small.
         across = np.sqrt(np.clip(test * apart - along**2, 0.0, None))
         with np.errstate(divide="ignore", invalid="ignore"):
-            cosine = np.clip((test - along) / both, -1.0, 1.0)
+            cosine = np.clip((test - along) / length_product, -1.0, 1.0)
         angle = np.arctan2(across, test - along) / np.pi
-        known = both > _SMALLEST_SQUARE
+        defined = length_product > _SMALLEST_SQUARE
         return {
-            "angular": np.where(known, angle, np.nan),
-            "cosine": np.where(known, cosine, np.nan),
+            "angular": np.where(defined, angle, np.nan),
+            "cosine": np.where(defined, cosine, np.nan),
             "l1": self._sums["l1"],
             "l2": np.sqrt(apart),
             "length": np.sqrt(test),
         }
 
     def distances_of_means(self) -> dict[str, FloatArray]:
-        """Of the means of the parts: as `distances`."""
+        """Compute distances between the means of the parts, as `distances`."""
         test, reference = (
             self._sums[name] / self._parts for name in ("mean test", "mean reference")
         )
@@ -171,7 +173,7 @@ class SummedDistances:
 
 
 def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    """Angle between feature vectors over pi, S_ac, exact down to float64 rounding.
+    """Compute the angle between feature vectors over pi, S_ac, exact to float64 rounding.
 
     Parameters
     ----------
@@ -215,13 +217,13 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     if np.isnan(angle).any():
         lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
         first = np.broadcast_to(a, (*angle.shape, np.shape(a)[-1]))[lost]
-        which = (
+        name = (
             names[0]
             if _square(np.asarray(first, dtype=np.float64)) <= _SMALLEST_SQUARE
             else names[1]
         )
         raise InputError(
-            f"{which} feature vector {lost or (0,)} has length 0, so it points nowhere and no "
+            f"{name} feature vector {lost or (0,)} has length 0, so it points nowhere and no "
             "angle exists; choose "
             f"another layer, or leave out what gives no features at all"
         )
@@ -229,7 +231,7 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
 
 def lengths(rows: npt.ArrayLike) -> FloatArray:
-    """Euclidean lengths of feature vectors, in float64.
+    """Compute Euclidean lengths of feature vectors, in float64.
 
     Parameters
     ----------
@@ -247,8 +249,7 @@ def lengths(rows: npt.ArrayLike) -> FloatArray:
 
 
 def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
-    """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine
-    over pi.
+    """Compute S_ac, arccosine over pi, from a cosine similarity rounded to float32.
 
     This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of
     its sums: `angular_distance_float32` repeats those, too.
@@ -287,15 +288,19 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
 
 
 def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dict[str, FloatArray]:
-    """All distances between vectors whose leading dimensions broadcast."""
+    """Compute all distances between vectors whose leading dimensions broadcast."""
     first, second, shape = _broadcast(a, b)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        squares, others, apart, turned, l1 = _sums(first, second, math.prod(shape))
-        for name, found in ((names[1], others), (names[0], squares), (names[0], apart)):
-            _check_finite(found, name, shape)
-        nowhere = (squares <= _SMALLEST_SQUARE) | (others <= _SMALLEST_SQUARE)
-        length = np.where(nowhere, np.nan, np.sqrt(squares))
-        other = np.sqrt(others)
+        test_squares, reference_squares, apart, turned, l1 = _sums(first, second, math.prod(shape))
+        for name, values in (
+            (names[1], reference_squares),
+            (names[0], test_squares),
+            (names[0], apart),
+        ):
+            _check_finite(values, name, shape)
+        nowhere = (test_squares <= _SMALLEST_SQUARE) | (reference_squares <= _SMALLEST_SQUARE)
+        length = np.where(nowhere, np.nan, np.sqrt(test_squares))
+        other = np.sqrt(reference_squares)
         across = apart - (turned / (length + other)) ** 2
         chord = across / (length * other)
         angular = (
@@ -314,15 +319,15 @@ def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dic
         "cosine": cosine,
         "l1": l1,
         "l2": np.sqrt(apart),
-        "length": np.sqrt(squares),
+        "length": np.sqrt(test_squares),
     }
-    return {measure: found.reshape(shape) for measure, found in measured.items()}
+    return {measure: values.reshape(shape) for measure, values in measured.items()}
 
 
 def _broadcast(
     a: npt.ArrayLike, b: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Both as rows, one where all are the same, and the shape of the answer."""
+    """Reshape both to rows, one where all are the same, and find the shape of the answer."""
     first = np.asarray(a)
     second = np.asarray(b)
     for array in (first, second):
@@ -355,42 +360,48 @@ def _as_rows(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
-    """Of rows a and b and their difference w, shape (5, count): aa, bb, ww, w (a + b), and the sum
-    of absolute w.
-    """
+    """Sum aa, bb, ww, w (a + b) and |w| of rows a and b with w = a - b, shape (5, count)."""
     length = first.shape[-1]
     parts = np.empty((5, count, -(-length // _PART)))
-    together = max(1, _STRIPE // min(length, _COLUMNS))
-    whole = length - length % _PART
-    for start in range(0, count, together):
-        rows = slice(start, start + together)
-        for left, right in pairwise(sorted({*range(0, whole, _COLUMNS), whole, length})):
+    rows_at_once = max(1, _STRIPE // min(length, _COLUMNS))
+    even_length = length - length % _PART
+    for start in range(0, count, rows_at_once):
+        rows = slice(start, start + rows_at_once)
+        for left, right in pairwise(
+            sorted({*range(0, even_length, _COLUMNS), even_length, length})
+        ):
             size = min(_PART, right - left)
-            chosen = (
-                each[rows if len(each) > 1 else slice(1), left:right] for each in (first, second)
+            columns = (
+                vectors[rows if len(vectors) > 1 else slice(1), left:right]
+                for vectors in (first, second)
             )
-            a, b = (each.astype(np.float64).reshape(len(each), -1, size) for each in chosen)
+            a, b = (
+                vectors.astype(np.float64).reshape(len(vectors), -1, size) for vectors in columns
+            )
             w = a - b
-            found = (
+            products = (
                 np.vecdot(a, a),
                 np.vecdot(b, b),
                 np.vecdot(w, w),
                 np.vecdot(w, a) + np.vecdot(w, b),
             )
-            here = slice(left // _PART, -(-right // _PART))
-            for place, of_parts in enumerate([*found, np.abs(w, out=w).sum(axis=-1)]):
-                parts[place, rows, here] = of_parts
+            part_slice = slice(left // _PART, -(-right // _PART))
+            for row, of_parts in enumerate([*products, np.abs(w, out=w).sum(axis=-1)]):
+                parts[row, rows, part_slice] = of_parts
     return np.asarray(parts.sum(axis=-1))
 
 
 def _units(
-    first: FloatArray, second: FloatArray, chosen: npt.NDArray[np.intp]
+    first: FloatArray, second: FloatArray, row_index: npt.NDArray[np.intp]
 ) -> Iterator[tuple[npt.NDArray[np.intp], FloatArray, FloatArray]]:
-    """Some of the rows, block by block, and their unit vectors."""
-    together = max(1, _BLOCK // first.shape[-1])
-    for start in range(0, len(chosen), together):
-        rows = chosen[start : start + together]
-        u, v = (each[rows if len(each) > 1 else [0]].astype(np.float64) for each in (first, second))
+    """Yield some of the rows, block by block, and their unit vectors."""
+    rows_at_once = max(1, _BLOCK // first.shape[-1])
+    for start in range(0, len(row_index), rows_at_once):
+        rows = row_index[start : start + rows_at_once]
+        u, v = (
+            vectors[rows if len(vectors) > 1 else [0]].astype(np.float64)
+            for vectors in (first, second)
+        )
         yield rows, u / np.sqrt(_square(u))[:, None], v / np.sqrt(_square(v))[:, None]
 
 
@@ -406,15 +417,18 @@ def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> Non
 
 
 def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000
-    values.
+    """Compute squared lengths by pairwise summation.
+
+    A dot product rounds ten times worse at 100,000 values.
     """
     return np.asarray(np.multiply(rows, rows, out=out).sum(axis=-1))
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:
-    """S_ac as published: arccos, in float64, of a float32 cosine cut to [-1, 1], over pi, rounding
-    errors included.
+    """Compute S_ac as published: arccos of a float32 cosine cut to [-1, 1], over pi.
+
+    Rounding errors are included: the smallest difference above 0 is 1.1e-4, and smaller ones become
+    0. New work wants `angular_distance`.
 
     The smallest difference above 0 is 1.1e-4; what is closer becomes 0. New work wants
     `angular_distance`.
@@ -454,13 +468,13 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
 
 
 def _summed(values: FloatArray, squared: bool) -> FloatArray:
-    """Sum over the last axis in float32, in the order of the GPU; of the squares if asked."""
+    """Sum over the last axis in float32, in the order of the GPU; sum the squares if asked."""
     leading = values.shape[:-1]
     length = values.shape[-1]
     vectors = -(-length // _LANES)
-    threads = min(1 << (vectors.bit_length() - 1), _MOST_THREADS)
-    each = -(-length // threads)
-    blocks = max(-(-each // 16), -(-each // 256)) if each >= 256 else 1
+    threads = min(1 << (vectors.bit_length() - 1), _MAX_THREADS)
+    per_thread = -(-length // threads)
+    blocks = max(-(-per_thread // 16), -(-per_thread // 256)) if per_thread >= 256 else 1
     rounds = -(-vectors // (threads * blocks))
     padded = np.zeros((*leading, rounds * blocks * threads * _LANES), np.float32)
     padded[..., :length] = values

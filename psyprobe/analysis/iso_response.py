@@ -1,4 +1,4 @@
-"""The iso-response curve that resembles human sensitivity best.
+"""Find the iso-response curve that resembles human sensitivity best.
 
 An observer whose responses have no criterion of their own (an angle between features is no
 threshold) has not one contrast sensitivity function but a family: one iso-response curve for each
@@ -24,14 +24,14 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 #: More candidate levels than this cannot be told apart on a grid of some hundred points.
-_MOST_LEVELS = 400
+_MAX_LEVELS = 400
 
 
 @dataclass(frozen=True)
 class IsoResponse(Recorded):
     """An observer's iso-response curve next to the human sensitivity."""
 
-    #: What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`.
+    #: Criterion of the level: the smallest `shape_rmse`, or the smallest `rmse`.
     criterion: Literal["shape", "absolute"]
     #: Response along the curve, in units of the measure.
     level: float
@@ -49,7 +49,7 @@ class IsoResponse(Recorded):
     rmse: float
     #: Number of conditions at which the level is crossed inside the contrast grid.
     reached: int
-    #: Of all: ``reached + above + below``.
+    #: Number of all conditions: ``reached + above + below``.
     total: int
     #: Conditions at which the response exceeds the level at the lowest contrast already.
     above: int
@@ -67,7 +67,7 @@ class IsoResponse(Recorded):
 def iso_contrast(
     contrast: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
 ) -> tuple[FloatArray, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Contrast at which each slice of a response grid first rises to a level.
+    """Find the contrast at which each slice of a response grid first rises to a level.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def fit_iso_response(
     criterion: Literal["shape", "absolute"] = "shape",
     floor: float = 0.0,
 ) -> IsoResponse | None:
-    """The iso-response curve that resembles human contrast sensitivity best.
+    """Find the iso-response curve that resembles human contrast sensitivity best.
 
     Every response of the grid above `floor` is tried as a level (400 quantiles of them on larger
     grids). Only levels reached in every row compete, or, if there is none, in as many rows as any
@@ -195,8 +195,8 @@ def fit_iso_response(
     if not ((human > 0) & np.isfinite(human)).all():
         raise InputError("human sensitivity must be finite and above 0 in every row of the grid")
     levels = np.unique(r[r > max(floor, 0.0)])
-    if len(levels) > _MOST_LEVELS:
-        levels = np.unique(np.quantile(levels, np.linspace(0, 1, _MOST_LEVELS)))
+    if len(levels) > _MAX_LEVELS:
+        levels = np.unique(np.quantile(levels, np.linspace(0, 1, _MAX_LEVELS)))
     log_c, crossed, recrossed = iso_contrast(contrast, r, levels)
     count = crossed.sum(axis=-1)
     if not len(levels) or count.max() < 2:
@@ -231,11 +231,11 @@ def fit_iso_response(
 
 
 def _fraction(low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArray:
-    """Where between two responses the level lies, 0 to 1."""
+    """Locate the level between two responses, 0 to 1."""
     positive = (low > 0) & (high > 0)
     low, high, level = (
-        np.where(positive, np.log(np.where(positive, each, 1.0)), each)
-        for each in (low, high, level)
+        np.where(positive, np.log(np.where(positive, values, 1.0)), values)
+        for values in (low, high, level)
     )
     rise = high - low
     return np.asarray((level - low) / np.where(rise == 0, 1.0, rise))

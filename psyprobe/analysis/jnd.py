@@ -1,5 +1,4 @@
-"""Just noticeable differences: read from responses at a given criterion, of the linear ideal
-observer, and ratios.
+"""Read just noticeable differences from responses, and compute those of an ideal observer.
 
 References
 ----------
@@ -19,7 +18,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.errors import InputError, unknown_name
 
-#: What can be said of a just noticeable difference.
+#: Statuses of a just noticeable difference.
 REACHED = "reached"
 NEVER = "never reached"
 ABOVE = "above"
@@ -27,7 +26,7 @@ RECROSSED = "recrossed"
 UNDEFINED = "undefined"
 #: Pedestals of the dipper's handle, Michelson.
 HANDLE = (0.05, 0.5)
-#: What the ideal observer is known for.
+#: Tasks of which the ideal observer has a closed form.
 _TASKS = (
     "contrast",
     "contrast increment",
@@ -40,7 +39,7 @@ _TASKS = (
 def jnd(
     difference: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
 ) -> tuple[FloatArray, npt.NDArray[np.str_]]:
-    """First difference at which each row of responses reaches its level.
+    """Find the first difference at which each row of responses reaches its level.
 
     Parameters
     ----------
@@ -67,17 +66,17 @@ def jnd(
     (array([ 3., nan, nan]), ['reached', 'never reached', 'above'])
     """
     r = np.asarray(response, dtype=np.float64)
-    at = np.asarray(level, dtype=np.float64)
-    known = np.isfinite(r).all(axis=-1) & np.isfinite(at) & (at > 0)
-    scaled = np.where(known[:, None], r, 1.0) / np.where(known, at, 1.0)[:, None]
-    log_d, crossed, again = (each[0] for each in iso_contrast(difference, scaled, 1.0))
+    levels = np.asarray(level, dtype=np.float64)
+    defined = np.isfinite(r).all(axis=-1) & np.isfinite(levels) & (levels > 0)
+    scaled = np.where(defined[:, None], r, 1.0) / np.where(defined, levels, 1.0)[:, None]
+    log_d, crossed, recrossed = (values[0] for values in iso_contrast(difference, scaled, 1.0))
     status = np.select(
-        [~known, crossed & again, crossed, np.isneginf(log_d)],
+        [~defined, crossed & recrossed, crossed, np.isneginf(log_d)],
         [UNDEFINED, RECROSSED, REACHED, ABOVE],
         NEVER,
     )
     with np.errstate(over="ignore"):
-        return np.where(known & crossed, 10.0**log_d, np.nan), status
+        return np.where(defined & crossed, 10.0**log_d, np.nan), status
 
 
 def ideal_dprime(
@@ -89,7 +88,7 @@ def ideal_dprime(
     contrast: npt.ArrayLike,
     density: float = 4e-5,
 ) -> FloatArray:
-    """Sensitivity d' of the linear ideal observer that tells two known Gabors apart in white noise.
+    """Compute d' of the linear ideal observer that tells two known Gabors apart in white noise.
 
     Parameters
     ----------
@@ -114,9 +113,9 @@ def ideal_dprime(
     6.072
     """
     by, f, r, c2 = (
-        np.asarray(each, dtype=np.float64) for each in (difference, frequency, radius, contrast)
+        np.asarray(values, dtype=np.float64) for values in (difference, frequency, radius, contrast)
     )
-    turned = np.radians(by) if task == "orientation" else np.zeros_like(by)
+    turn = np.radians(by) if task == "orientation" else np.zeros_like(by)
     if task not in ("contrast", "orientation", "frequency"):
         raise unknown_name(
             "task of the ideal observer", task, ["contrast", "orientation", "frequency"]
@@ -124,12 +123,12 @@ def ideal_dprime(
     c1 = c2 + by if task == "contrast" else c2
     reference = 2 * np.pi * np.stack([f + 0 * by, 0 * by + 0 * f])
     longer = f * (1 + by) if task == "frequency" else f + 0 * by
-    test = 2 * np.pi * np.stack([longer * np.cos(turned), longer * np.sin(turned)])
+    test = 2 * np.pi * np.stack([longer * np.cos(turn), longer * np.sin(turn)])
 
     def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
-        apart, together = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
+        difference, total = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
         return np.asarray(
-            np.pi * r**2 / 2 * (np.exp(-(r**2) * apart / 4) + np.exp(-(r**2) * together / 4))
+            np.pi * r**2 / 2 * (np.exp(-(r**2) * difference / 4) + np.exp(-(r**2) * total / 4))
         )
 
     energy = (
@@ -148,8 +147,9 @@ def ideal_jnd(
     radius: npt.ArrayLike,
     contrast: npt.ArrayLike,
 ) -> FloatArray | None:
-    """Just noticeable difference of the linear ideal observer, at the criterion at which it detects
-    a faint Gabor.
+    """Compute the just noticeable difference of the linear ideal observer.
+
+    Its criterion is the one at which it detects a faint Gabor.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def ideal_jnd(
     if task not in _TASKS:
         return None
     c_d, f, r, c = (
-        np.asarray(each, dtype=np.float64) for each in (faint, frequency, radius, contrast)
+        np.asarray(values, dtype=np.float64) for values in (faint, frequency, radius, contrast)
     )
     if task.startswith("contrast"):
         return c_d
@@ -187,15 +187,16 @@ def ideal_jnd(
 
 
 def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
-    """Smallest threshold on any pedestal over that on none: below 1 where a pedestal helps; None
-    where unknown.
+    """Divide the smallest threshold on any pedestal by that on none; None where unknown.
+
+    It is below 1 where a pedestal helps.
 
     Examples
     --------
     >>> dip([0, 0.01, 0.1], [0.02, 0.01, 0.05])
     0.5
     """
-    c, t = _known(pedestal, threshold)
+    c, t = _finite_pairs(pedestal, threshold)
     alone = t[c == 0]
     return float(t.min() / alone[0]) if alone.size and t.size > 1 else None
 
@@ -203,33 +204,31 @@ def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
 def slope(
     level: npt.ArrayLike, threshold: npt.ArrayLike, within: tuple[float, float] = (0.0, math.inf)
 ) -> float | None:
-    """Least-squares slope of log threshold over log level, between two levels; None of fewer than
-    two.
+    """Fit the slope of log threshold over log level between two levels; None of fewer than two.
 
     Examples
     --------
     >>> round(slope([1, 2, 4, 8], [0.1, 0.2, 0.4, 0.8]), 9)
     1.0
     """
-    x, t = _known(level, threshold)
+    x, t = _finite_pairs(level, threshold)
     inside = (x > 0) & (x >= within[0] * (1 - 1e-9)) & (x <= within[1] * (1 + 1e-9))
     if inside.sum() < 2:
         return None
     return float(np.polyfit(np.log(x[inside]), np.log(t[inside]), 1)[0])
 
 
-def _known(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _finite_pairs(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     x = np.asarray(level, dtype=np.float64)
     t = np.asarray(threshold, dtype=np.float64)
     if x.shape != t.shape or x.ndim != 1:
         raise InputError(f"{t.shape} thresholds do not fit {x.shape} levels; give one a level")
-    known = np.isfinite(t)
-    return x[known], t[known]
+    finite = np.isfinite(t)
+    return x[finite], t[finite]
 
 
 def anisotropy(frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike) -> FloatArray:
-    """Ratio of the just noticeable Weber fraction of frequency to the just noticeable turn, in
-    radians.
+    """Divide the just noticeable Weber fraction of frequency by the just noticeable turn (radians).
 
     It needs no criterion: any gives the same to an observer to whom only the distance between the
     waves' vectors matters, and that is 1, as for pixels. People: 3.4 to 13 (Burbeck and Regan

@@ -1,5 +1,4 @@
-"""Contrast matching: which contrast of one grating draws the response that a reference grating
-drew?
+"""Match contrasts: find which contrast of one grating draws a reference grating's response.
 
 How far an observer's matches lie from those of people is computed from stored responses; no
 observer is needed.
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.direction import told
+from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
     check_resampling,
     draw_counts,
@@ -31,14 +30,23 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import (
     LayerScore,
-    chosen,
     layer_facts,
     layers_with,
     levels_of,
+    resolve_measure_and_layer,
     status_of,
     values_of,
 )
-from psyprobe.analysis.score import CONTRAST, NO_PEOPLE, OBSERVER, PIXELS, Metric, Recorded, Row
+from psyprobe.analysis.score import (
+    CONTRAST,
+    NO_PEOPLE,
+    OBSERVER,
+    PIXELS,
+    Metric,
+    Recorded,
+    Row,
+    ends_text,
+)
 from psyprobe.errors import InputError
 from psyprobe.running.task import stimulus_axis_of
 
@@ -53,7 +61,7 @@ _ROOT_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Matches:
-    """Matched contrasts, and which of them are none."""
+    """Matched contrasts, and flags of those that do not exist."""
 
     #: For each reference and each test frequency, shape (K, F); the end of the contrast range where
     #: no match exists, NaN where too many responses are undefined to match any.
@@ -76,7 +84,7 @@ class Estimate:
     #: nothing.
     low: float | None
     high: float | None
-    #: Of the interval, in (0, 1).
+    #: Confidence of the interval, in (0, 1).
     confidence: float
 
 
@@ -103,7 +111,7 @@ def match_contrast(
     *,
     method: Method = "crossing",
 ) -> Matches:
-    """Contrast at which each response curve reaches each target.
+    """Find the contrast at which each response curve reaches each target.
 
     Parameters
     ----------
@@ -142,27 +150,28 @@ def match_contrast(
     """
     c = np.asarray(contrast, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
-    wanted = np.asarray(target, dtype=np.float64)
-    if wanted.ndim != 1 or not np.isfinite(wanted).all():
+    targets = np.asarray(target, dtype=np.float64)
+    if targets.ndim != 1 or not np.isfinite(targets).all():
         raise InputError(
-            f"targets must be finite responses of shape (K,), not of shape {wanted.shape}"
+            f"targets must be finite responses of shape (K,), not of shape {targets.shape}"
         )
     if method not in ("crossing", "bracket"):
         raise InputError(f"method {method!r} must be 'crossing' or 'bracket'")
     # A target of 0 has no logarithm, and every response reaches it.
-    log_c, _, _ = iso_contrast(c, r, np.maximum(wanted, np.finfo(np.float64).tiny))
-    over = r >= wanted[:, None, None]
+    log_c, _, _ = iso_contrast(c, r, np.maximum(targets, np.finfo(np.float64).tiny))
+    over = r >= targets[:, None, None]
     log_c = np.where(over[..., 0], -np.inf, log_c)
     saturated = np.where(np.isinf(log_c), np.sign(log_c), 0).astype(np.int8)
     ambiguous = np.asarray((np.diff(over.astype(np.int8), axis=-1) < 0).any(axis=-1))
     if method == "bracket":
-        matched = np.array([[_bracketed(c, curve, level) for curve in r] for level in wanted])
+        matched = np.array([[_bracketed(c, curve, level) for curve in r] for level in targets])
     else:
         matched = np.clip(10 ** np.clip(log_c, -300, 300), c[0], c[-1])
     return Matches(matched, saturated, ambiguous)
 
 
 def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
+    """Find a root between the ends of the contrast range, as the code of Cai et al. does."""
     from scipy.optimize import brentq
 
     log_c = np.log10(contrast)
@@ -188,7 +197,7 @@ def _bracketed(contrast: FloatArray, curve: FloatArray, target: float) -> float:
 
 
 def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> FloatArray:
-    """Responses in units of the response at contrast 1, as Equation 2 of Cai et al. has them.
+    """Divide responses by the response at contrast 1, as in Equation 2 of Cai et al.
 
     Parameters
     ----------
@@ -241,7 +250,7 @@ def matching_error(
     resamples: int = 2000,
     seed: int = 0,
 ) -> MatchingError:
-    """Error of matched contrasts, in log10 units, with bootstrap intervals over frequencies.
+    """Measure the error of matched contrasts, log10 units, with intervals over frequencies.
 
     Parameters
     ----------
@@ -310,19 +319,21 @@ _SMALL = 0.2
 
 
 def _estimate(errors: FloatArray, share: FloatArray, power: int, confidence: float) -> Estimate:
-    """Of the root, of that power, of the mean of what each frequency errs, itself to that power."""
+    """Estimate the root, of a power, of the mean of errors to that power, with its interval."""
     mean = float(errors.mean())
     frequencies = len(errors)
     value = mean ** (1 / power)
     if np.ptp(errors) <= 1e-12 * mean:
         return Estimate(value, None, None, confidence)
     # A sample of perfectly matched frequencies only has no logarithm.
-    drawn = student_reach(np.log(np.maximum(share @ errors, 1e-6 * mean)), frequencies, confidence)
+    bootstrap_reach = student_reach(
+        np.log(np.maximum(share @ errors, 1e-6 * mean)), frequencies, confidence
+    )
     spread = float(np.log(np.maximum(errors, _SMALL**power * mean)).var(ddof=1))
     skewed = student_quantile(frequencies, confidence) * np.sqrt(
         spread / frequencies + spread**2 / (2 * frequencies - 2)
     )
-    reach = float(np.exp(max(drawn, skewed) / power))
+    reach = float(np.exp(max(bootstrap_reach, skewed) / power))
     return Estimate(value, value / reach, value * reach, confidence)
 
 
@@ -355,7 +366,7 @@ _KEY = (
 class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
 
-    #: In log10 contrast units, with both definitions; None where too many responses are undefined
+    #: Error in log10 contrast, by both definitions; None where too many responses are undefined
     #: to match any.
     error: MatchingError | None
     #: Matches that do not exist since the lowest contrast draws more than the reference; they enter
@@ -370,7 +381,7 @@ class MatchingResponder(Recorded):
 
     @property
     def saturated(self) -> int:
-        """Number of matches that do not exist."""
+        """Count the matches that do not exist."""
         return self.saturated_low + self.saturated_high
 
 
@@ -378,30 +389,30 @@ class MatchingResponder(Recorded):
 class MatchingScore(LayerScore):
     """The score of a matching run, beside the scores of trivial responders."""
 
-    #: As for `match_contrast`.
+    #: Method of `match_contrast`.
     method: Method
     #: Whether responses were divided by those at contrast 1.
     normalised: bool
-    #: Of the observer.
+    #: Matches of the observer.
     score: MatchingResponder
-    #: Of the images themselves, without an encoder; None where they were not measured.
+    #: Matches of the images themselves, without an encoder; None where not measured.
     pixels: MatchingResponder | None
-    #: Of a responder that answers the contrast of the reference at every frequency.
+    #: Error of a responder that answers the contrast of the reference at every frequency.
     constancy: MatchingError
 
     @property
     def confidence(self) -> float:
-        """Of all intervals."""
+        """Return the confidence of all intervals."""
         return self.constancy.mean.confidence
 
     def rows(self) -> list[Row]:
-        """The observer, the pixels where they were measured, and perfect constancy."""
-        how = [
+        """List the observer, the pixels where they were measured, and perfect constancy."""
+        options = [
             self.measure,
             *["bracket"] * (self.method == "bracket"),
             *["normalised"] * self.normalised,
         ]
-        title = f"{self.experiment} ({', '.join(how)})"
+        title = f"{self.experiment} ({', '.join(options)})"
         rows = [self._row(title, OBSERVER, "", "observer", self.score.error, self.score)]
         if self.pixels is not None:
             rows.append(self._row(title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels))
@@ -417,15 +428,15 @@ class MatchingScore(LayerScore):
         label: str,
         short: str,
         error: MatchingError | None,
-        found: MatchingResponder | None,
+        responder_matches: MatchingResponder | None,
     ) -> Row:
         reached: dict[Metric, tuple[float | None, float | None, float | None]] = {
             ERROR_MEAN: (None, None, None),
             ERROR_POOLED: (None, None, None),
         }
         if error is not None:
-            for metric, one in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled)):
-                reached[metric] = one.value, one.low, one.high
+            for metric, estimate in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled)):
+                reached[metric] = estimate.value, estimate.low, estimate.high
         counts = {
             "sat. high": "saturated_high",
             "sat. low": "saturated_low",
@@ -435,7 +446,9 @@ class MatchingScore(LayerScore):
             "mean [interval]": "-" if error is None else _interval(error.mean),
             "pooled [interval]": "-" if error is None else _interval(error.pooled),
             **{
-                heading: "" if found is None else f"{getattr(found, n)}/{found.total}"
+                heading: ""
+                if responder_matches is None
+                else f"{getattr(responder_matches, n)}/{responder_matches.total}"
                 for heading, n in counts.items()
             },
         }
@@ -449,17 +462,27 @@ class MatchingScore(LayerScore):
                 for end, value in zip(("", "_low", "_high"), values, strict=True)
             },
             **{
-                name: found and getattr(found, name)
+                name: responder_matches and getattr(responder_matches, name)
                 for name in ("saturated_low", "saturated_high", "ambiguous")
             },
-            "matches": found and found.total,
+            "matches": responder_matches and responder_matches.total,
         }
         flags = ""
         note = ""
-        if found is not None and responder == OBSERVER:
-            flags = "s" * (found.saturated > 0) + "a" * (found.ambiguous > 0)
-            said = [f"{found.saturated} of {found.total} matches saturated"] * (found.saturated > 0)
-            note = "; ".join([*said, *[f"{found.ambiguous} ambiguous"] * (found.ambiguous > 0)])
+        if responder_matches is not None and responder == OBSERVER:
+            flags = "s" * (responder_matches.saturated > 0) + "a" * (
+                responder_matches.ambiguous > 0
+            )
+            remarks = [
+                f"{responder_matches.saturated} of {responder_matches.total} matches saturated"
+            ] * (responder_matches.saturated > 0)
+            note = "; ".join(
+                [
+                    *remarks,
+                    *[f"{responder_matches.ambiguous} ambiguous"]
+                    * (responder_matches.ambiguous > 0),
+                ]
+            )
         return self.row(
             Row(title, responder, label, cells, statistics),
             short,
@@ -470,7 +493,7 @@ class MatchingScore(LayerScore):
         )
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings."""
         return [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
@@ -478,11 +501,11 @@ class MatchingScore(LayerScore):
 class MatchedCurves:
     """Matches at all test frequencies of a matching result, for figures and scores."""
 
-    #: Of the tests, cpd, shape (F,).
+    #: Frequencies of the tests, cpd, shape (F,).
     frequency: FloatArray
-    #: Of the reference gratings, shape (K,).
+    #: Contrasts of the reference gratings, shape (K,).
     reference_contrast: FloatArray
-    #: Of the observer, shape (K, F).
+    #: Matches of the observer, shape (K, F).
     matches: Matches
     #: Frequencies at which people matched, shape (H,); among `frequency`.
     measured_frequency: FloatArray
@@ -490,13 +513,13 @@ class MatchedCurves:
     human: FloatArray
     layer: str
     measure: str
-    #: As for `match_contrast`.
+    #: Method of `match_contrast`.
     method: Method
     #: Whether responses were divided by those at contrast 1.
     normalised: bool
 
     def measured(self) -> Matches:
-        """The matches at the frequencies at which people matched, shape (K, H)."""
+        """Select the matches at the frequencies at which people matched, shape (K, H)."""
         at = np.argmin(np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0)
         if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
             raise InputError(
@@ -505,8 +528,8 @@ class MatchedCurves:
                 f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at "
                 "all of theirs"
             )
-        found = self.matches
-        return Matches(found.contrast[:, at], found.saturated[:, at], found.ambiguous[:, at])
+        matches = self.matches
+        return Matches(matches.contrast[:, at], matches.saturated[:, at], matches.ambiguous[:, at])
 
 
 def match_result(
@@ -539,10 +562,10 @@ def match_result(
     UnknownNameError
         If the measure or layer is not in the result.
     """
-    measure, layer = chosen(result, matching_layers(result), measure, layer)
+    measure, layer = resolve_measure_and_layer(result, matching_layers(result), measure, layer)
     how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
-    by_own = bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
-    return _matched(result, "", measure, layer, how, by_own)
+    divide = bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
+    return _matched(result, "", measure, layer, how, divide)
 
 
 def score_matching(
@@ -586,13 +609,13 @@ def score_matching(
 
 
 def _score_layer(
-    result: xr.Dataset, found: MatchedCurves, interval: dict[str, Any]
+    result: xr.Dataset, curves: MatchedCurves, interval: dict[str, Any]
 ) -> MatchingScore:
-    def matched(of: xr.Dataset, whose: str = "") -> MatchedCurves:
-        return _matched(of, whose, found.measure, found.layer, found.method, found.normalised)
+    def matched(of: xr.Dataset, prefix: str = "") -> MatchedCurves:
+        return _matched(of, prefix, curves.measure, curves.layer, curves.method, curves.normalised)
 
     def references(of: xr.Dataset, measure: str) -> FloatArray:
-        return _responses(of, measure, found.layer, "")[1]
+        return _responses(of, measure, curves.layer, "")[1]
 
     def mean_error(averaged: xr.Dataset) -> float | None:
         error = _responder(matched(averaged), {"resamples": 100}).error
@@ -600,31 +623,31 @@ def _score_layer(
 
     result = join_measures(result)
     pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
-    status = status_of(result, "reference_response", found.measure, found.layer)
+    status = status_of(result, "reference_response", curves.measure, curves.layer)
     facts = (references, status, interval, mean_error, (np.log, np.exp))
-    constant = np.broadcast_to(found.reference_contrast[:, None], found.human.shape)
+    constant = np.broadcast_to(curves.reference_contrast[:, None], curves.human.shape)
     return MatchingScore(
-        method=found.method,
-        normalised=found.normalised,
-        score=_responder(found, interval),
+        method=curves.method,
+        normalised=curves.normalised,
+        score=_responder(curves, interval),
         pixels=_responder(matched(result, "pixels_"), interval) if pixels else None,
-        constancy=matching_error(constant, found.human, **interval),
-        **layer_facts(result, found.layer, found.measure, *facts),
+        constancy=matching_error(constant, curves.human, **interval),
+        **layer_facts(result, curves.layer, curves.measure, *facts),
     )
 
 
 def matching_layers(result: xr.Dataset) -> list[str]:
-    """As `psyprobe.analysis.responses.layers_of`, of a matching result."""
+    """List the layers of a matching result; see `psyprobe.analysis.responses.layers_of`."""
     return layers_with(
         result, "matching", ("response", "reference_response", "human_match", "noise_floor")
     )
 
 
-def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
-    matches = found.measured()
-    known = bool(np.isfinite(matches.contrast).all())
+def _responder(curves: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
+    matches = curves.measured()
+    finite = bool(np.isfinite(matches.contrast).all())
     return MatchingResponder(
-        error=matching_error(matches.contrast, found.human, **interval) if known else None,
+        error=matching_error(matches.contrast, curves.human, **interval) if finite else None,
         saturated_low=int((matches.saturated < 0).sum()),
         saturated_high=int((matches.saturated > 0).sum()),
         ambiguous=int(matches.ambiguous.sum()),
@@ -633,37 +656,40 @@ def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingRespon
 
 
 def _matched(
-    result: xr.Dataset, whose: str, measure: str, layer: str, method: Method, normalised: bool
+    result: xr.Dataset, prefix: str, measure: str, layer: str, method: Method, normalised: bool
 ) -> MatchedCurves:
-    curves, target = _responses(result, measure, layer, whose)
+    curves, target = _responses(result, measure, layer, prefix)
     (level,) = levels_of(result)
     frequency, contrast = (
         result[name].values.astype(np.float64) for name in (level, stimulus_axis_of(result).name)
     )
     # A match stands on the response to its reference, and on the like response to a test; weaker
     # ones may be undefined.
-    known = (
-        told(target, status_of(result, f"{whose}reference_response", measure, layer))
+    defined = (
+        can_be_scored(target, status_of(result, f"{prefix}reference_response", measure, layer))
         and np.isfinite(curves).all()
     )
-    if normalised and known:
-        own = np.flatnonzero(
+    if normalised and defined:
+        reference_index = np.flatnonzero(
             np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0)
         )
-        if not own.size:
+        if not reference_index.size:
             raise InputError(
                 "normalising needs the response of the reference frequency, "
                 f"{result.attrs['reference_frequency']:g} "
                 "cpd, at contrast 1, and it is not among the test frequencies; match without "
                 "normalising"
             )
-        curves, target = normalise_responses(contrast, curves), target / curves[own[0], -1]
+        curves, target = (
+            normalise_responses(contrast, curves),
+            target / curves[reference_index[0], -1],
+        )
     measured = f"measured_{level}"
     return MatchedCurves(
         frequency=frequency,
         reference_contrast=result["reference_contrast"].values.astype(np.float64),
         matches=match_contrast(contrast, curves, target, method=method)
-        if known
+        if defined
         else _unmatched(target, curves),
         measured_frequency=result[measured].values.astype(np.float64),
         human=result["human_match"]
@@ -677,15 +703,13 @@ def _matched(
 
 
 def _responses(
-    result: xr.Dataset, measure: str, layer: str, whose: str
+    result: xr.Dataset, measure: str, layer: str, prefix: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Curves (F, C) and responses to the references (K,), of a layer or of the pixels
-    ("pixels_").
-    """
+    """Read curves (F, C) and responses to the references (K,), of a layer or of the pixels."""
     order = [*levels_of(result), stimulus_axis_of(result).name, "reference_contrast"]
     return (
-        values_of(result, f"{whose}response", measure, layer, order),
-        values_of(result, f"{whose}reference_response", measure, layer, order),
+        values_of(result, f"{prefix}response", measure, layer, order),
+        values_of(result, f"{prefix}reference_response", measure, layer, order),
     )
 
 
@@ -697,9 +721,4 @@ def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
 
 
 def _interval(estimate: Estimate) -> str:
-    ends = (
-        ""
-        if estimate.low is None or estimate.high is None
-        else f" [{estimate.low:.2f}, {estimate.high:.2f}]"
-    )
-    return f"{estimate.value:.3f}{ends}"
+    return f"{estimate.value:.3f}{ends_text(estimate.low, estimate.high)}"

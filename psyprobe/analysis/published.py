@@ -1,5 +1,4 @@
-"""What Cai et al. found of 45 models, for display beside one's own: printed scores, and stored
-responses to replay.
+"""Load the printed scores of Cai et al. for 45 models, and replay their stored responses.
 
 Two files hold what a model responded, in the layout in which the responses of Cai et al. (2025) are
 kept:
@@ -55,18 +54,18 @@ _METRICS = ("cvvdp_hdr",)
 _COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
 
 
-def _held(name: str) -> list[dict[str, str]]:
-    """The rows of a table of this package."""
+def _read_rows(name: str) -> list[dict[str, str]]:
+    """Read the rows of a table of this package."""
     text = files("psyprobe.analysis").joinpath("data", name).read_text(encoding="utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
-_TESTS = {row["test"]: row for row in _held("published_tests.csv")}
-_REPLAYED = [test for test, about in _TESTS.items() if about["level"]]
+_TESTS = {row["test"]: row for row in _read_rows("published_tests.csv")}
+_REPLAYED = [test for test, details in _TESTS.items() if details["level"]]
 
-#: Their name of each test and ours of the experiment; the latter's name above a column.
-EXPERIMENT_OF_TEST = {test: about["experiment"] for test, about in _TESTS.items()}
-SHORT_NAMES = {about["experiment"]: about["short"] for about in _TESTS.values()}
+#: The authors' name of each test and ours of the experiment; and that one's short name.
+EXPERIMENT_OF_TEST = {test: details["experiment"] for test, details in _TESTS.items()}
+SHORT_NAMES = {details["experiment"]: details["short"] for details in _TESTS.values()}
 
 
 @dataclass(frozen=True)
@@ -80,14 +79,14 @@ class PublishedScore:
     label: str
     #: Our name, without "_published".
     experiment: str
-    #: Their name.
+    #: The authors' name of the test.
     test: str
     #: Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled";
     #: log10 units).
     metric: str
-    #: Of the final table, which the authors' results pages show.
+    #: Score in the final table, which the authors' results pages show.
     score: float
-    #: Of the table before they rescaled the chromatic stimuli; None where it has no such number.
+    #: Score before they rescaled the chromatic stimuli; None where the table has no such number.
     submission: float | None
     #: Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their
     #: float32 arccosine; None where those are not stored.
@@ -96,7 +95,7 @@ class PublishedScore:
 
 @lru_cache(maxsize=1)
 def published_scores() -> tuple[PublishedScore, ...]:
-    """All published scores: 45 models, nine tests, contrast matching by two definitions.
+    """Load all published scores: 45 models, nine tests, contrast matching by two definitions.
 
     Returns
     -------
@@ -109,9 +108,9 @@ def published_scores() -> tuple[PublishedScore, ...]:
     >>> len(scores), scores[0].label, scores[0].score
     (450, 'No Encoder', 0.4688)
     """
-    rows: list[dict[str, Any]] = [*_held("published_scores.csv")]
+    rows: list[dict[str, Any]] = [*_read_rows("published_scores.csv")]
     numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
-    return tuple(PublishedScore(**row | each) for row, each in zip(rows, numbers, strict=True))
+    return tuple(PublishedScore(**row | values) for row, values in zip(rows, numbers, strict=True))
 
 
 #: Rows (x, multiplier, contrast, response) of each model and test.
@@ -125,8 +124,7 @@ def replay(
     models: Iterable[str] | None = None,
     tests: Iterable[str] | None = None,
 ) -> list[xr.Dataset]:
-    """Stored responses of models as results, which `score`, `scoreboard` and `plot` take like those
-    of a run.
+    """Load stored responses of models as results, which can be scored like those of a run.
 
     Parameters
     ----------
@@ -160,30 +158,33 @@ def replay(
     psyprobe.analysis.published_scores : scores of the models whose responses are not stored.
     """
     rows = _read_table(Path(table))
-    known = list(dict.fromkeys(model for model, _ in rows))
-    chosen = [model for model in known if model != BASELINE] if models is None else list(models)
-    for model in chosen:
-        if model not in known:
-            raise unknown_name("stored model", model, known)
-    listed = None if tests is None else list(tests)
-    for test in listed or []:
+    stored_models = list(dict.fromkeys(model for model, _ in rows))
+    selected = (
+        [model for model in stored_models if model != BASELINE] if models is None else list(models)
+    )
+    for model in selected:
+        if model not in stored_models:
+            raise unknown_name("stored model", model, stored_models)
+    test_names = None if tests is None else list(tests)
+    for test in test_names or []:
         if test not in _REPLAYED:
             raise unknown_name("test", test, _REPLAYED)
     return [
         _replayed(rows, Path(grids), model, test, Path(table).name)
-        for model in chosen
-        for test in listed or [test for name, test in rows if name == model and test in _REPLAYED]
+        for model in selected
+        for test in test_names
+        or [test for name, test in rows if name == model and test in _REPLAYED]
     ]
 
 
 def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> xr.Dataset:
     values, contrasts, grid, points = _stored(table, grids, model, test)
     _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
-    about = _TESTS[test]
+    details = _TESTS[test]
     scored = points[:, 0, 0]
     multiplier = points[0, :, 1]
     contrast = points[..., 2]
-    masked = about["level"] == "mask_contrast"
+    masked = details["level"] == "mask_contrast"
     thresholds = contrast * (1 / multiplier if masked else multiplier)
     if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
         raise InputError(
@@ -195,13 +196,14 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     sensitivity = 1 / np.median(thresholds, axis=1)
     measure = "difference" if model in _METRICS else "angular_float32"
     level = {
-        name: about[key] for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))
+        name: details[key]
+        for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))
     }
     difference = {
         "name": "contrast",
         "unit": "1",
-        "label": about["contrast"],
-        "kind": about["kind"],
+        "label": details["contrast"],
+        "kind": details["kind"],
     }
     layout = {
         "levels": [{**level, "values": values, "scored": scored}],
@@ -211,12 +213,12 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
         "scored_difference": contrast,
         "measures": [measure],
         "score_measure": measure,
-        "human": about["human"],
+        "human": details["human"],
         "human_sensitivity": sensitivity,
-        "curve": {"level": about["level"], "values": scored, "sensitivity": sensitivity},
+        "curve": {"level": details["level"], "values": scored, "sensitivity": sensitivity},
     }
     attributes = {
-        "experiment": f"{about['experiment']}_published",
+        "experiment": f"{details['experiment']}_published",
         "observer": f"replay:{model}",
         "observer_card": json.dumps({"name": f"replay:{model}", "source": source}),
         "probe": "detection",
@@ -227,11 +229,11 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     responses = (grid[None, None], points[None, None, ..., 3])
     pixels = (pixels_grid[None], pixels_points[None, ..., 3])
     result = detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
-    return with_task(result, Task(axis=StimulusAxis("contrast", "1", about["contrast"])))
+    return with_task(result, Task(axis=StimulusAxis("contrast", "1", details["contrast"])))
 
 
 def _read_table(path: Path) -> Table:
-    """Rows (x, multiplier, contrast, response) of each model and test."""
+    """Read the rows (x, multiplier, contrast, response) of each model and test."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8")
@@ -261,9 +263,7 @@ def _read_table(path: Path) -> Table:
 def _stored(
     table: Table, grids: Path, model: str, test: str
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Levels (X,), contrasts (C,) and responses (X, C) of the grid, and the table's rows of score
-    points, (K, M, 4).
-    """
+    """Select levels, contrasts, grid (X, C) and rows of score points (K, M, 4) of a model."""
     if (model, test) not in table:
         raise InputError(
             f"there are no responses of {model} at multiples of the human threshold in {test}"
@@ -281,22 +281,22 @@ def _stored(
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
     path = grids / f"{test}.npz"
     try:
-        held = read_npz(path)
-        held = {name: held[name] for name in ("s_ac", "x", "contrast", "models")}
+        archive = read_npz(path)
+        archive = {name: archive[name] for name in ("s_ac", "x", "contrast", "models")}
     except (InputError, KeyError) as error:
         raise InputError(
             f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models"
         ) from None
-    models = [str(name) for name in held["models"]]
+    models = [str(name) for name in archive["models"]]
     if model not in models:
         raise unknown_name(f"model in {path.name}", model, models)
-    shape = (len(models), *held["x"].shape, *held["contrast"].shape)
-    if held["s_ac"].shape != shape:
+    shape = (len(models), *archive["x"].shape, *archive["contrast"].shape)
+    if archive["s_ac"].shape != shape:
         raise InputError(
-            f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}"
+            f"{path}: s_ac has shape {archive['s_ac'].shape}, and (models, x, contrast) is {shape}"
         )
     x, contrast, grid = (
         values.astype(np.float64)
-        for values in (held["x"], held["contrast"], held["s_ac"][models.index(model)])
+        for values in (archive["x"], archive["contrast"], archive["s_ac"][models.index(model)])
     )
     return x, contrast, grid, rows

@@ -1,6 +1,4 @@
-"""Results of runs that compare features, as labelled arrays: how they are named, read and scored
-layer by layer.
-"""
+"""Build, read and score results of runs that compare features."""
 
 from __future__ import annotations
 
@@ -54,18 +52,18 @@ class Scored:
 
     #: Level to its value in each slice, shape (K,).
     at: dict[str, FloatArray]
-    #: Of the human threshold, whatever the experiment multiplied, shape (M,).
+    #: Multiples of the human threshold, whatever the experiment multiplied, shape (M,).
     multiplier: FloatArray
-    #: In what test and reference differ, shape (K, M).
+    #: Difference of test and reference, shape (K, M).
     difference: FloatArray
-    #: Of the observer, shape (K, M).
+    #: Responses of the observer, shape (K, M).
     response: FloatArray
-    #: Of these, as `psyprobe.analysis.direction.angle_status` gives it, shape (K, M).
+    #: Their status, from `psyprobe.analysis.direction.angle_status`, shape (K, M).
     status: FloatArray
-    #: Of the images themselves, without an encoder, shape (K, M).
+    #: Responses of the images themselves, without an encoder, shape (K, M).
     pixels: FloatArray
     pixels_status: FloatArray
-    #: Of people, 1 / threshold, shape (K,).
+    #: Sensitivity of people, 1 / threshold, shape (K,).
     sensitivity: FloatArray
 
 
@@ -84,7 +82,7 @@ class Responses:
     #: Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a
     #: level grid.
     grid: FloatArray
-    #: Of these, as `psyprobe.analysis.direction.angle_status` gives it.
+    #: Their status, from `psyprobe.analysis.direction.angle_status`.
     status: FloatArray
     #: The same for the images themselves, without an encoder.
     pixels: FloatArray
@@ -96,21 +94,21 @@ class Responses:
     curve: tuple[str, FloatArray, FloatArray] | None
 
     def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Level to its value in each row of a grid of this shape, and the grid with one row a
-        condition, (X, D).
-        """
+        """Flatten a grid to one row a condition, (X, D), and map each level to its value in each row."""
         values = np.meshgrid(*self.levels.values(), indexing="ij")
-        at = {name: each.ravel() for name, each in zip(self.levels, values, strict=True)}
+        at = {
+            name: grid_values.ravel() for name, grid_values in zip(self.levels, values, strict=True)
+        }
         return at, grid.reshape(-1, len(self.difference))
 
 
 def levels_of(result: xr.Dataset) -> tuple[str, ...]:
-    """Names of the levels of a result, in their order."""
+    """List the names of the levels of a result, in their order."""
     return tuple(json.loads(str(result.attrs.get("levels", "[]"))))
 
 
 def observer_of(result: xr.Dataset) -> str:
-    """Name of the one observer of a result.
+    """Read the name of the one observer of a result.
 
     Raises
     ------
@@ -118,46 +116,48 @@ def observer_of(result: xr.Dataset) -> str:
         If several were concatenated, or one was taken out of them: only the first one's card is
         still there.
     """
-    named = str(result.attrs.get("observer", ""))
-    held = result.coords.get("observer", named)
-    if np.ndim(held):
+    name = str(result.attrs.get("observer", ""))
+    observers = result.coords.get("observer", name)
+    if np.ndim(observers):
         raise InputError(
-            f"the result holds {np.size(held)} observers; score and draw each result before "
+            f"the result holds {np.size(observers)} observers; score and draw each result before "
             "they are concatenated"
         )
-    if str(np.asarray(held)) != named:
+    if str(np.asarray(observers)) != name:
         raise InputError(
-            f"the responses are those of {np.asarray(held)!s} and the attributes those of "
-            f"{named}; score and draw the "
+            f"the responses are those of {np.asarray(observers)!s} and the attributes those of "
+            f"{name}; score and draw the "
             f"results before they are concatenated"
         )
-    return named
+    return name
 
 
 def layers_of(result: xr.Dataset) -> list[str]:
-    """Names of the layers in a detection result, in the observer's order; `InputError` if it is
-    none.
+    """List the layers of a detection result, in the observer's order.
+
+    Raise `InputError` if it is none.
     """
     result = join_measures(result)
-    held = getattr(result, "variables", ())
+    variables = getattr(result, "variables", ())
     needed = ["noise_floor"]
-    if "scored_response" in held:
+    if "scored_response" in variables:
         needed += [
             "pixels_scored_response",
             "human_sensitivity",
             f"scored_{stimulus_axis_of(result).name}",
         ]
-    elif "response" not in held:
+    elif "response" not in variables:
         needed = ["scored_response", *needed]
     return layers_with(result, "detection", needed)
 
 
 def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[str]:
-    """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such
-    results have.
+    """List the layers in the result of a probe.
+
+    Raise `InputError` if it lacks a variable that such results have.
     """
-    held = getattr(join_measures(result), "variables", ())
-    missing = [name for name in needed if name not in held]
+    variables = getattr(join_measures(result), "variables", ())
+    missing = [name for name in needed if name not in variables]
     if missing:
         raise InputError(
             f"this is no {probe} result: it lacks {', '.join(missing)}; pass what "
@@ -167,11 +167,12 @@ def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[s
     return [str(name) for name in result["layer"].values]
 
 
-def chosen(
+def resolve_measure_and_layer(
     result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None
 ) -> tuple[str, str]:
-    """The measure that was named, that of the experiment, or "angular"; the layer that was named,
-    or the only one.
+    """Return the measure and layer to read: those named, else the defaults.
+
+    The default measure is the experiment's, or "angular"; the default layer is the only one.
     """
     if layer is None and len(layers) > 1:
         raise InputError(
@@ -185,8 +186,7 @@ def chosen(
 def values_of(
     result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
 ) -> FloatArray:
-    """Finite float64 values of a variable for one measure and layer, turned so that they grow with
-    the difference.
+    """Read finite float64 values of a variable, turned so that they grow with the difference.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def values_of(
             layer=[str(value) for value in result["layer"].values].index(str(layer))
         )
     values: FloatArray = variable.transpose(
-        *[one for one in order if one in variable.dims]
+        *[dim for dim in order if dim in variable.dims]
     ).values.astype(np.float64)
     lost = ~np.isfinite(values) & (status_of(result, name, measure, layer, order) != UNDEFINED)
     if lost.any():
@@ -234,15 +234,16 @@ def values_of(
 def status_of(
     result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
 ) -> FloatArray:
-    """Status of the values that `values_of` gives: `SOUND` where the measure is no angle, or
-    lengths were not told.
+    """Read the status of the values that `values_of` gives.
+
+    It is `SOUND` where the measure is no angle, or lengths are unknown.
     """
     result = join_measures(result)
     if f"{name}_status" in result and measure not in DEFINED_ALWAYS:
         return values_of(result, f"{name}_status", measure, layer, order)
     sizes = result[name].sizes
     dims = (
-        [one for one in order if one in sizes]
+        [dim for dim in order if dim in sizes]
         if order
         else [d for d in sizes if d not in ("measure", "layer")]
     )
@@ -252,7 +253,7 @@ def status_of(
 def select(
     result: xr.Dataset, *, measure: str | None = None, layer: str | None = None
 ) -> Responses:
-    """One layer and measure of a detection result, as plain arrays.
+    """Select one layer and measure of a detection result, as plain arrays.
 
     Parameters
     ----------
@@ -276,29 +277,37 @@ def select(
         If the measure or the layer is not in the result.
     """
     result = join_measures(result)
-    wanted, held = chosen(result, layers_of(result), measure, layer)
+    resolved_measure, resolved_layer = resolve_measure_and_layer(
+        result, layers_of(result), measure, layer
+    )
     observer_of(result)
     names = levels_of(result)
     difference = stimulus_axis_of(result).name
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
     grid, status, pixels, pixels_status = (
-        of(result, name, wanted, held, [*free, difference]) if gridded else np.empty((0, 0))
+        reader(result, name, resolved_measure, resolved_layer, [*free, difference])
+        if gridded
+        else np.empty((0, 0))
         for name in ("response", "pixels_response")
-        for of in (values_of, status_of)
+        for reader in (values_of, status_of)
     )
     curve = None
     for name in (name for name in names if f"curve_{name}" in result.dims):
         at = result[f"curve_{name}"].values.astype(np.float64)
-        curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
-    floor = values_of(result, "noise_floor", wanted, held)
+        curve = (
+            name,
+            at,
+            values_of(result, "human_curve", resolved_measure, order=[f"curve_{name}"]),
+        )
+    floor = values_of(result, "noise_floor", resolved_measure, resolved_layer)
     if floor.ndim:
         raise InputError(
             f"the noise floor has the shape {floor.shape} where one number belongs; run it again"
         )
     return Responses(
-        layer=held,
-        measure=wanted,
+        layer=resolved_layer,
+        measure=resolved_measure,
         noise_floor=float(floor),
         levels={name: result[name].values.astype(np.float64) for name in free},
         difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
@@ -306,7 +315,7 @@ def select(
         status=status,
         pixels=pixels,
         pixels_status=pixels_status,
-        scored=_scored(result, names, difference, wanted, held)
+        scored=_scored(result, names, difference, resolved_measure, resolved_layer)
         if "scored_response" in result
         else None,
         curve=curve,
@@ -319,33 +328,33 @@ def _scored(
     for name in names:
         place = f"scored_{name}"
         if name in result.coords and not result[name].ndim and place in result.dims:
-            same = np.isclose(result[place].values, float(result[name]), rtol=1e-9, atol=0)
-            if not same.any():
+            equal = np.isclose(result[place].values, float(result[name]), rtol=1e-9, atol=0)
+            if not equal.any():
                 raise InputError(
                     f"{name} {float(result[name]):g} is not scored; take one of "
                     f"{result[place].values}"
                 )
-            result = result.isel({place: int(same.argmax())})
+            result = result.isel({place: int(equal.argmax())})
     places = [f"scored_{name}" for name in names if f"scored_{name}" in result.dims]
     order = [*places, "multiplier"]
-    of = result.attrs.get("multiplier_of")
-    if of not in ("threshold", "sensitivity"):
+    scale = result.attrs.get("multiplier_of")
+    if scale not in ("threshold", "sensitivity"):
         raise InputError(
-            f"attribute multiplier_of of the result is {of!r}; it must be 'threshold' or "
+            f"attribute multiplier_of of the result is {scale!r}; it must be 'threshold' or "
             "'sensitivity'"
         )
     multiplier = result["multiplier"].values.astype(np.float64)
     at = np.meshgrid(*[result[place].values.astype(np.float64) for place in places], indexing="ij")
 
-    def flat(name: str, of: Callable[..., FloatArray] = values_of) -> FloatArray:
-        return of(result, name, measure, layer, order).reshape(-1, len(multiplier))
+    def flat(name: str, reader: Callable[..., FloatArray] = values_of) -> FloatArray:
+        return reader(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
     return Scored(
         at={
             place.removeprefix("scored_"): values.ravel()
             for place, values in zip(places, at, strict=True)
         },
-        multiplier=multiplier if of == "threshold" else 1 / multiplier,
+        multiplier=multiplier if scale == "threshold" else 1 / multiplier,
         difference=flat(f"scored_{difference}"),
         response=flat("scored_response"),
         status=flat("scored_response", status_of),
@@ -356,8 +365,7 @@ def _scored(
 
 
 def stored_measure(measures: Sequence[str], measure: str) -> str:
-    """The measure of a result from which a wanted one is computed: itself, or "cosine" for a
-    float32 angle.
+    """Name the stored measure from which a measure is computed: itself, or "cosine".
 
     Raises
     ------
@@ -378,8 +386,7 @@ def stored_measure(measures: Sequence[str], measure: str) -> str:
 
 
 def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
-    """Stored values of a measure, turned so that they grow with the difference and are 0 without
-    one.
+    """Turn stored values of a measure so that they grow with the difference, from 0.
 
     Examples
     --------
@@ -402,8 +409,7 @@ Variable = tuple[tuple[str, ...], Any, str, str]
 def labelled(
     data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
 ) -> xr.Dataset:
-    """A dataset of float64 variables, with the observer as a coordinate: results concatenate along
-    it.
+    """Build a dataset of float64 variables, with the observer as a coordinate.
 
     Parameters
     ----------
@@ -425,12 +431,12 @@ def labelled(
 
     result = xarray.Dataset(
         {
-            name: variable(dims, np.asarray(values, dtype=np.float64), *about)
-            for name, (dims, values, *about) in data.items()
+            name: variable(dims, np.asarray(values, dtype=np.float64), *description)
+            for name, (dims, values, *description) in data.items()
             if values is not None
         },
         coords={
-            **{name: variable(*one) for name, one in coordinates.items()},
+            **{name: variable(*coordinate) for name, coordinate in coordinates.items()},
             "observer": variable((), str(attributes["observer"]), "1", "Observer"),
         },
         attrs=dict(attributes),
@@ -439,7 +445,7 @@ def labelled(
 
 
 def with_flags(result: xr.Dataset) -> xr.Dataset:
-    """A result whose statuses of angles are flags."""
+    """Encode the statuses of angles as flags."""
     names = [str(name) for name in result.data_vars if str(name).endswith("_status")]
     return result.assign(
         {
@@ -459,8 +465,7 @@ def with_status(
     observer: FloatArray | None,
     pixels: FloatArray | None,
 ) -> dict[str, Variable]:
-    """The variables of a result, and beside each that holds responses one with the status of their
-    angles.
+    """Add the status of angles to each variable of a result that holds responses.
 
     Parameters
     ----------
@@ -475,19 +480,19 @@ def with_status(
     pixels : array, shape (pairs,), or None
         The same of the pixels.
     """
-    found = dict(data)
+    variables = dict(data)
     for name, at in ((name, at) for name, at in places.items() if at is not None):
         for variable, status in ((name, observer), (f"pixels_{name}", pixels)):
             if status is not None and variable in data:
                 dims = tuple(dim for dim in data[variable][0] if dim != "measure")
                 values = status[at] if "layer" not in dims else np.moveaxis(status[at], -1, 0)
-                found[f"{variable}_status"] = (
+                variables[f"{variable}_status"] = (
                     dims,
                     values,
                     "1",
                     f"Status of angles: {data[variable][3]}",
                 )
-    return found
+    return variables
 
 
 def detection_result(
@@ -499,8 +504,7 @@ def detection_result(
     attributes: Mapping[str, Any],
     status: tuple[FloatArray | None, FloatArray | None] = (None, None),
 ) -> xr.Dataset:
-    """The result of a run that compares tests with references, on a grid of levels and at multiples
-    of thresholds.
+    """Build the result of a run that compares tests with references, over levels and thresholds.
 
     Parameters
     ----------
@@ -566,8 +570,13 @@ def detection_result(
         "measure": (("measure",), list(layout["measures"]), "1", "Measure"),
     }
     if observer[0] is not None:
-        for one in (*levels, difference):
-            coordinates[one["name"]] = ((one["name"],), one["values"], one["unit"], one["label"])
+        for level in (*levels, difference):
+            coordinates[level["name"]] = (
+                (level["name"],),
+                level["values"],
+                level["unit"],
+                level["label"],
+            )
     if human:
         at_threshold = "at multiples of human thresholds"
         data |= {
@@ -596,11 +605,11 @@ def detection_result(
                 "Human sensitivity",
             ),
         }
-        for name, one in zip(places, levels, strict=True):
-            coordinates[name] = ((name,), one["scored"], one["unit"], one["label"])
+        for name, level in zip(places, levels, strict=True):
+            coordinates[name] = ((name,), level["scored"], level["unit"], level["label"])
         multiplier = f"Multiplier of the human {layout['multiplier_of']}"
         coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
-    if any(each is not None for each in status):
+    if any(statuses is not None for statuses in status):
         pairs = {"response": layout["grid"], "scored_response": layout["scored"] if human else ()}
         data = with_status(
             data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status
@@ -608,22 +617,22 @@ def detection_result(
     if human and layout["curve"] is not None:
         curve = layout["curve"]
         name = f"curve_{curve['level']}"
-        one = next(one for one in levels if one["name"] == curve["level"])
+        level = next(level for level in levels if level["name"] == curve["level"])
         data["human_curve"] = ((name,), curve["sensitivity"], sensitivity, "Human sensitivity")
-        coordinates[name] = ((name,), curve["values"], one["unit"], one["label"])
-    named = {
+        coordinates[name] = ((name,), curve["values"], level["unit"], level["label"])
+    descriptions = {
         "levels": json.dumps([level["name"] for level in levels]),
         **({"contrast_kind": difference["kind"]} if difference.get("kind") else {}),
         **({"multiplier_of": layout["multiplier_of"]} if human else {}),
         "score_measure": layout["score_measure"],
         "human_model": human,
     }
-    return labelled(data, coordinates, {**attributes, **named})
+    return labelled(data, coordinates, {**attributes, **descriptions})
 
 
 @dataclass(frozen=True)
 class LayerScore(Tabled):
-    """Of what every score of features is."""
+    """The fields and columns that every score of features has."""
 
     observer: str
     experiment: str
@@ -644,9 +653,9 @@ class LayerScore(Tabled):
     #: Share (0 to 1) of those at which the feature of the reference is under a tenth as long as
     #: that of the test.
     turned: float
-    #: Of the bootstrap.
+    #: Seed of the bootstrap.
     seed: int
-    #: Of the bootstrap.
+    #: Resamples of the bootstrap.
     resamples: int
     #: How far the first metric depends on which variants of the stimulus were shown; None for a run
     #: without variants.
@@ -654,7 +663,7 @@ class LayerScore(Tabled):
 
     def row(
         self,
-        told: Row,
+        base: Row,
         short: str,
         reached: Mapping[Metric, tuple[float | None, float | None, float | None]],
         first: str,
@@ -662,14 +671,15 @@ class LayerScore(Tabled):
         note: str = "",
         of_person: float | None = None,
     ) -> Row:
-        """A row with the columns that all have; to it short name, (value, low, high) of metrics,
-        name of the first.
+        """Complete a row by the columns that all scores of features have.
+
+        Short name, (value, low, high) of each metric and the name of the first metric are given.
         """
-        own = told.responder == OBSERVER
-        spread = self.variants if own else None
+        is_observer = base.responder == OBSERVER
+        spread = self.variants if is_observer else None
         facts = ("float32_floor", "noise_floor", "below_noise", "undefined", "turned")
-        only = {name: getattr(self, name) if own else None for name in facts}
-        if own:
+        observer_facts = {name: getattr(self, name) if is_observer else None for name in facts}
+        if is_observer:
             flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
             flags += many(self.undefined, "u") + many(self.turned, "t")
         record = {
@@ -678,35 +688,35 @@ class LayerScore(Tabled):
             },
             "random_weights": int(self.random_weights),
             "responder": short,
-            **told.record,
-            **only,
+            **base.record,
+            **observer_facts,
             "variants": spread and spread.count,
             "variants_low": spread and spread.low,
             "variants_high": spread and spread.high,
         }
         cells = {
-            **told.cells,
-            "f32 floor": percent(self.float32_floor) if own else "",
-            "noise": percent(self.below_noise) if own else "",
+            **base.cells,
+            "f32 floor": percent(self.float32_floor) if is_observer else "",
+            "noise": percent(self.below_noise) if is_observer else "",
         }
         entries = {
-            metric: Entry(*values, flags, only["float32_floor"], note, of_person)
+            metric: Entry(*values, flags, observer_facts["float32_floor"], note, of_person)
             for metric, values in reached.items()
         }
-        notes = [f"{first} of the {spread}"] * (spread is not None) + list(told.notes)
-        if own and self.undefined:
+        notes = [f"{first} of the {spread}"] * (spread is not None) + list(base.notes)
+        if is_observer and self.undefined:
             notes.append(
                 f"{percent(self.undefined)} of the responses are undefined: features all but "
                 "vanish, and rounding "
                 f"alone could turn them so far; score measure={ADVISED!r}, which needs no direction"
             )
-        if own and many(self.turned, "t"):
+        if is_observer and many(self.turned, "t"):
             notes.append(
                 f"at {percent(self.turned)} of the responses the feature of the reference is "
                 "under a tenth as long as "
                 f"that of the test, so that its direction says little; compare measure={ADVISED!r}"
             )
-        return replace(told, cells=cells, record=record, entries=entries, notes=notes)
+        return replace(base, cells=cells, record=record, entries=entries, notes=notes)
 
 
 def layer_facts(
@@ -719,7 +729,7 @@ def layer_facts(
     statistic: Callable[[xr.Dataset], float | None],
     scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
 ) -> dict[str, Any]:
-    """The fields of a `LayerScore`.
+    """Compute the fields of a `LayerScore`.
 
     Parameters
     ----------

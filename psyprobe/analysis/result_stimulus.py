@@ -1,6 +1,4 @@
-"""What the page of a result says of its stimulus, and which measured thresholds of people belong to
-that.
-"""
+"""Find the stimulus of a result from its page, and the people measured under its conditions."""
 
 from __future__ import annotations
 
@@ -39,8 +37,9 @@ _RMS = math.sqrt(2)
 
 
 def page_of(result: xr.Dataset) -> Mapping[str, Any]:
-    """The experiment's page as it was run; of replayed responses that of the catalogue; empty where
-    there is none.
+    """Read the experiment's page as it was run; empty where there is none.
+
+    Replayed responses have that of the catalogue.
     """
     try:
         if result.attrs.get("replayed") == 1:
@@ -51,8 +50,9 @@ def page_of(result: xr.Dataset) -> Mapping[str, Any]:
 
 
 def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
-    """The stimulus of a page; none where it lies in a file, whose code a store from elsewhere could
-    name.
+    """Load the stimulus of a page; none where it lies in a file.
+
+    A store from elsewhere could name any code there.
     """
     entry = page.get("stimulus")
     if isinstance(entry, str):
@@ -67,18 +67,18 @@ def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
 
 
 def contrast_kind_of(result: xr.Dataset) -> str:
-    """What kind of contrast the stimulus of a result has, as "michelson"; empty where its page does
-    not tell.
-    """
+    """Name the kind of contrast of a result's stimulus, as "michelson"; empty if unknown."""
     try:
-        shown = stimulus_on(page_of(result))
-        return "" if shown is None or shown.parts else str(shown.spec().contrast_kind or "")
+        stimulus = stimulus_on(page_of(result))
+        return (
+            "" if stimulus is None or stimulus.parts else str(stimulus.spec().contrast_kind or "")
+        )
     except InputError:
         return ""
 
 
 def conditions_of(result: xr.Dataset) -> Conditions | None:
-    """Under which conditions people are to be looked for whose thresholds belong to a result.
+    """Find the conditions under which people were measured whose thresholds fit a result.
 
     Parameters
     ----------
@@ -93,19 +93,20 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
         castleCSF's mechanisms.
     """
     # A run without a level grid has only the levels that are scored.
-    held = {
+    levels = {
         name: result[f"scored_{name}" if f"scored_{name}" in result else name]
         for name in levels_of(result)
     }
     return _conditions(
         page_of(result),
-        {name: np.asarray(values.values, np.float64) for name, values in held.items()},
+        {name: np.asarray(values.values, np.float64) for name, values in levels.items()},
     )
 
 
 def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
-    """Measured thresholds of people that belong to an experiment, as measured and as castleCSF's
-    ratio moves them.
+    """Look up measured thresholds of people that belong to an experiment.
+
+    They come as measured and as castleCSF's ratio moves them.
 
     Parameters
     ----------
@@ -137,59 +138,57 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
         for name, values in page.levels.items()
         if name != "contrast"
     }
-    shown = _conditions(tomllib.loads(page.toml), levels)
-    if shown is None:
+    conditions = _conditions(tomllib.loads(page.toml), levels)
+    if conditions is None:
         raise InputError(
             f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings "
             "without a mask, over one "
             "of frequency, luminance and area"
         )
-    return matched_thresholds(shown)
+    return matched_thresholds(conditions)
 
 
-def _conditions(page: Mapping[str, Any], held: Mapping[str, FloatArray]) -> Conditions | None:
-    free = [name for name, values in held.items() if values.ndim]
+def _conditions(page: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> Conditions | None:
+    free = [name for name, values in levels.items() if values.ndim]
     try:
-        shown = stimulus_on(page)
+        stimulus = stimulus_on(page)
     except InputError:
         return None
     if (
-        shown is None
-        or shown.parts
+        stimulus is None
+        or stimulus.parts
         or "difference" in page
         or len(free) != 1
         or free[0] not in _BEYOND
     ):
         return None
     level = cast(Level, free[0])
-    known = _asked(shown, page.get("human", {}))
-    known |= {name: float(values) for name, values in held.items() if name not in free}
-    noise = shown.kind in _NOISE
-    direction = known.get("direction")
-    fixed = {name: known.get(name) for name in _BEYOND if name != level}
+    inputs = _model_inputs(stimulus, page.get("human", {}))
+    inputs |= {name: float(values) for name, values in levels.items() if name not in free}
+    noise = stimulus.kind in _NOISE
+    direction = inputs.get("direction")
+    fixed = {name: inputs.get(name) for name in _BEYOND if name != level}
     if not all(value is not None and is_number(value) and value > 0 for value in fixed.values()):
         return None
     if (
-        shown.kind not in (*_GABORS, *_NOISE)
+        stimulus.kind not in (*_GABORS, *_NOISE)
         or direction not in DIRECTIONS
-        or known.get("x")
-        or known.get("y")
+        or inputs.get("x")
+        or inputs.get("y")
     ):
         return None
-    values = held[level]
+    values = levels[level]
     beyond = _BEYOND[level]
     span = float(values.min()) / beyond, float(values.max()) * beyond
-    rms = shown.spec().contrast_kind == "rms"
+    rms = stimulus.spec().contrast_kind == "rms"
     return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)
 
 
-def _asked(shown: StimulusSet, human: Mapping[str, Any]) -> dict[str, Any]:
-    """What a human model would be asked: parameters of the stimulus, and what the page fixes over
-    them.
-    """
-    spec = shown.spec()
-    known = human_inputs({field.name: getattr(spec, field.name) for field in fields(spec)})
-    if "area" not in known and shown.kind in _NOISE:
+def _model_inputs(stimulus: StimulusSet, human: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the inputs of a human model: parameters of the stimulus, and those the page fixes."""
+    spec = stimulus.spec()
+    inputs = human_inputs({field.name: getattr(spec, field.name) for field in fields(spec)})
+    if "area" not in inputs and stimulus.kind in _NOISE:
         height, width = spec.shape
-        known["area"] = height * width / spec.ppd**2
-    return known | {name: human[name] for name in (*_BEYOND, "direction") if name in human}
+        inputs["area"] = height * width / spec.ppd**2
+    return inputs | {name: human[name] for name in (*_BEYOND, "direction") if name in human}

@@ -1,6 +1,4 @@
-"""What every score says of itself, so that scoreboards, figures and files need not know its kind,
-and tables of it.
-"""
+"""Describe scores for tables, scoreboards, figures and files, and lay out tables of them."""
 
 from __future__ import annotations
 
@@ -19,14 +17,14 @@ from psyprobe.files.terminal import harmless, lay_out, printable
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Whose row it is: the observer's, or that of a trivial responder, as the scoreboard calls it.
+#: Responders of rows: the observer, and the trivial responders as the scoreboard calls them.
 OBSERVER = "observer"
 PIXELS = "pixels (no encoder)"
 CONTRAST = "contrast alone (perfect constancy)"
-#: Whose row it is where people were measured: a person's in the place of an observer.
+#: Responder of the row in which a person stands in the place of an observer.
 PERSON = "one person"
 
-#: What is said where nobody can be put in the place of an observer.
+#: Note of a score without people in the place of an observer.
 NO_PEOPLE = "no single people were measured under its conditions, so there is no ceiling."
 
 #: A share of score points, above which it is flagged.
@@ -38,16 +36,16 @@ class Metric:
     """A number by which observers are ranked in a test."""
 
     name: str
-    #: Of an axis.
+    #: Label of an axis.
     label: str
     more_is_better: bool
     #: Behind the point, in a table.
     digits: int
-    #: What a column is called behind the name of its experiment, where one has several metrics.
+    #: End of a column's name, where an experiment has several metrics.
     suffix: str = ""
 
     def better(self, first: float, second: float) -> bool:
-        """Whether one value is better than another."""
+        """Tell whether one value is better than another."""
         return first > second if self.more_is_better else first < second
 
 
@@ -64,7 +62,7 @@ class Entry:
     #: Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where
     #: unknown.
     float32_floor: float | None = None
-    #: What else is to be said, as numbers of saturated matches.
+    #: Further remarks, such as numbers of saturated matches.
     note: str = ""
     #: The score on the levels at which people were measured over what one person scores there; None
     #: where there is no such person, or where an observer without any contrast sensitivity function
@@ -82,25 +80,25 @@ class Row:
     #: `OBSERVER`, or what a trivial responder is called on the scoreboard. Equal rows of these are
     #: printed once.
     responder: str
-    #: What the row is called; empty for the observer's own name.
+    #: Name of the row; empty for the observer's own name.
     label: str
     #: Heading to text, rounded for reading, with units in `Score.notes`.
     cells: Mapping[str, str]
     #: Column to value with all digits, its unit in the column's name; empty for rows that are for
     #: reading only.
     record: Mapping[str, Any] = field(default_factory=dict)
-    #: What the scoreboard shows of it; none for what cannot be ranked.
+    #: Entries on the scoreboard; none for what cannot be ranked.
     entries: Mapping[Metric, Entry] = field(default_factory=dict)
-    #: What must be said under the table of this row.
+    #: Notes under the table of this row.
     notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Results that tell everything they hold."""
+    """Results that can be written as JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON holds them."""
+        """Convert all fields to what JSON holds."""
         return dict(json.loads(json.dumps(asdict(self))))
 
 
@@ -109,20 +107,21 @@ class Score(Protocol):
 
     @property
     def observer(self) -> str:
-        """Whose score."""
+        """Name of the observer."""
 
     @property
     def experiment(self) -> str:
-        """In what."""
+        """Name of the experiment."""
 
     @property
     def layer(self) -> str:
-        """Of the observer; empty where there are none."""
+        """Layer of the observer; empty where there are none."""
 
     @property
     def measure(self) -> str:
-        """What was measured, as "angular"; empty where there is no choice, so that any may stand in
-        one column.
+        """Measure of the score, as "angular"; empty where there is no choice.
+
+        Scores without a choice may stand in any column.
         """
 
     @property
@@ -131,42 +130,57 @@ class Score(Protocol):
 
     @property
     def confidence(self) -> float:
-        """Of all intervals, in (0, 1)."""
+        """Confidence of all intervals, in (0, 1)."""
 
     def rows(self) -> Sequence[Row]:
-        """The observer first, then the trivial responders beside it."""
+        """List the observer first, then the trivial responders beside it."""
 
     def notes(self) -> Sequence[str]:
-        """What the headings mean and in which unit; "{confidence}" stands for the confidence in
-        percent.
+        """Explain the headings and their units.
+
+        "{confidence}" stands for the confidence in percent.
         """
 
     def to_frame(self) -> pd.DataFrame:
-        """All single values, one row a responder: see `frame`."""
+        """Tabulate all single values, one row a responder: see `frame`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """Convert everything to what JSON holds."""
 
 
 def frame(score: Score) -> pd.DataFrame:
-    """The records of a score as a table of numbers."""
+    """Tabulate the records of a score."""
     import pandas
 
     return pandas.DataFrame([dict(row.record) for row in score.rows() if row.record])
 
 
 def many(share: float | None, flag: str) -> str:
-    """The flag, where more than a tenth of the points are concerned."""
+    """Return the flag where more than a tenth of the points are concerned, else ""."""
     return flag if share is not None and share > _MANY else ""
 
 
 def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
-    """A value with so many digits, or a dash for none."""
+    """Format a value with so many digits, or a dash for none."""
     return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
 
 
+def interval_text(
+    value: float | None, low: float | None, high: float | None, digits: int = 2
+) -> str:
+    """Format a value with its interval, "0.90 [0.80, 0.95]"; without one where an end is open."""
+    return number(value, digits) + ends_text(low, high, digits)
+
+
+def ends_text(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Format the ends of an interval, " [0.80, 0.95]"; empty where one is open."""
+    if low is None or high is None:
+        return ""
+    return f" [{number(low, digits)}, {number(high, digits)}]"
+
+
 def percent(share: float | None, digits: int | None = None) -> str:
-    """A share in percent, whole or with so many significant digits, or a dash for none.
+    """Format a share in percent, whole or with so many significant digits; a dash for none.
 
     Examples
     --------
@@ -181,16 +195,16 @@ def percent(share: float | None, digits: int | None = None) -> str:
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
-#: What is said where nothing could be scored.
+#: Text in place of a table where nothing could be scored.
 NO_SCORE = "no score: there is no human reference to compare with"
 
 
 @dataclass(frozen=True)
 class Tabled(Recorded):
-    """What the scores of this package do alike."""
+    """A score with tables for files, terminals and notebooks."""
 
     def to_frame(self) -> pd.DataFrame:
-        """All single values, one row a responder."""
+        """Tabulate all single values, one row a responder."""
         return frame(cast(Score, self))
 
     def _repr_html_(self) -> str:
@@ -201,7 +215,7 @@ class Tabled(Recorded):
 
 
 def html_tables(scores: Sequence[Score]) -> str:
-    """Tables of scores for a notebook, with what their headings mean folded."""
+    """Lay out tables of scores for a notebook, with the explanation of their headings folded."""
     from psyprobe.files import html
 
     tables = [
@@ -215,8 +229,7 @@ def html_tables(scores: Sequence[Score]) -> str:
 
 
 def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
-    """Lay out scores as a table: the observers of each experiment, and under them the trivial
-    baselines.
+    """Lay out scores as a table: observers of each experiment, and trivial baselines under them.
 
     Parameters
     ----------
@@ -234,9 +247,9 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
     listed = list(scores) if isinstance(scores, Iterable) else [scores]
     check_format(format)
     if format == "json":
-        return json_text([one.to_dict() for one in listed])
+        return json_text([score.to_dict() for score in listed])
     if format == "csv":
-        return csv_text([row.record for one in listed for row in one.rows() if row.record])
+        return csv_text([row.record for score in listed for row in score.rows() if row.record])
     tables = [
         lay_out(format, [[table.title, *table.headings], *table.cells()], table.notes())
         for table in score_tables(listed)
@@ -245,27 +258,27 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
 
 
 def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
-    """Tables in one of the formats for reading, and lines under them."""
+    """Join tables and the lines under them, in one of the formats for reading."""
     if format == "text":
-        told = [textwrap.fill(line, 100, subsequent_indent="  ") for line in lines]
+        filled = [textwrap.fill(line, 100, subsequent_indent="  ") for line in lines]
     else:
-        told = [f"{'%' if format == 'latex' else '-'} {line}" for line in lines]
-    return "\n\n".join([*tables, *["\n".join(told)] * bool(told)])
+        filled = [f"{'%' if format == 'latex' else '-'} {line}" for line in lines]
+    return "\n\n".join([*tables, *["\n".join(filled)] * bool(filled)])
 
 
 def check_format(format: str) -> None:
-    """Refuse a format that there is not."""
+    """Refuse a format that does not exist."""
     if format not in FORMATS:
         raise unknown_name("table format", format, FORMATS)
 
 
 def json_text(content: Any) -> str:
-    """Indented JSON without numbers that JSON has not."""
+    """Write indented JSON, without numbers that JSON lacks."""
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as lines, each with the columns of all."""
+    """Write records as lines of CSV, each with the columns of all."""
     stream = io.StringIO()
     columns = list(dict.fromkeys(column for record in records for column in record))
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
@@ -276,15 +289,17 @@ def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
     return stream.getvalue().rstrip("\n")
 
 
-def observer_name(one: Score, group: Iterable[Score]) -> str:
-    """The observer's name; with the layer where a group has several of an observer, and loud if it
-    is untrained.
+def observer_name(score: Score, group: Iterable[Score]) -> str:
+    """Name the observer of a score within a group.
+
+    The layer is added where the group has several of this observer, and "(random weights)" if it is
+    untrained.
     """
-    several = len({other.layer for other in group if other.observer == one.observer}) > 1
+    several = len({other.layer for other in group if other.observer == score.observer}) > 1
     return (
-        one.observer
-        + (f" / {one.layer}" if several else "")
-        + (" (random weights)" if one.random_weights else "")
+        score.observer
+        + (f" / {score.layer}" if several else "")
+        + (" (random weights)" if score.random_weights else "")
     )
 
 
@@ -293,29 +308,29 @@ class ScoreTable:
     """Rows of scores that stand together."""
 
     title: str
-    #: Of the columns behind the name.
+    #: Headings of the columns behind the name.
     headings: Sequence[str]
     #: Name and row, observers before trivial responders, equal ones of these once.
     rows: Sequence[tuple[str, Row]]
 
     def cells(self) -> list[list[str]]:
-        """Name and cells of each row."""
+        """List name and cells of each row."""
         return [
             [name, *(row.cells.get(heading, "") for heading in self.headings)]
             for name, row in self.rows
         ]
 
     def notes(self) -> list[str]:
-        """What must be said under it; what holds for several is said once."""
-        said: dict[str, list[str]] = {}
+        """List the notes under the table; what holds for several rows stands once."""
+        names_by_note: dict[str, list[str]] = {}
         for name, row in self.rows:
             for note in row.notes:
-                said.setdefault(note, []).append(name)
-        return [f"{', '.join(names)}: {note}." for note, names in said.items()]
+                names_by_note.setdefault(note, []).append(name)
+        return [f"{', '.join(names)}: {note}." for note, names in names_by_note.items()]
 
 
 def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
-    """Rows of scores by the title of their table, in alphabetical order of each score's first.
+    """Group rows of scores by the title of their table, in order of each score's first title.
 
     Examples
     --------
@@ -323,18 +338,18 @@ def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
     []
     """
     rows = sorted(((score, list(score.rows())) for score in scores), key=_title)
-    return [table for _, group in groupby(rows, _title) for table in _together(list(group))]
+    return [table for _, group in groupby(rows, _title) for table in _group_tables(list(group))]
 
 
 def score_notes(scores: Iterable[Score]) -> list[str]:
-    """What the headings of scores mean, each once."""
+    """Explain the headings of scores, each once."""
     keys: dict[str, set[float]] = {}
     for score in scores:
         for note in score.notes():
             keys.setdefault(note, set()).add(score.confidence)
     return [
-        note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found)))
-        for note, found in keys.items()
+        note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(confidences)))
+        for note, confidences in keys.items()
     ]
 
 
@@ -342,28 +357,30 @@ def _title(pair: tuple[Score, list[Row]]) -> str:
     return pair[1][0].table
 
 
-def _says_no_more(row: Row, other: Row) -> bool:
-    """Whether each cell reads as that of the other row does, or is empty."""
+def _is_contained(row: Row, other: Row) -> bool:
+    """Tell whether each cell reads as that of the other row does, or is empty."""
     return all(
         text in ("", "-") or other.cells.get(name) == text for name, text in row.cells.items()
     )
 
 
-def _together(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
-    scores = [one for one, _ in group]
+def _group_tables(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
+    scores = [score for score, _ in group]
     titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
-    for one, row in ((one, row) for one, own in group for row in own if row.table):
+    for score, row in (
+        (score, row) for score, score_rows in group for row in score_rows if row.table
+    ):
         placed = titles.setdefault(row.table, {}).setdefault(row.responder, [])
-        name = row.label or observer_name(one, scores)
+        name = row.label or observer_name(score, scores)
         if row.responder != OBSERVER:
-            same = [other for _, other in placed if other.label == row.label]
-            if any(_says_no_more(row, other) for other in same):
+            equal_labels = [other for _, other in placed if other.label == row.label]
+            if any(_is_contained(row, other) for other in equal_labels):
                 continue
             # Observers with other input sizes see other pixels, so their baselines differ a little.
-            name += f", as shown to {one.observer}" if same else ""
+            name += f", as shown to {score.observer}" if equal_labels else ""
         placed.append((printable(name), row))
     tables = []
     for title, responders in titles.items():
-        rows = [named for placed in responders.values() for named in placed]
+        rows = [entry for placed in responders.values() for entry in placed]
         tables.append(ScoreTable(printable(title), list(rows[0][1].cells), rows))
     return tables

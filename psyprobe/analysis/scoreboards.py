@@ -1,6 +1,4 @@
-"""The scoreboard: models and tests in one table, each score with its interval, beside trivial
-responders.
-"""
+"""Put models and tests into one table, the scoreboard."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ from psyprobe.analysis.score import (
     Entry,
     Metric,
     Score,
+    ends_text,
     many,
     percent,
 )
@@ -66,8 +65,10 @@ _PEOPLE = (
     "another person, and an "
     "observer may exceed it. No parentheses: not determined, or nobody was measured."
 )
-#: Of the intervals.
-_LEAST = "which treat levels as independent. Neighbours are not, so the true intervals are wider"
+#: Caveat of the intervals.
+_INTERVAL_CAVEAT = (
+    "which treat levels as independent. Neighbours are not, so the true intervals are wider"
+)
 
 
 @dataclass(frozen=True)
@@ -82,24 +83,25 @@ class Test:
 
     @property
     def name(self) -> str:
-        """How `Scoreboard.sort` calls it: the experiment, for matching with " mean" or "
-        pooled".
+        """Name the test as `Scoreboard.sort` takes it: the experiment, and for matching the error.
+
+        The error is " mean" or " pooled".
         """
         return " ".join([self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)])
 
     @property
     def about(self) -> dict[str, str]:
-        """Its part of a record."""
+        """Return experiment and metric, for a record."""
         return {"experiment": self.experiment, "metric": self.metric.name}
 
     @property
     def base(self) -> str:
-        """The experiment, published or corrected."""
+        """Name the experiment without "_published"."""
         return self.experiment.removesuffix(_SUFFIX)
 
     @property
     def short_name(self) -> str:
-        """A heading that fits above a column.
+        """Shorten the name to a heading that fits above a column.
 
         Examples
         --------
@@ -119,30 +121,28 @@ class Test:
 class BoardRow:
     """A row of the scoreboard."""
 
-    #: Of the observer, baseline or published model.
+    #: Name of the observer, baseline or published model.
     name: str
     #: Where its scores come from.
     kind: Literal["observer", "baseline", "people", "published"]
-    #: Of models; for those that are not published the loader, as "timm".
+    #: Family of a published model; of any other the loader, as "timm".
     family: str
     #: Scores of the tests that it did.
     entries: Mapping[Test, Entry]
 
     @property
     def float32_floor(self) -> float | None:
-        """Mean over tests of the shares of points at the float32 floor; None where none is
-        known.
-        """
-        known = {
+        """Average over tests the shares of points at the float32 floor; None where unknown."""
+        floors = {
             t.experiment: e.float32_floor
             for t, e in self.entries.items()
             if e.float32_floor is not None
         }
-        return sum(known.values()) / len(known) if known else None
+        return sum(floors.values()) / len(floors) if floors else None
 
     @property
     def title(self) -> str:
-        """Its name as a table shows it."""
+        """Name the row as a table shows it."""
         return f"{self.name} (published)" if self.kind == "published" else self.name
 
 
@@ -154,11 +154,11 @@ class Scoreboard:
     tests: tuple[Test, ...]
     #: Observers, baselines and published models.
     rows: tuple[BoardRow, ...]
-    #: Of the intervals; None if there are none.
+    #: Confidence of the intervals; None if there are none.
     confidence: float | None
 
     def sort(self, test: str) -> Scoreboard:
-        """Rows from best to worst in one test; those that did not do it come last.
+        """Sort rows from best to worst in one test; those without a score there come last.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Scoreboard:
         return replace(self, rows=tuple(sorted(self.rows, key=key)))
 
     def column(self, test: str) -> Test:
-        """The test of a name as `sort` takes it."""
+        """Find the test of a name as `sort` takes it."""
         names = {t.name: t for t in reversed(self.tests)}
         names |= {t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN}
         if test not in names:
@@ -191,7 +191,7 @@ class Scoreboard:
         return names[test]
 
     def table(self, format: str = "text") -> str:
-        """The board as text, Markdown, LaTeX, CSV or JSON.
+        """Lay out the board as text, Markdown, LaTeX, CSV or JSON.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class Scoreboard:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a score: name, experiment, metric, value, interval, flags.
+        """Tabulate scores, one a row: name, experiment, metric, value, interval, flags.
 
         Examples
         --------
@@ -259,9 +259,9 @@ class Scoreboard:
             for t, e in r.entries.items()
             if e.note
         ]
-        brackets = [f"Brackets: {100 * (self.confidence or 0):g} % intervals, {_LEAST}."] * (
-            self.confidence is not None
-        )
+        brackets = [
+            f"Brackets: {100 * (self.confidence or 0):g} % intervals, {_INTERVAL_CAVEAT}."
+        ] * (self.confidence is not None)
         people = [_PEOPLE] * any(row.kind == "people" for row in self.rows)
         flags = [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in used]
         source = ["Published scores: Cai et al. (2025), Figure 6, final table, without intervals."]
@@ -323,8 +323,10 @@ def scoreboard(
     """
     listed = list(scores)
     _check_measures(listed)
-    found = [(one, _entries(one)) for one in listed]
-    tests = list(dict.fromkeys(test for _, entries in found for test in entries[OBSERVER]))
+    entries_by_score = [(score, _entries(score)) for score in listed]
+    tests = list(
+        dict.fromkeys(test for _, entries in entries_by_score for test in entries[OBSERVER])
+    )
     if not listed:
         if not published:
             raise InputError("there are no results for a scoreboard; give some, or published=True")
@@ -340,17 +342,17 @@ def scoreboard(
             t.experiment.endswith(_SUFFIX),
         )
     )
-    rows = [*_observers(found), *_baselines(found)]
+    rows = [*_observers(entries_by_score), *_baselines(entries_by_score)]
     if published:
-        beside = _published(tests)
-        if not beside:
+        published_rows = _published(tests)
+        if not published_rows:
             raise InputError(
                 "there are no published scores of "
                 f"{', '.join(dict.fromkeys(t.experiment for t in tests))}, but of "
                 f"{', '.join(order)}; leave them out"
             )
-        rows += beside
-    confidences = {one.confidence for one in listed}
+        rows += published_rows
+    confidences = {score.confidence for score in listed}
     board = Scoreboard(tuple(tests), tuple(rows), max(confidences) if confidences else None)
     return board if sort is None else board.sort(sort)
 
@@ -358,43 +360,44 @@ def scoreboard(
 Entries = dict[str, dict[Test, Entry]]
 
 
-def _entries(one: Score) -> Entries:
-    """Responder to its entries; those of the observer are flagged where the trivial responders are
-    as good.
-    """
-    found: Entries = {
+def _entries(score: Score) -> Entries:
+    """Map responders to entries, and flag the observer's where a trivial responder is as good."""
+    entries: Entries = {
         row.responder: {
-            Test(one.experiment, metric): entry for metric, entry in row.entries.items()
+            Test(score.experiment, metric): entry for metric, entry in row.entries.items()
         }
-        for row in one.rows()
+        for row in score.rows()
         if row.entries
     }
-    if OBSERVER not in found:
+    if OBSERVER not in entries:
         raise InputError(
-            f"{one.experiment} has no metric by which observers are ranked, as where it was "
+            f"{score.experiment} has no metric by which observers are ranked, as where it was "
             "asked in words; put its "
             f"scores into a table with psyprobe.analysis.score_table"
         )
-    for test, entry in found[OBSERVER].items():
+    for test, entry in entries[OBSERVER].items():
         flags = "e"
         if entry.value is not None:
-            beside = (
-                (flag, found.get(name, {}).get(test))
+            trivials = (
+                (flag, entries.get(name, {}).get(test))
                 for flag, name in (("p", PIXELS), ("c", CONTRAST))
             )
             flags = "".join(
-                _compared(test.metric, entry.value, trivial, flag) for flag, trivial in beside
+                _flag_if_not_better(test.metric, entry.value, trivial, flag)
+                for flag, trivial in trivials
             )
-        found[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
-    return found
+        entries[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
+    return entries
 
 
-def _compared(metric: Metric, value: float, trivial: Entry | None, flag: str) -> str:
+def _flag_if_not_better(metric: Metric, value: float, trivial: Entry | None, flag: str) -> str:
+    """Return the flag unless the value is better than the trivial responder's."""
     beaten = trivial is None or trivial.value is None or metric.better(value, trivial.value)
     return "" if beaten else flag
 
 
 def _check_measures(scores: Sequence[Score]) -> None:
+    """Refuse scores of one experiment by different measures."""
     measures: dict[str, str] = {}
     for score in scores:
         # A metric has no features, and so no choice of a distance between them.
@@ -409,15 +412,15 @@ def _check_measures(scores: Sequence[Score]) -> None:
             )
 
 
-def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    scores = [one for one, _ in found]
+def _observers(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+    scores = [score for score, _ in entries_by_score]
     rows: dict[tuple[str, str], dict[Test, Entry]] = {}
-    for one, own in found:
-        name = table.observer_name(one, scores)
+    for score, responders in entries_by_score:
+        name = table.observer_name(score, scores)
         entries = rows.setdefault(
-            (name, one.observer.split(":")[0] if ":" in one.observer else "other"), {}
+            (name, score.observer.split(":")[0] if ":" in score.observer else "other"), {}
         )
-        for test, entry in own[OBSERVER].items():
+        for test, entry in responders[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
                 raise InputError(
                     f"{name} has two different scores in {test.name}; leave out the results of "
@@ -426,17 +429,15 @@ def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     return [BoardRow(name, "observer", family, entries) for (name, family), entries in rows.items()]
 
 
-def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    """One row for each trivial responder and for people; further ones where others were shown what
-    scores otherwise.
-    """
+def _baselines(entries_by_score: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+    """Build one row a trivial responder and for people; more where their scores differ."""
     rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
-    for one, own in found:
-        for name, entries in own.items():
+    for score, responders in entries_by_score:
+        for name, entries in responders.items():
             for test, entry in entries.items() if name != OBSERVER else ():
                 # Observers of one size were shown the same, but for rounding; they share a row.
                 further = [row for row in rows if row.startswith(f"{name}, as shown to ")]
-                places = [name, *further, f"{name}, as shown to {one.observer}"]
+                places = [name, *further, f"{name}, as shown to {score.observer}"]
                 if not any(
                     _reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry)
                     for row in places
@@ -455,30 +456,34 @@ def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     ]
 
 
-def _reads_alike(test: Test, one: Entry, other: Entry) -> bool:
-    """Whether two entries differ by less than the last digit that a table shows."""
-    if one.value is None or other.value is None:
-        return one.value == other.value
-    return abs(one.value - other.value) < 10**-test.metric.digits and one.flags == other.flags
+def _reads_alike(test: Test, first: Entry, second: Entry) -> bool:
+    """Tell whether two entries differ by less than the last digit that a table shows."""
+    if first.value is None or second.value is None:
+        return first.value == second.value
+    return abs(first.value - second.value) < 10**-test.metric.digits and first.flags == second.flags
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
     listed = published_scores()
     pixels = {
-        (one.experiment, one.metric): Entry(one.score)
-        for one in listed
-        if one.model == "no_encoder"
+        (published.experiment, published.metric): Entry(published.score)
+        for published in listed
+        if published.model == "no_encoder"
     }
     rows: dict[tuple[str, str, str], dict[Test, Entry]] = {}
-    for one in listed:
-        entries = rows.setdefault((one.model, one.label, one.family), {})
+    for published in listed:
+        entries = rows.setdefault((published.model, published.label, published.family), {})
         for test in tests:
-            if (test.base, test.metric.name) == (one.experiment, one.metric):
-                trivial = None if one.model == "no_encoder" else pixels[test.base, test.metric.name]
-                flags = _compared(test.metric, one.score, trivial, "p") + many(
-                    one.float32_floor, "f"
+            if (test.base, test.metric.name) == (published.experiment, published.metric):
+                trivial = (
+                    None if published.model == "no_encoder" else pixels[test.base, test.metric.name]
                 )
-                entries[test] = Entry(one.score, flags=flags, float32_floor=one.float32_floor)
+                flags = _flag_if_not_better(test.metric, published.score, trivial, "p") + many(
+                    published.float32_floor, "f"
+                )
+                entries[test] = Entry(
+                    published.score, flags=flags, float32_floor=published.float32_floor
+                )
     return [
         BoardRow(label, "published", family, entries)
         for (_, label, family), entries in rows.items()
@@ -490,8 +495,6 @@ def _cell(entry: Entry | None, metric: Metric) -> str:
     if entry is None:
         return ""
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
-    interval = (
-        "" if entry.low is None or entry.high is None else f" [{entry.low:.2f}, {entry.high:.2f}]"
-    )
+    interval = ends_text(entry.low, entry.high)
     of_person = "" if entry.of_person is None else f" ({entry.of_person:.2f})"
     return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)

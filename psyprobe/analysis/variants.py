@@ -1,6 +1,4 @@
-"""Variants of one experiment (phases, orientations, noise seeds): their mean, and how far a score
-depends on them.
-"""
+"""Average variants of one experiment (phases, orientations, seeds), and measure their spread."""
 
 from __future__ import annotations
 
@@ -20,10 +18,16 @@ from psyprobe.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What an observer said; all else of a result is alike in every variant, or is taken from the
+#: Responses of the observer; all else is alike in every variant, or is taken from the
 #: baselines.
-_SAID = ("response", "scored_response", "reference_response", "anchor_response", "against_response")
-_BASELINES = tuple(f"pixels_{name}" for name in _SAID)
+_RESPONSES = (
+    "response",
+    "scored_response",
+    "reference_response",
+    "anchor_response",
+    "against_response",
+)
+_BASELINES = tuple(f"pixels_{name}" for name in _RESPONSES)
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Spread(Recorded):
     #: Ends of the interval of the score of the mean, over variants; None where it does not exist.
     low: float | None
     high: float | None
-    #: Of the interval, in (0, 1).
+    #: Confidence of the interval, in (0, 1).
     confidence: float
 
     @property
@@ -44,16 +48,16 @@ class Spread(Recorded):
         return len(self.values)
 
     def __str__(self) -> str:
-        known = [value for value in self.values if value is not None]
-        alone = f"; each alone {min(known):.2f} to {max(known):.2f}" if known else ""
+        scores = [value for value in self.values if value is not None]
+        singles = f"; each alone {min(scores):.2f} to {max(scores):.2f}" if scores else ""
         interval = "no interval" if self.low is None else f"[{self.low:.2f}, {self.high:.2f}]"
-        return f"mean of {self.count} variants, {interval} over variants{alone}"
+        return f"mean of {self.count} variants, {interval} over variants{singles}"
 
 
 def average_variants(
     results: Sequence[xr.Dataset], variants: Mapping[str, Sequence[float]], labels: Sequence[str]
 ) -> xr.Dataset:
-    """One result for many variants of an experiment: mean responses, and those of each variant.
+    """Average the results of many variants of an experiment, and keep those of each variant.
 
     Parameters
     ----------
@@ -87,18 +91,18 @@ def average_variants(
                 "them"
             )
     averaged = first.copy()
-    for name in (*_SAID, *_BASELINES):
+    for name in (*_RESPONSES, *_BASELINES):
         if name not in first:
             continue
         stacked = np.stack([result[name].transpose(*first[name].dims).values for result in results])
         averaged[name] = first[name].copy(data=stacked.mean(axis=0))
-        if name in _SAID:
-            about = {
+        if name in _RESPONSES:
+            attributes = {
                 **first[name].attrs,
                 "long_name": f"{first[name].attrs['long_name']}, by variant",
             }
             averaged[f"{name}_by_variant"] = xarray.DataArray(
-                stacked, dims=("variant", *first[name].dims), attrs=about
+                stacked, dims=("variant", *first[name].dims), attrs=attributes
             )
     for name in (str(var) for var in first.data_vars if str(var).endswith("_status")):
         # What is undefined in one variant is undefined in the mean.
@@ -112,8 +116,8 @@ def average_variants(
     averaged["noise_floor"] = first["noise_floor"].copy(
         data=np.where(cosine, floors.min(axis=0), floors.max(axis=0))
     )
-    about = {"units": "1", "long_name": "Variant of the stimulus"}
-    averaged = averaged.assign_coords(variant=("variant", list(labels), about))
+    attributes = {"units": "1", "long_name": "Variant of the stimulus"}
+    averaged = averaged.assign_coords(variant=("variant", list(labels), attributes))
     averaged.attrs["variants"] = json.dumps(
         {name: list(values) for name, values in variants.items()}
     )
@@ -131,7 +135,7 @@ def variant_spread(
     resamples: int = 200,
     seed: int = 0,
 ) -> Spread:
-    """How far a statistic of mean responses depends on the variants that were shown.
+    """Estimate how far a statistic of mean responses depends on the variants shown.
 
     Parameters
     ----------
@@ -152,30 +156,32 @@ def variant_spread(
     1)) and t the quantile of Student's t with V - 1 degrees of freedom, since V is small.
     """
     result = join_measures(result)
-    said = {name: result[f"{name}_by_variant"] for name in _SAID if f"{name}_by_variant" in result}
+    by_variant = {
+        name: result[f"{name}_by_variant"] for name in _RESPONSES if f"{name}_by_variant" in result
+    }
     count = result.sizes["variant"]
 
     def of(weights: FloatArray) -> float | None:
         mean = {
-            name: result[name].copy(data=np.tensordot(weights, each.values, 1))
-            for name, each in said.items()
+            name: result[name].copy(data=np.tensordot(weights, responses.values, 1))
+            for name, responses in by_variant.items()
         }
         return statistic(result.assign(mean))
 
-    alone = tuple(of(row) for row in np.eye(count))
+    single_values = tuple(of(row) for row in np.eye(count))
     value = of(np.full(count, 1 / count))
     if value is None or count < 2:
-        return Spread(alone, None, None, confidence)
+        return Spread(single_values, None, None, confidence)
     draws = draw_counts(count, resamples, seed) / count
-    samples = np.array([found for found in map(of, draws) if found is not None])
+    samples = np.array([value for value in map(of, draws) if value is not None])
     if len(samples) < 2:
-        return Spread(alone, None, None, confidence)
+        return Spread(single_values, None, None, confidence)
     middle = float(transform(value))
     reach = student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     # Variants that score alike tell no interval, and none of zero width is one.
     return (
-        Spread(alone, low, high, confidence)
+        Spread(single_values, low, high, confidence)
         if high - low > 1e-9
-        else Spread(alone, None, None, confidence)
+        else Spread(single_values, None, None, confidence)
     )

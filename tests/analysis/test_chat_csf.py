@@ -393,8 +393,8 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
 
 def test_answers_that_did_not_change_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted: list[object] = []
-    real = fit._fitted
-    monkeypatch.setattr(fit, "_fitted", lambda *args: (fitted.append(args), real(*args))[1])
+    real = fit._count_fields
+    monkeypatch.setattr(fit, "_count_fields", lambda *args: (fitted.append(args), real(*args))[1])
     result = chat_result(repeats=4, seed=20261122, frequencies=(1.0, 2.0), contrast=TEN[::2])
     first = chat_csf(result)
     first["log10_threshold"].values[...] = 0.0

@@ -1,5 +1,4 @@
-"""With what a contrast sensitivity function measured in words is compared: people, and the model's
-own vision tower.
+"""Compare a contrast sensitivity function measured in words with people and a vision tower.
 
 References
 ----------
@@ -37,17 +36,17 @@ from psyprobe.stimulus.catalogue import load_stimulus
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Of annulus noise where the run does not say: cd/m², and pixels.
+#: Luminance (cd/m²), ppd and size (pixels) of annulus noise where the run does not say.
 _LUMINANCE = 40.0
 _PPD = 64.0
 _SIZE = 256
 
 
-def _of_filter(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+def _filter_curve(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
     return np.asarray(people_csf(model)(frequency))
 
 
-def _of_noise(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+def _noise_curve(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
     size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
     ppd = float(csf.attrs.get("ppd", _PPD))
     luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
@@ -56,7 +55,7 @@ def _of_noise(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
 
 @lru_cache(maxsize=4096)
 def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, size: int) -> float:
-    """Sensitivity to annulus noise; NaN where the image has no component of it."""
+    """Compute the sensitivity to annulus noise; NaN where the image has no component of it."""
     by_light = model in ("castle_csf", "barten_csf")
     conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
     try:
@@ -69,9 +68,9 @@ def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, s
         return float("nan")
 
 
-def _modelfest(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
-    known = modelfest_gabors().frequency
-    inside = (frequency >= known.min()) & (frequency <= known.max())
+def _modelfest_curve(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    measured_frequency = modelfest_gabors().frequency
+    inside = (frequency >= measured_frequency.min()) & (frequency <= measured_frequency.max())
     out = np.full(frequency.shape, np.nan)
     out[inside] = modelfest_csf(frequency[inside])
     return out
@@ -79,21 +78,21 @@ def _modelfest(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
 
 #: Human curves by name: how a figure calls them, and what they are.
 HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray]]] = {
-    "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
-    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
-    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
+    "watson_malo": ("Watson-Malo", partial(_filter_curve, "watson_malo_csf")),
+    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_noise_curve, "watson_malo_csf")),
+    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_filter_curve, "watson_ahumada_csf")),
     "watson_ahumada_noise": (
         "Watson-Ahumada HPmH, for this noise",
-        partial(_of_noise, "watson_ahumada_csf"),
+        partial(_noise_curve, "watson_ahumada_csf"),
     ),
-    "castle": ("castleCSF", partial(_of_noise, "castle_csf")),
-    "barten": ("Barten", partial(_of_noise, "barten_csf")),
-    "modelfest": ("ModelFest Gabors", _modelfest),
+    "castle": ("castleCSF", partial(_noise_curve, "castle_csf")),
+    "barten": ("Barten", partial(_noise_curve, "barten_csf")),
+    "modelfest": ("ModelFest Gabors", _modelfest_curve),
 }
 
 
 def human_names() -> tuple[str, ...]:
-    """Human curves that a questioning run can be compared with.
+    """List the human curves that a questioning run can be compared with.
 
     Returns
     -------
@@ -114,7 +113,7 @@ def human_names() -> tuple[str, ...]:
 
 
 def default_human(csf: xr.Dataset) -> str:
-    """The human curve that the experiment names.
+    """Name the human curve of the experiment.
 
     Parameters
     ----------
@@ -126,14 +125,14 @@ def default_human(csf: xr.Dataset) -> str:
     str
         "watson_malo" where it names none that is known here.
     """
-    named = str(experiment_table(csf, "human").get("model", "")).removesuffix("_csf")
-    return named if named in HUMAN_CURVES else "watson_malo"
+    model = str(experiment_table(csf, "human").get("model", "")).removesuffix("_csf")
+    return model if model in HUMAN_CURVES else "watson_malo"
 
 
 def human_curve(
     csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike
 ) -> tuple[str, FloatArray]:
-    """A human curve at the frequencies of a run.
+    """Compute a human curve at the frequencies of a run.
 
     Parameters
     ----------
@@ -178,24 +177,27 @@ def human_curve(
 
 
 def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
-    """Name and sensitivities of people at the levels of a run, as its page names them; no name:
-    nobody to compare with.
+    """Read name and sensitivities of people at the levels of a run, as its page names them.
+
+    An empty name: there is nobody to compare with. None where the curves of `human_names` are those
+    to compare with.
 
     None where the curves of `human_names` are those to compare with.
     """
     if "human" not in csf.attrs:
         return None
-    told = json.loads(str(csf.attrs["human"]))
+    page = json.loads(str(csf.attrs["human"]))
     (level,) = levels_of(csf)
-    at = dict(zip(told["values"], told["sensitivity"], strict=True))
-    return told["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
+    at = dict(zip(page["values"], page["sensitivity"], strict=True))
+    return page["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
 
 
 def human_line(
     csf: xr.Dataset, human: str | None, low: float, high: float
 ) -> tuple[str, FloatArray, FloatArray] | None:
-    """Label, values of the level and sensitivity of people, for a figure; None where there are
-    none, or for "".
+    """Compute label, values of the level and sensitivity of people, for a figure.
+
+    None where there are none, or for "".
     """
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
@@ -209,7 +211,7 @@ def human_line(
 
 
 def curve_label(name: str) -> str:
-    """What a human curve is called where it is read: one of `human_names`, or what a page names.
+    """Name a human curve for readers: one of `human_names`, or what a page names.
 
     Examples
     --------
@@ -220,7 +222,7 @@ def curve_label(name: str) -> str:
 
 
 def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:
-    """A human curve at any frequencies, for the stimulus of a run.
+    """Compute a human curve at any frequencies, for the stimulus of a run.
 
     Parameters
     ----------
@@ -252,8 +254,9 @@ def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, F
 
 @lru_cache(maxsize=64)
 def _luminance(toml: str) -> float:
-    """Of the background, as the stimulus file of an experiment has it; the usual one where that
-    file is not here.
+    """Read the luminance of the background from the stimulus file of an experiment.
+
+    It is the usual one where that file is not here.
     """
     try:
         parameters = load_stimulus(str(tomllib.loads(toml)["stimulus"])).parameters
@@ -262,11 +265,11 @@ def _luminance(toml: str) -> float:
     return float(parameters.get("luminance", _LUMINANCE))
 
 
-#: What is computed, in this order. The two correlations are of more use the larger, the three
-#: errors the smaller.
+#: Statistics, in this order: the two correlations are better the larger, the three errors the
+#: smaller.
 STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
 
-#: What intervals are over that do not exist.
+#: Value of `interval_over` where there are no intervals.
 NOTHING = "nothing"
 
 
@@ -274,7 +277,7 @@ NOTHING = "nothing"
 class Statistic:
     """One statistic of a contrast sensitivity function."""
 
-    #: Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
+    #: Statistic of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
     value: float | None
     #: Ends of its interval.
     low: float | None
@@ -291,36 +294,36 @@ class CsfScores(Recorded):
 
     #: The human curve.
     human: str
-    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so
+    #: Statistics of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so
     #: that, by the triangle inequality, its error is never larger than the mean error of the
     #: wordings.
     pearson_linear: Statistic
     rmse_linear: Statistic
-    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the
-    #: geometric mean.
+    #: Statistics of log10 sensitivities, of which the highest do not decide alone; the mean curve
+    #: is the geometric mean.
     pearson_log: Statistic
     rmse_log10: Statistic
-    #: What remains of `rmse_log10` after the best common gain.
+    #: Rest of `rmse_log10` after the best common gain.
     shape_rmse_log10: Statistic
     #: Log10 of that gain: what the observer's sensitivities are to be multiplied by.
     gain: float | None
     #: Wordings with a usable threshold at every scored frequency. Only these enter.
     n_valid: int
-    #: Of all.
+    #: Number of all wordings.
     n_prompts: int
     #: Scored frequencies: those where at least half of the wordings have a usable threshold.
     n_frequencies: int
-    #: Of all.
+    #: Number of all frequencies.
     n_asked: int
-    #: Of the intervals.
+    #: Confidence of the intervals.
     confidence: float
-    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer
+    #: Units that vary in the intervals: "prompts" or "trials"; "nothing" where there are none, because with fewer
     #: than three wordings a threshold has an interval that is open at both ends.
     interval_over: str
 
 
 def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
-    """Correlations and errors of contrast sensitivity functions, curve by curve.
+    """Compute correlations and errors of contrast sensitivity functions, curve by curve.
 
     Parameters
     ----------
@@ -442,34 +445,37 @@ def compare_with_human(
     log_s = -csf["log10_threshold"].values[place]
     target = curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
-    found = _of_mean(log_s, target)
-    samples = _samples(csf, log_s, place, resamples, seed)
-    drawn = _of_mean(samples, target)
+    of_mean = _statistics_of_mean(log_s, target)
+    samples = _resample(csf, log_s, place, resamples, seed)
+    of_samples = _statistics_of_mean(samples, target)
     if not len(samples):
         counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
     statistics: dict[str, Any] = {
         statistic: _statistic(
-            statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach
+            statistic, of_mean[statistic], of_samples[statistic], by_prompt[statistic], reach
         )
         for statistic in STATISTICS
     }
-    return CsfScores(name, **statistics, gain=float(found["gain"]), **counts)
+    return CsfScores(name, **statistics, gain=float(of_mean["gain"]), **counts)
 
 
-def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
-    """Statistics of the mean over wordings (..., P, F): arithmetic for the linear ones, else
-    geometric.
+def _statistics_of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
+    """Compute statistics of the mean over prompts (..., P, F).
+
+    It is arithmetic for the linear ones, else geometric.
     """
     geometric = csf_statistics(10.0 ** log_s.mean(axis=-2), human)
     arithmetic = csf_statistics((10.0**log_s).mean(axis=-2), human)
     return geometric | {name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")}
 
 
-def _samples(
+def _resample(
     csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int
 ) -> FloatArray:
-    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers.
+    """Draw log sensitivities (B, P, F) as they could be with other prompts, images or answers.
+
+    None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
 
     None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
     """
@@ -479,11 +485,11 @@ def _samples(
     n = len(log_s)
     if "log10_threshold_samples" in csf:
         stored = -csf["log10_threshold_samples"].values[:, *place]
-        drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(
+        samples = stored[rng.integers(len(stored), size=resamples)] + _screen_noise(
             csf, place[-1], resamples, rng
         )
     elif n >= FEW:
-        drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
+        samples = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
         ends = np.stack(
             [csf["log10_threshold_low"].values[place], csf["log10_threshold_high"].values[place]]
@@ -496,19 +502,20 @@ def _samples(
         if not np.isfinite(half).all():
             return np.empty((0, *log_s.shape))
         spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
-        drawn = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
+        samples = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
     if n < FEW:
-        return drawn
-    chosen = rng.integers(n, size=(resamples, n))
+        return samples
+    prompt_index = rng.integers(n, size=(resamples, n))
     common = _common_spread(csf, log_s, place) * rng.normal(size=(resamples, 1, log_s.shape[1]))
-    return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1) + common)
+    return np.asarray(np.take_along_axis(samples, prompt_index[..., None], axis=1) + common)
 
 
-def _of_screen(
+def _screen_noise(
     csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps
-    of a panel.
+    """Draw the error of a person's screen in log sensitivities, (B, 1, F).
+
+    It is an offset, and single steps of a panel.
     """
     if "log10_screen_sd" not in csf:
         return np.zeros((1, 1, 1))
@@ -516,13 +523,15 @@ def _of_screen(
     total = csf["log10_screen_sd"].values[np.ravel(scored)]
     single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
     common = rng.normal(size=(resamples, 1, 1))
-    own = rng.normal(size=(resamples, 1, total.size))
-    return np.asarray(offset * common + single * own)
+    single_steps = rng.normal(size=(resamples, 1, total.size))
+    return np.asarray(offset * common + single * single_steps)
 
 
 def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:
-    """What drawing wordings does not show, shape (F,): steps that stand between the same levels in
-    all wordings.
+    """Estimate the spread, shape (F,), that drawing prompts does not show.
+
+    Steps stand between the same levels in all prompts; and where prompts differ by less than trials
+    alone would make them, what is missing.
 
     And what is missing to the spread of trials alone, where wordings differ by less than that.
     """
@@ -531,15 +540,20 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     half = 0.5 * (
         csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
     )
-    own = np.where(np.isfinite(half), half, 0.0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
+    spread = np.where(np.isfinite(half), half, 0.0) / ndtri(
+        (1 + float(csf.attrs["confidence"])) / 2
+    )
     step = np.isin(flag_words(csf["status"])[place], STEPS)
-    missing = np.where(step, 0.0, own**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
+    missing = np.where(step, 0.0, spread**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
     return np.asarray(
-        np.sqrt(np.where(step, own, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s))
+        np.sqrt(
+            np.where(step, spread, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s)
+        )
     )
 
 
 def _reach(confidence: float, n: int) -> float:
+    """Compute the half-width of an interval in standard deviations."""
     from scipy.special import ndtri, stdtrit
 
     level = (1 + confidence) / 2
@@ -547,25 +561,26 @@ def _reach(confidence: float, n: int) -> float:
 
 
 def _statistic(
-    name: str, value: FloatArray, drawn: FloatArray, by_prompt: FloatArray, reach: float
+    name: str, value: FloatArray, samples: FloatArray, by_prompt: FloatArray, reach: float
 ) -> Statistic:
-    known = by_prompt[np.isfinite(by_prompt)]
-    mean = float(known.mean()) if known.size else None
-    sd = float(known.std(ddof=1)) if known.size > 1 else None
-    drawn = drawn[np.isfinite(drawn)]
+    """Combine a statistic with its interval and its values over single prompts."""
+    values = by_prompt[np.isfinite(by_prompt)]
+    mean = float(values.mean()) if values.size else None
+    sd = float(values.std(ddof=1)) if values.size > 1 else None
+    samples = samples[np.isfinite(samples)]
     if not np.isfinite(value):
         return Statistic(None, None, None, mean, sd)
-    if drawn.size < 2:
+    if samples.size < 2:
         return Statistic(float(value), None, None, mean, sd)
     if name.startswith("pearson"):
         limit = 1 - 1e-12
-        spread = np.arctanh(drawn.clip(-limit, limit)).std(ddof=1)
+        spread = np.arctanh(samples.clip(-limit, limit)).std(ddof=1)
         ends = np.tanh(
             np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread
         )
     else:
-        least = max(float(value), 1e-12)
-        spread = np.log(np.maximum(drawn, 1e-6 * least)).std(ddof=1)
+        floor = max(float(value), 1e-12)
+        spread = np.log(np.maximum(samples, 1e-6 * floor)).std(ddof=1)
         # Beyond a factor of e**20 an end says nothing.
         ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
     if not ends[0] < ends[1]:
@@ -588,10 +603,9 @@ def _rms(difference: FloatArray) -> FloatArray:
 
 
 def bridge(
-    asked: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
+    answered: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
 ) -> IsoResponse:
-    """The iso-response curve of a vision tower that lies nearest to what the whole model says it
-    sees.
+    """Find the iso-response curve of a vision tower nearest to the answers of the whole model.
 
     Features have no criterion of their own, so a tower has a contrast sensitivity function for each
     level of response. The level is chosen whose curve is nearest (root mean square of log10) to the
@@ -599,7 +613,7 @@ def bridge(
 
     Parameters
     ----------
-    asked : xarray.Dataset
+    answered : xarray.Dataset
         Of a questioning run, or of `chat_csf`.
     tower : xarray.Dataset
         Of a detection run with the same stimuli, with a level grid.
@@ -618,41 +632,41 @@ def bridge(
         If the runs have no two frequencies in common, contrasts are of different kinds, the tower's
         run has no grid or no level of response is crossed at two frequencies.
     """
-    (csf,) = chat_csfs([asked])
+    (csf,) = chat_csfs([answered])
     kind = str(tower.attrs.get("contrast_kind", "sinusoid_rms"))
     if kind != "sinusoid_rms":
         raise InputError(
             f"the tower was shown contrasts of kind {kind!r} and the model was asked about "
             f"'sinusoid_rms'; show both the same stimuli"
         )
-    found = select(tower, measure=measure, layer=layer)
-    if levels_of(csf) != ("frequency",) or tuple(found.levels) != ("frequency",):
+    features = select(tower, measure=measure, layer=layer)
+    if levels_of(csf) != ("frequency",) or tuple(features.levels) != ("frequency",):
         raise InputError(
             "a bridge is over frequency alone; vary only that in both runs, or take it with "
             "result.sel"
         )
-    shown = found.levels["frequency"]
+    frequency = features.levels["frequency"]
     log_s = np.log10(csf["mean_sensitivity"].values)
-    known = np.isfinite(log_s)
-    log_f = np.log10(csf["frequency"].values[known])
-    inside = np.zeros(shown.shape, dtype=bool)
-    if known.sum() >= 2:
-        log_x = np.log10(shown)
+    has_threshold = np.isfinite(log_s)
+    log_f = np.log10(csf["frequency"].values[has_threshold])
+    inside = np.zeros(frequency.shape, dtype=bool)
+    if has_threshold.sum() >= 2:
+        log_x = np.log10(frequency)
         inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
-    if not found.grid.size or inside.sum() < 2:
+    if not features.grid.size or inside.sum() < 2:
         raise InputError(
             f"the tower's result has {int(inside.sum())} frequencies among those at which the "
             "model has a "
             f"threshold; two are needed, and a level grid: run both over the same frequencies"
         )
-    answers = 10 ** np.interp(np.log10(shown[inside]), log_f, log_s[known])
+    answers = 10 ** np.interp(np.log10(frequency[inside]), log_f, log_s[has_threshold])
     nearest = fit_iso_response(
-        shown[inside],
-        found.difference,
-        found.grid[inside],
+        frequency[inside],
+        features.difference,
+        features.grid[inside],
         answers,
         criterion="absolute",
-        floor=found.noise_floor,
+        floor=features.noise_floor,
     )
     if nearest is None:
         raise InputError(

@@ -1,6 +1,4 @@
-"""The contrast sensitivity function of an observer that was asked in words, wording by wording and
-on the whole.
-"""
+"""Measure the contrast sensitivity function of an observer that was asked in words."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ def chat_csf(
     goodness: bool = False,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Contrast sensitivity of an observer that was asked in words.
+    """Measure the contrast sensitivity of an observer that was asked in words.
 
     Parameters
     ----------
@@ -152,28 +150,28 @@ def chat_csf(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
-    design = adaptive_design(result) if all(value is None for value in given.values()) else ""
-    at = fit.locate_trials(result, design_frequencies(result) if design == "quick_csf" else ())
-    rates = _rates(result, given)
-    how = fit.FitSettings(
+    arguments = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
+    design = adaptive_design(result) if all(value is None for value in arguments.values()) else ""
+    cells = fit.locate_trials(result, design_frequencies(result) if design == "quick_csf" else ())
+    rates = _rates(result, arguments)
+    settings = fit.FitSettings(
         **rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed
     )
-    counts = fit.count_cells(at)
+    counts = fit.count_cells(cells)
     options = {}
     if design:
         options = design_options(result)
-        how = replace(how, function=options["function"], axis="log")
-    method = _methods(at, counts, design, how)
+        settings = replace(settings, function=options["function"], axis="log")
+    method = _methods(cells, counts, design, settings)
     sessions = sessions_of(result) if design == "quick_csf" else ()
-    curves = session_curves(result, at, sessions, how) if sessions else None
-    found = _fit(at, counts, method, how, None if curves is None else curves.offset)
-    made = _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
-    return _with_screen(made, curves)
+    curves = session_curves(result, cells, sessions, settings) if sessions else None
+    chat_fit = _fit(cells, counts, method, settings, None if curves is None else curves.offset)
+    csf = _dataset(result, counts, _blank_unreadable(chat_fit, counts), method, settings, options)
+    return _add_screen_error(csf, curves)
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
-    """Contrast sensitivity of several observers; what already is one stays as it is.
+    """Measure the contrast sensitivity of several observers; keep what already is one.
 
     Parameters
     ----------
@@ -188,44 +186,52 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     ]
 
 
-def _with_logits(at: fit.TrialCells) -> npt.NDArray[np.bool_]:
-    """Which wordings have a logit for each answer that counts, and were read by it."""
-    none = np.zeros(len(at.prompts), dtype=bool)
-    if not {"logit", "p_yes", "image_seed"} <= set(at.result.variables):
+def _have_logits(cells: fit.TrialCells) -> npt.NDArray[np.bool_]:
+    """Tell which prompts have a logit for each answer that counts, and were read by it."""
+    none = np.zeros(len(cells.prompts), dtype=bool)
+    if not {"logit", "p_yes", "image_seed"} <= set(cells.result.variables):
         return none
-    by_logit = np.isfinite(at.column("logit")) & (
-        at.result["readout"].values.astype(str) == "p_yes"
+    by_logit = np.isfinite(cells.column("logit")) & (
+        cells.result["readout"].values.astype(str) == "p_yes"
     )
-    return np.asarray(np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0)
+    return np.asarray(
+        np.bincount(cells.prompt[cells.counted & ~by_logit], minlength=len(none)) == 0
+    )
 
 
 def _methods(
-    at: fit.TrialCells, counts: fit.ChatCounts, design: str, how: fit.FitSettings
+    cells: fit.TrialCells, counts: fit.ChatCounts, design: str, settings: fit.FitSettings
 ) -> npt.NDArray[np.str_]:
-    """How each wording is fitted; of QUEST+ the posterior counts where answers are drawn ones."""
+    """Choose how each prompt is fitted: "logits", "counts" or "posterior".
+
+    After QUEST+ the posterior counts where answers are drawn ones.
+    """
     if design == "quick_csf":
-        return np.full(len(at.prompts), "posterior")
-    logits = _with_logits(at) & (how.axis == "log")
-    drawn = (counts.yes % 1 == 0).all(axis=(1, 2)) & (counts.catch_yes % 1 == 0)
-    other = np.where(drawn & (design == "quest_plus"), "posterior", "counts")
+        return np.full(len(cells.prompts), "posterior")
+    logits = _have_logits(cells) & (settings.axis == "log")
+    whole_answers = (counts.yes % 1 == 0).all(axis=(1, 2)) & (counts.catch_yes % 1 == 0)
+    other = np.where(whole_answers & (design == "quest_plus"), "posterior", "counts")
     return np.where(logits, "logits", other)
 
 
 def _fit(
-    at: fit.TrialCells,
+    cells: fit.TrialCells,
     counts: fit.ChatCounts,
     method: npt.NDArray[np.str_],
-    how: fit.FitSettings,
+    settings: fit.FitSettings,
     offsets: FloatArray | None,
 ) -> fit.ChatFit:
+    """Fit the prompts of each method, and join the fits."""
     parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
     by_logit, by_count, by_design = (
         np.flatnonzero(method == name) for name in ("logits", "counts", "posterior")
     )
     if by_design.size:
-        parts.append((by_design, fit_posterior(at.result, at, counts, how, by_design, offsets)))
+        parts.append(
+            (by_design, fit_posterior(cells.result, cells, counts, settings, by_design, offsets))
+        )
     if by_logit.size:
-        parts.append((by_logit, fit.fit_p_yes(at, counts.contrast, by_logit, how)))
+        parts.append((by_logit, fit.fit_p_yes(cells, counts.contrast, by_logit, settings)))
     if by_count.size:
         names = (
             "contrast",
@@ -236,19 +242,19 @@ def _fit(
             "catch_trials",
             "catch_excluded",
         )
-        own = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
-        again = None
-        if (own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any():
-            again = fit.resampled_yes(
-                at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed
+        own_counts = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
+        resampled = None
+        if (own_counts.yes % 1 != 0).any() or (own_counts.catch_yes % 1 != 0).any():
+            resampled = fit.resampled_yes(
+                cells, by_count, resamples=max(settings.resamples // 4, 2), seed=settings.seed
             )
-        parts.append((by_count, fit.fit_counts(own, how, again)))
+        parts.append((by_count, fit.fit_counts(own_counts, settings, resampled)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
-def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
-    """How to fit: as it was said, else as the experiment says, else as usual."""
-    usual: dict[str, Any] = {
+def _rates(result: xr.Dataset, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve how to fit: by the arguments, else by the experiment, else by default."""
+    defaults: dict[str, Any] = {
         "guess": (0.0, 0.5),
         "lapse": (0.0, 0.1),
         "function": "logistic",
@@ -256,28 +262,33 @@ def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     chance = task_of(result).chance
     if chance is not None:
-        usual["guess"] = chance
-    said = usual | {
-        name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual
+        defaults["guess"] = chance
+    page_rates = defaults | {
+        name: value
+        for name, value in fit.experiment_table(result, "fit").items()
+        if name in defaults
     }
-    chosen = said | {name: value for name, value in given.items() if value is not None}
+    rates = page_rates | {name: value for name, value in arguments.items() if value is not None}
     for name in ("guess", "lapse"):
-        rates = chosen[name]
-        chosen[name] = tuple(map(float, rates)) if isinstance(rates, list | tuple) else float(rates)
-        low, high = fit.bounds_of(chosen[name])
+        bounds = rates[name]
+        rates[name] = (
+            tuple(map(float, bounds)) if isinstance(bounds, list | tuple) else float(bounds)
+        )
+        low, high = fit.bounds_of(rates[name])
         if not 0 <= low <= high < 1:
             raise InputError(
-                f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as "
+                f"{name} is {bounds}; give a rate from 0 to below 1, or rising bounds such as "
                 "(0, 0.5)"
             )
-    if chosen["axis"] not in ("log", "linear"):
-        raise unknown_name("axis", str(chosen["axis"]), ["log", "linear"])
-    return chosen
+    if rates["axis"] not in ("log", "linear"):
+        raise unknown_name("axis", str(rates["axis"]), ["log", "linear"])
+    return rates
 
 
 def _joined(
     parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]
 ) -> fit.ChatFit:
+    """Join fits of different prompts."""
     values: dict[str, Any] = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
@@ -297,12 +308,13 @@ def _joined(
     return fit.ChatFit(**values, samples=samples)
 
 
-def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
+def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
+    """Set the status of unreadable curves, and blank their numbers."""
     unreadable = counts.excluded_rate > NO_VALIDITY
-    status = found.status.astype("<U16")
+    status = chat_fit.status.astype("<U16")
     status[unreadable] = UNREADABLE
     blank = {
-        name: np.where(unreadable, np.nan, getattr(found, name))
+        name: np.where(unreadable, np.nan, getattr(chat_fit, name))
         for name in (
             "log10_threshold",
             "log10_threshold_low",
@@ -314,13 +326,14 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     }
     # Rates of a wording to which nothing was answered are nobody's.
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
-    rates = {name: np.where(silent, np.nan, getattr(found, name)) for name in ("guess", "lapse")}
-    return replace(found, status=status, **blank, **rates)
+    rates = {name: np.where(silent, np.nan, getattr(chat_fit, name)) for name in ("guess", "lapse")}
+    return replace(chat_fit, status=status, **blank, **rates)
 
 
-def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
-    """The curve of a person with the error of the screen in the intervals of its mean; any other as
-    it is.
+def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
+    """Add the error of a person's screens to the intervals of the mean.
+
+    The curve of any other observer stays as it is.
     """
     from scipy.special import ndtri
 
@@ -337,12 +350,14 @@ def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
         [session.screen for session in sessions], [session.trials for session in sessions], -mean
     )
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
-    about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
+    attributes = {
+        name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")
+    }
     shares = {
         "units": "1",
         "long_name": "Standard deviation, log10 contrast, of the error that stays with the screen",
     }
-    told = {
+    unsure_attributes = {
         "units": "1",
         "long_name": "Whether so little of the panel is known that its single steps may decide",
     }
@@ -350,10 +365,12 @@ def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
         "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
     }
-    added: dict[str, Any] = {name: ((level,), values, about[name]) for name, values in ends.items()}
-    added |= {
+    variables: dict[str, Any] = {
+        name: ((level,), values, attributes[name]) for name, values in ends.items()
+    }
+    variables |= {
         "log10_screen_sd": ((level,), error.total, shares),
-        "unsure": ((level,), error.unsure, told),
+        "unsure": ((level,), error.unsure, unsure_attributes),
     }
     if curves is not None:
         areas = {"units": "1", "long_name": "Area under the log CSF"}
@@ -361,16 +378,16 @@ def _with_screen(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Dataset:
             "units": "1",
             "long_name": "log10 of thresholds of the session over those of all",
         }
-        added["log10_session_offset"] = (("session",), curves.offset, offsets)
+        variables["log10_session_offset"] = (("session",), curves.offset, offsets)
         for name, values in zip(
             ("session_area", "session_area_low", "session_area_high"), curves.area, strict=True
         ):
-            added[name] = (("session",), values, areas)
-    return csf.assign(added).assign_attrs(screen_offset=error.offset)
+            variables[name] = (("session",), values, areas)
+    return csf.assign(variables).assign_attrs(screen_offset=error.offset)
 
 
 def prompt_mean(
-    found: fit.ChatFit, confidence: float
+    chat_fit: fit.ChatFit, confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
@@ -384,57 +401,61 @@ def prompt_mean(
     """
     from scipy.special import stdtrit
 
-    usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.log10_threshold)
-    step = usable & np.isin(found.status, fit.STEPS)
+    usable = np.isin(chat_fit.status, fit.USABLE) & np.isfinite(chat_fit.log10_threshold)
+    step = usable & np.isin(chat_fit.status, fit.STEPS)
     n = usable.sum(axis=0)
-    some = np.maximum(n, 1)
-    log_s = np.where(usable, -found.log10_threshold, 0.0)
-    mean = log_s.sum(axis=0) / some
+    count = np.maximum(n, 1)
+    log_s = np.where(usable, -chat_fit.log10_threshold, 0.0)
+    mean = log_s.sum(axis=0) / count
     between = np.zeros(mean.shape)
     over = "trials"
-    if len(found.status) >= FEW:
+    if len(chat_fit.status) >= FEW:
         over = "prompts"
         variance = (
-            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / some
+            np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / count
         )
-        if found.samples is not None:
-            of_images = (np.where(usable, found.samples, 0.0).sum(axis=1) / some).var(
+        if chat_fit.samples is not None:
+            of_images = (np.where(usable, chat_fit.samples, 0.0).sum(axis=1) / count).var(
                 axis=0, ddof=1
             )
             # Each wording's own part of it is already in the spread between wordings.
-            own = (np.where(usable, found.samples.var(axis=0, ddof=1), 0.0)).sum(axis=0) / some**2
-            variance = variance + np.maximum(of_images - own, 0.0)
+            single_variance = (np.where(usable, chat_fit.samples.var(axis=0, ddof=1), 0.0)).sum(
+                axis=0
+            ) / count**2
+            variance = variance + np.maximum(of_images - single_variance, 0.0)
         between = np.where(
             n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf
         )
 
-    def reach(own: FloatArray) -> FloatArray:
-        trials = np.sqrt(_summed(own**2, usable & ~step, few=over == "trials")) / some
+    def reach(half: FloatArray) -> FloatArray:
+        trials = np.sqrt(_sum_halves(half**2, usable & ~step, keep_open=over == "trials")) / count
         return np.asarray(
-            np.maximum(between, trials) + _summed(own, step, few=over == "trials") / some
+            np.maximum(between, trials)
+            + _sum_halves(half, step, keep_open=over == "trials") / count
         )
 
-    low = mean - reach(found.log10_threshold_high - found.log10_threshold)
-    high = mean + reach(found.log10_threshold - found.log10_threshold_low)
+    low = mean - reach(chat_fit.log10_threshold_high - chat_fit.log10_threshold)
+    high = mean + reach(chat_fit.log10_threshold - chat_fit.log10_threshold_low)
     mean, low, high = (np.where(n == 0, np.nan, value) for value in (mean, low, high))
     return mean, low, high, over
 
 
-def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> FloatArray:
-    """Sum over some wordings, infinite where one is; of many, an infinite one counts as the others
-    do on average.
+def _sum_halves(half: FloatArray, mask: npt.NDArray[np.bool_], *, keep_open: bool) -> FloatArray:
+    """Sum halves of intervals over some prompts, infinite where one is.
+
+    Of many prompts, an infinite one counts as the others do on average.
     """
-    closed = which & (np.isfinite(own) | few)
-    count = which.sum(axis=0)
-    shown = closed.sum(axis=0)
-    known = np.where(closed, own, 0.0).sum(axis=0) * (count / np.maximum(shown, 1))
-    return np.asarray(np.where(shown < np.minimum(count, 1), np.inf, known))
+    closed = mask & (np.isfinite(half) | keep_open)
+    count = mask.sum(axis=0)
+    finite_count = closed.sum(axis=0)
+    total = np.where(closed, half, 0.0).sum(axis=0) * (count / np.maximum(finite_count, 1))
+    return np.asarray(np.where(finite_count < np.minimum(count, 1), np.inf, total))
 
 
-def _in_both(
+def _threshold_variables(
     dims: tuple[str, ...], log10_contrast: FloatArray, unit: str, name: str, label: str
 ) -> dict[str, tuple[tuple[str, ...], Any, str, str]]:
-    """The variables of a threshold: contrast, and its log10 under a name of its own."""
+    """Describe the variables of a threshold: contrast, and its log10 under a name of its own."""
     return {
         name: (dims, 10.0**log10_contrast, unit, label),
         f"log10_{name}": (dims, log10_contrast, "1", f"{label}, log10"),
@@ -444,57 +465,60 @@ def _in_both(
 def _dataset(
     result: xr.Dataset,
     counts: fit.ChatCounts,
-    found: fit.ChatFit,
+    chat_fit: fit.ChatFit,
     method: npt.NDArray[np.str_],
-    how: fit.FitSettings,
+    settings: fit.FitSettings,
     options: Mapping[str, str],
 ) -> xr.Dataset:
+    """Build the dataset of `chat_csf`."""
     import xarray as xr
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
     dims = ("prompt", counts.level)
-    usable = np.isin(found.status, fit.USABLE)
-    mean, low, high, over = prompt_mean(found, how.confidence)
+    usable = np.isin(chat_fit.status, fit.USABLE)
+    mean, low, high, over = prompt_mean(chat_fit, settings.confidence)
     stimulus_axis = stimulus_axis_of(result).name
     rate = ""
     unit = unit_symbol(result[stimulus_axis].attrs)
     of_contrast = inverse_symbol(unit)
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "status": (dims, found.status, "", "What can be said of the curve"),
+        "status": (dims, chat_fit.status, "", "What can be said of the curve"),
         "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
-        **_in_both(dims, found.log10_threshold, unit, "threshold", "Threshold, F = 0.5"),
-        **_in_both(
-            dims, found.log10_threshold_low, unit, "threshold_low", "Lower end of the interval"
+        **_threshold_variables(
+            dims, chat_fit.log10_threshold, unit, "threshold", "Threshold, F = 0.5"
         ),
-        **_in_both(
-            dims, found.log10_threshold_high, unit, "threshold_high", "Upper end of the interval"
+        **_threshold_variables(
+            dims, chat_fit.log10_threshold_low, unit, "threshold_low", "Lower end of the interval"
         ),
-        "sensitivity": (dims, 10.0**-found.log10_threshold, of_contrast, "Sensitivity"),
+        **_threshold_variables(
+            dims, chat_fit.log10_threshold_high, unit, "threshold_high", "Upper end of the interval"
+        ),
+        "sensitivity": (dims, 10.0**-chat_fit.log10_threshold, of_contrast, "Sensitivity"),
         "sensitivity_low": (
             dims,
-            10.0**-found.log10_threshold_high,
+            10.0**-chat_fit.log10_threshold_high,
             of_contrast,
             "Lower end of the interval",
         ),
         "sensitivity_high": (
             dims,
-            10.0**-found.log10_threshold_low,
+            10.0**-chat_fit.log10_threshold_low,
             of_contrast,
             "Upper end of the interval",
         ),
-        "log10_width": (dims, found.log10_width, "1", "Width in log10 units, F = 0.05 to 0.95"),
-        "guess": (dims, found.guess, rate, "Guess rate: yes without a pattern"),
-        "lapse": (dims, found.lapse, rate, "Lapse rate: no to any contrast"),
-        "p_value": (dims, found.p_value, "", "Of the deviance"),
-        **_in_both(
+        "log10_width": (dims, chat_fit.log10_width, "1", "Width in log10 units, F = 0.05 to 0.95"),
+        "guess": (dims, chat_fit.guess, rate, "Guess rate: yes without a pattern"),
+        "lapse": (dims, chat_fit.lapse, rate, "Lapse rate: no to any contrast"),
+        "p_value": (dims, chat_fit.p_value, "", "Of the deviance"),
+        **_threshold_variables(
             dims,
-            found.log10_raw_threshold,
+            chat_fit.log10_raw_threshold,
             unit,
             "raw_threshold",
             "Where half of the answers are yes",
         ),
-        **_in_both(
+        **_threshold_variables(
             dims,
             dprime_thresholds(counts),
             unit,
@@ -537,19 +561,19 @@ def _dataset(
         "mean_sensitivity_high": (dims[1:], 10.0**high, of_contrast, "Upper end of the interval"),
         "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
     }
-    if found.samples is not None:
+    if chat_fit.samples is not None:
         fields["log10_threshold_samples"] = (
             ("sample", *dims),
-            found.samples,
+            chat_fit.samples,
             "1",
             "Thresholds from resampled images",
         )
-    about = result[counts.level].attrs
+    level_attributes = result[counts.level].attrs
     # Without what the column of a run says of catch trials.
-    label = str(about.get("long_name", counts.level)).split(";")[0]
-    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(
-        options
-    )
+    label = str(level_attributes.get("long_name", counts.level)).split(";")[0]
+    fitted = {
+        name: getattr(settings, name) for name in ("guess", "lapse", "function", "axis")
+    } | dict(options)
     variables: dict[str, Any] = {
         name: (dims, values, {**unit_attributes(unit), "long_name": text})
         for name, (dims, values, unit, text) in fields.items()
@@ -565,7 +589,7 @@ def _dataset(
             counts.level: (
                 counts.level,
                 counts.values,
-                {**unit_attributes(unit_symbol(about)), "long_name": label},
+                {**unit_attributes(unit_symbol(level_attributes)), "long_name": label},
             ),
             "reading": list(fit.EXCLUDED),
             "observer": str(result.attrs.get("observer", "")),
@@ -573,8 +597,8 @@ def _dataset(
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
         | {
             "fit": json.dumps(fitted),
-            "confidence": how.confidence,
-            "seed": how.seed,
+            "confidence": settings.confidence,
+            "seed": settings.seed,
             "interval_over": over,
         },
     )

@@ -18,7 +18,7 @@ from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
 from psyprobe.analysis.intervals import draw_counts, student_reach
 from psyprobe.analysis.noise_ceiling import curve_scores, is_error
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, number
+from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, interval_text
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
@@ -316,7 +316,4 @@ def _score_group(
 
 
 def _format_interval(limit: Ceiling, name: str) -> str:
-    digits = digits_of(name)
-    return (
-        f"{number(limit.value, digits)} [{number(limit.low, digits)}, {number(limit.high, digits)}]"
-    )
+    return interval_text(limit.value, limit.low, limit.high, digits_of(name))

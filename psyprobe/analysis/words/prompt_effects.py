@@ -1,4 +1,4 @@
-"""How much of a sensitivity is the wording's: a mixed-effects model of wordings and levels.
+"""Estimate how much of a sensitivity is due to the prompt: a mixed-effects model.
 
 References
 ----------
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Effect:
     """A fixed effect, in log10 sensitivity."""
 
-    #: As "4 cpd", the mean of the reference group there, or "group adjective", a difference from
-    #: that group.
+    #: Name of the effect: "4 cpd" for the mean of the reference group there, or "group adjective"
+    #: for the difference from that group.
     name: str
     value: float
     #: Interval (normal, from the restricted likelihood).
@@ -49,20 +49,20 @@ class PromptEffects(Recorded):
     reference_group: str
     #: Standard deviation between wordings that all levels share, log10.
     prompt_sd: float
-    #: Of what remains: wordings that differ in shape, and the error of thresholds.
+    #: Standard deviation of the rest: wordings that differ in shape, and the error of thresholds.
     residual_sd: float
-    #: Of the variance at one level, the part that all levels share, 0 to 1.
+    #: Share of the variance at one level that all levels have in common, 0 to 1.
     share: float
-    #: Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None
-    #: with one kind.
+    #: P-value of the hypothesis that kinds of wording do not differ (likelihood ratio,
+    #: chi-square); None with one kind.
     group_p: float | None
     #: Thresholds that entered.
     n: int
     #: Wordings that entered.
     n_prompts: int
-    #: Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure.
+    #: Whether the fit converged. A `prompt_sd` of 0 is the end of its range and no failure.
     converged: bool
-    #: Of the intervals.
+    #: Confidence of the intervals.
     confidence: float
 
     def table(self, format: str = "text") -> str:
@@ -145,23 +145,23 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     from scipy.special import chdtrc, ndtri
 
     usable = csf["usable"].values.astype(bool)
-    prompt, asked = np.nonzero(usable)
-    if len(np.unique(prompt)) < 3 or len(np.unique(asked)) < 2 or len(prompt) < 6:
+    prompt, level_index = np.nonzero(usable)
+    if len(np.unique(prompt)) < 3 or len(np.unique(level_index)) < 2 or len(prompt) < 6:
         raise InputError(
             f"{len(np.unique(prompt))} wordings have usable thresholds at "
-            f"{len(np.unique(asked))} levels; a "
+            f"{len(np.unique(level_index))} levels; a "
             f"mixed-effects model needs three wordings and two levels at least"
         )
     log_s = -csf["log10_threshold"].values[usable]
     (level,) = levels_of(csf)
     unit = unit_symbol(csf[level].attrs)
     values = csf[level].values
-    present = np.unique(asked)
+    present = np.unique(level_index)
     names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
-    by_level = (asked[:, None] == present).astype(np.float64)
+    by_level = (level_index[:, None] == present).astype(np.float64)
     groups = csf["group"].values.astype(str)[prompt]
-    reference, *others = dict.fromkeys(groups.tolist())
-    by_group = (groups[:, None] == np.array(others, dtype=groups.dtype)).astype(np.float64)
+    reference, *other_groups = dict.fromkeys(groups.tolist())
+    by_group = (groups[:, None] == np.array(other_groups, dtype=groups.dtype)).astype(np.float64)
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
@@ -170,10 +170,12 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         warnings.simplefilter("ignore")
         fitted = model(log_s, design, groups=prompt).fit(reml=True)
         p_value = None
-        if others:
+        if other_groups:
             with_groups = model(log_s, design, groups=prompt).fit(reml=False)
             without = model(log_s, by_level, groups=prompt).fit(reml=False)
-            p_value = float(chdtrc(len(others), max(0.0, 2 * (with_groups.llf - without.llf))))
+            p_value = float(
+                chdtrc(len(other_groups), max(0.0, 2 * (with_groups.llf - without.llf)))
+            )
     fixed = np.asarray(fitted.fe_params, dtype=np.float64)
     reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)
     between = float(np.asarray(fitted.cov_re).ravel()[0])
@@ -183,10 +185,10 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         effects=tuple(
             Effect(name, float(value), float(value - r), float(value + r))
             for name, value, r in zip(
-                [*names, *(f"group {g}" for g in others)], fixed, reach, strict=True
+                [*names, *(f"group {g}" for g in other_groups)], fixed, reach, strict=True
             )
         ),
-        reference_group=reference if others else "",
+        reference_group=reference if other_groups else "",
         prompt_sd=float(np.sqrt(max(between, 0.0))),
         residual_sd=float(np.sqrt(rest)),
         share=max(between, 0.0) / max(between + rest, 1e-300),

@@ -429,7 +429,7 @@ def _answered_question(words: _Words, text: str, polarity: int) -> Reading | Non
         if sign is None:
             return "ambiguous"
         reading: Reading = "yes" if sign * answer_sign * polarity == 1 else "no"
-        before, after = (sentences_of("".join(some)) for some in (parts[:i], parts[i + 2 :]))
+        before, after = (sentences_of("".join(piece)) for piece in (parts[:i], parts[i + 2 :]))
         other_readings = {words.leading(before)[0], words.last(["", *after])} - {None, reading}
         return (
             "ambiguous"

@@ -1,5 +1,4 @@
-"""Whether the contrast sensitivity of chat models predicts how well they answer about filtered
-images.
+"""Test whether contrast sensitivity of chat models predicts answers about filtered images.
 
 References
 ----------
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.score import Recorded, interval_text
 from psyprobe.errors import InputError
 from psyprobe.files.listing import frame_of
 
@@ -41,7 +40,7 @@ class Link(Recorded):
     #: Ends of its interval, by bootstrap over models.
     low: float | None
     high: float | None
-    #: Of a correlation as far from 0 under permutation.
+    #: Probability of a correlation as far from 0 under permutation.
     p: float | None
     #: Cells of a model and a band that are known in both.
     cells: int
@@ -122,12 +121,12 @@ def csf_robustness(
     --------
     >>> rng = np.random.default_rng(1)
     >>> log_s = rng.normal(1.8, 0.3, (12, 5))
-    >>> found = csf_robustness([f"m{i}" for i in range(12)], [1, 2, 4, 8, 16], log_s, 0.5 + 0.2 * (log_s - 1.8))
-    >>> [(link.over, round(link.r, 3)) for link in found.links]
+    >>> link = csf_robustness([f"m{i}" for i in range(12)], [1, 2, 4, 8, 16], log_s, 0.5 + 0.2 * (log_s - 1.8))
+    >>> [(link.over, round(link.r, 3)) for link in link.links]
     [('all', 1.0), ('models', 1.0), ('bands', 1.0)]
     """
     known_bands, log_s, share = (
-        np.asarray(each, dtype=np.float64) for each in (bands, sensitivity, accuracy)
+        np.asarray(values, dtype=np.float64) for values in (bands, sensitivity, accuracy)
     )
     shape = (len(models), known_bands.size)
     if log_s.shape != shape or share.shape != shape:
@@ -145,14 +144,14 @@ def csf_robustness(
         for i, over in enumerate(("all", "models", "bands"))
     )
     if corrupted is not None:
-        known = np.isfinite(log_s)
-        mean = np.where(known, log_s, 0).sum(axis=1) / np.where(
-            known.any(axis=1), known.sum(axis=1), np.nan
+        finite = np.isfinite(log_s)
+        mean = np.where(finite, log_s, 0).sum(axis=1) / np.where(
+            finite.any(axis=1), finite.sum(axis=1), np.nan
         )
-        both = mean[:, None], np.asarray(corrupted, dtype=np.float64).reshape(-1, 1)
-        found = _link("all", *both, confidence, resamples, np.random.default_rng([seed, 3]))
-        links = (*links, replace(found, over="corruptions"))
-    rows = [tuple(map(tuple, each.tolist())) for each in (log_s, share)]
+        pair = mean[:, None], np.asarray(corrupted, dtype=np.float64).reshape(-1, 1)
+        link = _link("all", *pair, confidence, resamples, np.random.default_rng([seed, 3]))
+        links = (*links, replace(link, over="corruptions"))
+    rows = [tuple(map(tuple, values.tolist())) for values in (log_s, share)]
     return Robustness(
         tuple(models), tuple(known_bands.tolist()), rows[0], rows[1], links, confidence
     )
@@ -178,8 +177,8 @@ def _link(
         return Link(over, None, None, None, None, cells)
     if count < FEWEST_MODELS:
         return Link(over, r, None, None, None, cells)
-    drawn = rng.integers(count, size=(resamples, count))
-    samples = np.array([r_of(log_s[rows], share[rows]) for rows in drawn])
+    model_index = rng.integers(count, size=(resamples, count))
+    samples = np.array([r_of(log_s[rows], share[rows]) for rows in model_index])
     z = np.arctanh(np.clip(samples[np.isfinite(samples)], -1 + 1e-12, 1 - 1e-12))
     reach = stdtrit(count - 1, (1 + confidence) / 2) * z.std(ddof=1) * np.sqrt(count / (count - 1))
     centre = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
@@ -195,15 +194,16 @@ def _link(
 
 
 def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both, where both are known, less what bands or models have on average."""
-    both = np.isfinite(x) & np.isfinite(y)
+    """Subtract what bands or models have on average, where both are known."""
+    finite = np.isfinite(x) & np.isfinite(y)
     if over != "all":
         axis = 0 if over == "models" else 1
-        count = np.maximum(both.sum(axis=axis, keepdims=True), 1)
+        count = np.maximum(finite.sum(axis=axis, keepdims=True), 1)
         x, y = (
-            each - np.where(both, each, 0).sum(axis=axis, keepdims=True) / count for each in (x, y)
+            values - np.where(finite, values, 0).sum(axis=axis, keepdims=True) / count
+            for values in (x, y)
         )
-    return x[both], y[both]
+    return x[finite], y[finite]
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
@@ -218,8 +218,7 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 def sensitivity_at(
     frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: npt.ArrayLike
 ) -> FloatArray:
-    """Log10 sensitivity at the centres of bands, by straight lines between measured frequencies in
-    log-log.
+    """Interpolate log10 sensitivity at the centres of bands, linearly in log-log.
 
     Parameters
     ----------
@@ -240,27 +239,27 @@ def sensitivity_at(
     >>> sensitivity_at([1, 4], [10, 1000], [0.5, 1, 2, 4]).tolist()
     [nan, 1.0, 2.0, 3.0]
     """
-    f, s, at = (np.asarray(each, dtype=np.float64) for each in (frequency, sensitivity, bands))
-    known = np.isfinite(s) & (s > 0)
-    if not known.any():
-        return np.full(at.shape, np.nan)
+    f, s, centres = (
+        np.asarray(values, dtype=np.float64) for values in (frequency, sensitivity, bands)
+    )
+    defined = np.isfinite(s) & (s > 0)
+    if not defined.any():
+        return np.full(centres.shape, np.nan)
     return np.asarray(
-        np.interp(np.log2(at), np.log2(f[known]), np.log10(s[known]), left=np.nan, right=np.nan),
+        np.interp(
+            np.log2(centres), np.log2(f[defined]), np.log10(s[defined]), left=np.nan, right=np.nan
+        ),
         dtype=np.float64,
     )
 
 
 def link_table(links: Sequence[Link]) -> Mapping[str, Mapping[str, str]]:
-    """Correlations for reading, by what they are over."""
-    told = {}
+    """Format correlations, by what they are over."""
+    cells = {}
     for link in links:
-        r = "-" if link.r is None else f"{link.r:.2f}"
-        ends = (
-            "" if link.low is None or link.high is None else f" [{link.low:.2f}, {link.high:.2f}]"
-        )
-        told[link.over] = {
-            "r": r + ends,
+        cells[link.over] = {
+            "r": interval_text(link.r, link.low, link.high),
             "p": "-" if link.p is None else f"{link.p:.3g}",
             "cells": str(link.cells),
         }
-    return told
+    return cells

@@ -1,5 +1,4 @@
-"""The score of a questioning run: its sensitivities, beside those of people and of trivial
-observers.
+"""Score the sensitivities of a questioning run beside people and trivial observers.
 
 References
 ----------
@@ -21,7 +20,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number, percent
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, interval_text, number, percent
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.readers import Rereading, rereadings
@@ -36,7 +35,7 @@ from psyprobe.running.task import stimulus_axis_of
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What is said of a threshold below what is claimed.
+#: Remark on a threshold below what is claimed.
 UNSURE = "contrast below 0.03 on a screen that nobody measured"
 #: Below this agreement, text should count and not the first token.
 ENOUGH = 0.95
@@ -59,7 +58,7 @@ class Agreement(Recorded):
 
     @property
     def enough(self) -> bool:
-        """Whether first tokens may stand for the text: agreement of at least 0.95."""
+        """Tell whether first tokens may stand for the text: agreement of at least 0.95."""
         return self.agreement >= ENOUGH
 
 
@@ -81,22 +80,22 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
         return None
     p = result["p_yes"].values.astype(np.float64)
     reading = result["reading"].values.astype(str)
-    asked = np.isfinite(p) & result["reply_requested"].values.astype(bool)
-    both = asked & np.isin(reading, ("yes", "no"))
-    if not both.any():
+    with_text = np.isfinite(p) & result["reply_requested"].values.astype(bool)
+    legible = with_text & np.isin(reading, ("yes", "no"))
+    if not legible.any():
         return None
-    token = p[both] > 0.5
-    words = reading[both] == "yes"
-    same = token == words
+    token = p[legible] > 0.5
+    words = reading[legible] == "yes"
+    agree = token == words
     by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
-    prompts = result["prompt"].values.astype(str)[both]
+    prompts = result["prompt"].values.astype(str)[legible]
     return Agreement(
-        agreement=float(same.mean()),
-        kappa=None if by_chance >= 1 else float((same.mean() - by_chance) / (1 - by_chance)),
-        n=int(both.sum()),
-        unread=int((asked & ~both).sum()),
+        agreement=float(agree.mean()),
+        kappa=None if by_chance >= 1 else float((agree.mean() - by_chance) / (1 - by_chance)),
+        n=int(legible.sum()),
+        unread=int((with_text & ~legible).sum()),
         by_prompt={
-            str(name): float(same[prompts == name].mean())
+            str(name): float(agree[prompts == name].mean())
             for name in dict.fromkeys(prompts.tolist())
         },
     )
@@ -135,7 +134,7 @@ _KEY_OF_ACUITY = ("limit: 1 / that period, the highest frequency told from a uni
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
 _FEWEST = 100
-#: Of the statistics, in tables.
+#: Headings of the statistics in tables.
 HEADINGS = dict(
     zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True)
 )
@@ -143,9 +142,9 @@ HEADINGS = dict(
 
 @dataclass(frozen=True)
 class CsfPoint:
-    """The sensitivity found at one level."""
+    """The sensitivity measured at one level."""
 
-    #: Of the level, as a frequency in cpd.
+    #: Value of the level, as a frequency in cpd.
     value: float
     #: Geometric mean over usable wordings; None where there is none.
     sensitivity: float | None
@@ -156,7 +155,7 @@ class CsfPoint:
     human: float | None
     #: Wordings with a usable threshold.
     usable: int
-    #: Of all.
+    #: Number of all wordings.
     prompts: int
     #: How many wordings have which status.
     statuses: Mapping[str, int]
@@ -168,25 +167,23 @@ class CsfPoint:
     unsure: bool
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
-        """Rounded for reading: sensitivities, the threshold of a difference in its unit, or the
-        highest frequency.
-        """
-        said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
-        said += [f"{self.low_validity} low validity"] if self.low_validity else []
-        said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
-        said += [UNSURE] * self.unsure
-        shown = [self.sensitivity, self.low, self.high]
+        """Format the point: sensitivities, thresholds of a difference, or the highest frequency."""
+        remarks = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
+        remarks += [f"{self.low_validity} low validity"] if self.low_validity else []
+        remarks += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
+        remarks += [UNSURE] * self.unsure
+        sensitivities = [self.sensitivity, self.low, self.high]
         people = self.human
         if unit and not finest:
-            shown = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
+            sensitivities = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
             people = _inverse(people)
-        found, low, high = map(plain_number, shown)
+        value, low, high = map(plain_number, sensitivities)
         heading = "limit (cpd)" if finest else f"threshold ({unit})" if unit else "sensitivity"
         return {
-            heading: "-" if self.sensitivity is None else f"{found} [{low}, {high}]",
+            heading: "-" if self.sensitivity is None else f"{value} [{low}, {high}]",
             "people": plain_number(people),
             "usable": f"{self.usable}/{self.prompts}",
-            "remarks": ", ".join(said),
+            "remarks": ", ".join(remarks),
         }
 
 
@@ -196,17 +193,17 @@ class ChatScore(Tabled):
 
     observer: str
     experiment: str
-    #: What of its answers counted.
+    #: Reading of the answers that counted.
     readout: str
     #: True if the observer was not trained.
     random_weights: bool
-    #: What was varied: "frequency", "phase", "luminance".
+    #: Parameter that was varied: "frequency", "phase", "luminance".
     level: str
-    #: Of the level.
+    #: Unit of the level.
     unit: str
     #: The curve with which it is compared first; empty where there is none.
     human: str
-    #: By human curve, `human` first.
+    #: Scores by human curve, `human` first.
     scores: Mapping[str, comparison.CsfScores]
     #: The same statistics, against `human`, of an observer that knows nothing of frequency: the
     #: constant sensitivity nearest to people (of the sensitivities for linear statistics, of their
@@ -222,42 +219,42 @@ class ChatScore(Tabled):
     lapse: float | None
     #: Share of replies that say neither yes nor no, and are left out.
     excluded: float
-    #: Between first tokens and text, where both were read.
+    #: Agreement of first tokens and text, where both were read.
     agreement: Agreement | None
     #: How other readers differ from the rules, and the same statistics under each.
     readings: tuple[Rereading, ...]
     #: What was sent in place of what was asked for, as sentences.
     instead: tuple[str, ...]
-    #: Of a person: how much was asked, and what the screen leaves open, as sentences.
+    #: Sentences on a person's sessions: how much was asked, and what the screen leaves open.
     sessions: tuple[str, ...]
-    #: What the answers took in tokens and money, as a sentence; empty where nothing was counted.
+    #: Cost of the answers in tokens and money, as a sentence; empty where nothing was counted.
     spent: str
-    #: Of all intervals.
+    #: Confidence of all intervals.
     confidence: float
-    #: Of what two images differed in; empty where contrast was varied.
+    #: Unit of the difference of two images; empty where contrast was varied.
     difference_unit: ClassVar[str] = ""
     #: Whether that is the period of the finest stripes, whose inverse is the highest frequency.
     finest: ClassVar[bool] = False
 
     @property
     def layer(self) -> str:
-        """Words have none."""
+        """Return "": answers in words have no layer."""
         return ""
 
     @property
     def measure(self) -> str:
-        """Words have none."""
+        """Return "": answers in words have no measure."""
         return ""
 
     def rows(self) -> list[Row]:
-        """Statistics, single prompts, trivial observers, and the sensitivity at each level."""
+        """List statistics, single prompts, trivial observers, and the sensitivity at each level."""
         readout = _READOUTS.get(self.readout, self.readout)
         loud = " (random weights)" * self.random_weights
         if not self.human:
-            usable, asked = (
+            usable, prompts = (
                 sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts")
             )
-            cells = {"thresholds": f"{usable}/{asked}"}
+            cells = {"thresholds": f"{usable}/{prompts}"}
             title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
@@ -292,21 +289,32 @@ class ChatScore(Tabled):
         ]
 
     def _compared(self, title: str) -> list[Row]:
-        found = self.scores[self.human]
+        csf_scores = self.scores[self.human]
         statistics: dict[str, comparison.Statistic] = {
-            name: getattr(found, name) for name in comparison.STATISTICS
+            name: getattr(csf_scores, name) for name in comparison.STATISTICS
         }
-        cells = {HEADINGS[name]: interval_cell(one, name) for name, one in statistics.items()}
+        cells = {
+            HEADINGS[name]: interval_cell(statistic, name) for name, statistic in statistics.items()
+        }
         cells |= {
-            "gain": number(found.gain, sign=True),
-            "prompts": f"{found.n_valid}/{found.n_prompts}",
-            "frequencies": f"{found.n_frequencies}/{found.n_asked}",
+            "gain": number(csf_scores.gain, sign=True),
+            "prompts": f"{csf_scores.n_valid}/{csf_scores.n_prompts}",
+            "frequencies": f"{csf_scores.n_frequencies}/{csf_scores.n_asked}",
         }
         rows = [
-            Row(title, OBSERVER, "", cells, self._record(self.human, found), notes=self._remarks())
+            Row(
+                title,
+                OBSERVER,
+                "",
+                cells,
+                self._record(self.human, csf_scores),
+                notes=self._remarks(),
+            )
         ]
-        if found.n_prompts > 1:
-            spread = {HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
+        if csf_scores.n_prompts > 1:
+            spread = {
+                HEADINGS[name]: _spread(statistic, name) for name, statistic in statistics.items()
+            }
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
         for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
             trivial = {
@@ -314,13 +322,18 @@ class ChatScore(Tabled):
                 for name in comparison.STATISTICS
             }
             rows.append(Row(title, label, label, trivial))
-        others = [(name, one) for name, one in self.scores.items() if name != self.human]
-        return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
+        other_scores = [
+            (name, statistic) for name, statistic in self.scores.items() if name != self.human
+        ]
+        return rows + [
+            Row("", OBSERVER, "", {}, self._record(name, statistic))
+            for name, statistic in other_scores
+        ]
 
-    def _record(self, human: str, found: comparison.CsfScores | None) -> dict[str, Any]:
+    def _record(self, human: str, csf_scores: comparison.CsfScores | None) -> dict[str, Any]:
         statistics: dict[str, Any] = {}
-        for name in comparison.STATISTICS if found is not None else ():
-            parts = vars(getattr(found, name)).items()
+        for name in comparison.STATISTICS if csf_scores is not None else ():
+            parts = vars(getattr(csf_scores, name)).items()
             statistics |= {
                 name if part == "value" else f"{name}_{part}": value for part, value in parts
             }
@@ -332,13 +345,13 @@ class ChatScore(Tabled):
             "responder": "observer",
             "human": human,
             "confidence": self.confidence,
-            "interval_over": found and found.interval_over,
+            "interval_over": csf_scores and csf_scores.interval_over,
             **statistics,
-            "gain_log10": found and found.gain,
-            "n_valid": found and found.n_valid,
-            "n_prompts": found and found.n_prompts,
-            "n_frequencies": found and found.n_frequencies,
-            "n_asked": found and found.n_asked,
+            "gain_log10": csf_scores and csf_scores.gain,
+            "n_valid": csf_scores and csf_scores.n_valid,
+            "n_prompts": csf_scores and csf_scores.n_prompts,
+            "n_frequencies": csf_scores and csf_scores.n_frequencies,
+            "n_asked": csf_scores and csf_scores.n_asked,
             "guess": self.guess,
             "lapse": self.lapse,
             "excluded": self.excluded,
@@ -364,15 +377,15 @@ class ChatScore(Tabled):
                 "left out"
             )
         if self.agreement is not None:
-            found = self.agreement
-            kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
+            agreement = self.agreement
+            kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
             remark = (
                 ""
-                if found.enough or self.readout == "text"
+                if agreement.enough or self.readout == "text"
                 else "; below 0.95, so read the text instead"
             )
             notes.append(
-                f"first token and text agree in {found.agreement:.3f} of {found.n} "
+                f"first token and text agree in {agreement.agreement:.3f} of {agreement.n} "
                 f"answers{kappa}{remark}"
             )
         notes += [*self.instead, *([self.spent] if self.spent else [])]
@@ -384,10 +397,10 @@ class ChatScore(Tabled):
         return notes
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
-        told = _KEY if self.human else _KEY_WITHOUT_PEOPLE
+        """Explain the headings."""
+        key = _KEY if self.human else _KEY_WITHOUT_PEOPLE
         return [
-            *told,
+            *key,
             *_KEY_OF_DIFFERENCES * bool(self.difference_unit),
             *_KEY_OF_ACUITY * self.finest,
         ]
@@ -395,11 +408,9 @@ class ChatScore(Tabled):
 
 @dataclass(frozen=True)
 class ChoiceScore(ChatScore):
-    """The score of a run that asked which of two images has more of something: thresholds of that
-    difference.
-    """
+    """The score of a run that asked which of two images has more of something."""
 
-    #: Of what they differed in.
+    #: Unit of the difference of two images.
     difference_unit: str = ""  # type: ignore[misc]
     #: Whether that is the period of the finest stripes.
     finest: bool = False  # type: ignore[misc]
@@ -456,22 +467,24 @@ def score_chat(
         name, curve = comparison.human_curve(csf, human or comparison.default_human(csf))
         curves = {fromkey: fromkey for fromkey in dict.fromkeys([name, *comparison.human_names()])}
     if curves:
-        for each, given in curves.items():
-            scores[each] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
+        for curve_name, human_curve in curves.items():
+            scores[curve_name] = comparison.compare_with_human(
+                csf, human_curve, resamples=resamples, seed=seed
+            )
         flat, blind = _trivial(curve[np.isfinite(curve)])
 
     def statistics(other: xr.Dataset) -> dict[str, float | None]:
         if not curves:
             return {}
-        found = chat_csf(other, confidence=confidence, seed=seed, **options)
+        csf_of_other = chat_csf(other, confidence=confidence, seed=seed, **options)
         return _values(
-            comparison.compare_with_human(found, {name: curve}, resamples=_FEWEST, seed=seed)
+            comparison.compare_with_human(csf_of_other, {name: curve}, resamples=_FEWEST, seed=seed)
         )
 
     count = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
     stimulus_axis = stimulus_axis_of(csf).name
-    made, more = (
+    score_class, extra_fields = (
         (ChatScore, {})
         if stimulus_axis == "contrast"
         else (
@@ -483,14 +496,14 @@ def score_chat(
         )
     )
     return (
-        made(
+        score_class(
             observer=observer_of(result),
             experiment=str(result.attrs.get("experiment", "")),
             readout=str(result.attrs.get("readout", "text")),
             random_weights=bool(result.attrs.get("random_weights", 0)),
             level=level,
             unit=unit_symbol(csf[level].attrs),
-            **more,
+            **extra_fields,
             human=name,
             scores=scores,
             flat=flat,
@@ -510,22 +523,22 @@ def score_chat(
 
 
 def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
-    """What is to be said of the sessions of a person, of `chat_csf`; nothing of anybody else."""
+    """Describe the sessions of a person, from `chat_csf`; nothing of anybody else."""
     sessions = sessions_of(csf)
     if not sessions:
         return ()
     answers = sum(session.trials for session in sessions)
     lapse = _median(csf["lapse"].values)
-    told = [f"{answers} answers in {len(sessions)} session{'s' * (len(sessions) > 1)}"]
-    told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
+    notes = [f"{answers} answers in {len(sessions)} session{'s' * (len(sessions) > 1)}"]
+    notes[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
     if "prior" in (options := json.loads(csf.attrs["fit"])):
         whose = "ordinary eyes" if options["prior"] == "people" else "any eyes"
-        told[0] += f"; the curve is the posterior of qCSF with the prior for {whose}"
+        notes[0] += f"; the curve is the posterior of qCSF with the prior for {whose}"
     if "session_area" in csf and len(sessions) > 1:
         areas = ", ".join(f"{area:.2f}" for area in csf["session_area"].values)
-        told.append(f"area under the log CSF of each session, in order: {areas}")
+        notes.append(f"area under the log CSF of each session, in order: {areas}")
     if is_remote(csf):
-        told.append(
+        notes.append(
             "answered elsewhere, on a screen of their own: its light, the distance within 10 % "
             "and who sat there are "
             "taken on trust; groups and differences within a person can be told, thresholds of "
@@ -533,46 +546,51 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
         )
     measured = all(session.screen.light == "measured" for session in sessions)
     offset = float(csf.attrs["screen_offset"])
-    told.append(
+    notes.append(
         f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
         + ("" if measured else " and 0.15 below a contrast of 0.03 on one that nobody measured")
     )
-    return tuple(told)
+    return tuple(notes)
 
 
 def replaced_settings(result: xr.Dataset) -> tuple[str, ...]:
-    """What a server was asked in place of what the page says, since it refuses that; one sentence
-    each.
+    """Say in sentences what a server was asked in place of settings that it refuses.
 
     Examples
     --------
     >>> import xarray
-    >>> told = '[{"name": "temperature", "requested": 0.0, "sent": null, "answers": 90}]'
-    >>> replaced_settings(xarray.Dataset(attrs={"replaced_settings": told}))
+    >>> settings = '[{"name": "temperature", "requested": 0.0, "sent": null, "answers": 90}]'
+    >>> replaced_settings(xarray.Dataset(attrs={"replaced_settings": settings}))
     ('temperature 0.0 was left out of 90 questions, since the server does not take it',)
     """
-    told = []
+    sentences = []
     for load in json.loads(result.attrs.get("replaced_settings", "[]")):
-        name, asked, sent, count = (load[key] for key in ("name", "requested", "sent", "answers"))
+        name, requested, replacement, count = (
+            load[key] for key in ("name", "requested", "sent", "answers")
+        )
         if name == "logprobs":
-            told.append(f"no log-probabilities came back of {count} questions that asked for them")
-        elif sent is None:
-            told.append(
-                f"{name} {asked} was left out of {count} questions, since the server does not "
+            sentences.append(
+                f"no log-probabilities came back of {count} questions that asked for them"
+            )
+        elif replacement is None:
+            sentences.append(
+                f"{name} {requested} was left out of {count} questions, since the server does not "
                 "take it"
             )
         elif name != "top_logprobs":
-            told.append(f"{name} {sent} was sent in place of {asked} in {count} questions")
-    return tuple(told)
+            sentences.append(
+                f"{name} {replacement} was sent in place of {requested} in {count} questions"
+            )
+    return tuple(sentences)
 
 
-def refuse_features(**named: str | None) -> None:
+def refuse_features(**options: str | None) -> None:
     """Refuse options of features, which answers in words do not have."""
-    given = [name for name, value in named.items() if value is not None]
-    if given:
+    names = [name for name, value in options.items() if value is not None]
+    if names:
         raise InputError(
-            f"answers in words have no {' and no '.join(given)}; leave "
-            f"{'it' if len(given) == 1 else 'them'} out"
+            f"answers in words have no {' and no '.join(names)}; leave "
+            f"{'it' if len(names) == 1 else 'them'} out"
         )
 
 
@@ -596,7 +614,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
 
 
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
-    """Statistics of the best constant, and of no sensitivity at all."""
+    """Compute statistics of the best constant, and of no sensitivity at all."""
     flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     log_spread = float(np.log10(human).std())
@@ -609,8 +627,8 @@ def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | Non
     return flat, blind
 
 
-def _values(found: comparison.CsfScores) -> dict[str, float | None]:
-    return {name: getattr(found, name).value for name in comparison.STATISTICS}
+def _values(scores: comparison.CsfScores) -> dict[str, float | None]:
+    return {name: getattr(scores, name).value for name in comparison.STATISTICS}
 
 
 def _finite(value: float) -> float | None:
@@ -618,8 +636,8 @@ def _finite(value: float) -> float | None:
 
 
 def _median(values: Any) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(np.median(known)) if known.size else None
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if finite.size else None
 
 
 def _inverse(value: float | None) -> float | None:
@@ -627,19 +645,13 @@ def _inverse(value: float | None) -> float | None:
 
 
 def plain_number(value: float | None) -> str:
-    """With three significant digits, or all of those before the point; a dash for none."""
+    """Format with three significant digits, or all before the point; a dash for none."""
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def interval_cell(statistic: comparison.Statistic, name: str) -> str:
-    """A statistic with its interval, rounded for reading."""
-    digits = digits_of(name)
-    ends = (
-        ""
-        if statistic.low is None
-        else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
-    )
-    return number(statistic.value, digits) + ends
+    """Format a statistic with its interval."""
+    return interval_text(statistic.value, statistic.low, statistic.high, digits_of(name))
 
 
 def _spread(statistic: comparison.Statistic, name: str) -> str:
@@ -649,5 +661,5 @@ def _spread(statistic: comparison.Statistic, name: str) -> str:
 
 
 def digits_of(name: str) -> int:
-    """Behind the point, of a statistic."""
+    """Return the digits behind the point of a statistic."""
     return {"rmse_linear": 1, "rmse_log10": 2, "shape_rmse_log10": 2}.get(name, 3)
