@@ -1,8 +1,7 @@
-"""What is one's own as an observer: a torch module or a function, with `observer`, and a network in
-a file.
+"""Make observers of torch modules, functions and network files of your own.
 
-The file's name is "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds
-a module.
+A file is named "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds a
+module.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import inspect
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
@@ -46,10 +45,10 @@ from psyprobe.observers.protocol import Ability, Card, is_observer
 Function = Callable[..., Any]
 Size = int | tuple[int, int] | None
 Names = tuple[str, ...]
-#: What the second parameter of a function is called, by what the function is for.
+#: The ability of a function by the name of its second parameter.
 _SECOND = {"prompt": "answer", "question": "answer", "reference": "difference"}
-#: Parameters that a function is given where it has them.
-_TOLD = ("ppd", "fps")
+#: Parameters that a function may have besides.
+_OPTIONAL = ("ppd", "fps")
 
 
 def observer(
@@ -71,7 +70,7 @@ def observer(
     complete: bool | None = None,
     clips: bool = False,
 ) -> Any:
-    """An observer made of a torch module or a function of one's own.
+    """Make an observer of a torch module or a function of your own.
 
     What it can be asked follows from `thing`, unless `ability` states it:
 
@@ -92,7 +91,7 @@ def observer(
     thing : torch.nn.Module or callable
         A module is set to evaluation mode and moved to its device.
     name : str, optional
-        What to call it in results; by default that of the function or of the module's class.
+        Its name in results; by default that of the function or of the module's class.
     version : str
         Change it when the function changes: stored answers are told apart by name and version,
         since a function cannot be seen through. A module is told by its weights and its layers too.
@@ -101,11 +100,11 @@ def observer(
     input_size : int or tuple of int, optional
         Side, or (height, width), in px that stimuli are drawn at; any size if not given.
     features : tuple of str, optional
-        The names of what a function returns, where it returns a mapping.
+        Names of the features in the mapping that a function returns.
     mean, std : iterable of float, optional
         The normalisation that a module was trained with, a value a channel, for drive in [0, 1].
     input, layers, device, dtype
-        Of a module; as in `psyprobe.observers.encoders.network.NetworkOptions`.
+        Those of `psyprobe.observers.encoders.network.NetworkOptions`, for a module.
     bits : int, optional
         8 where an answering function takes whole 8-bit codes only (drive k/255).
     images_at_once : int, optional
@@ -141,14 +140,14 @@ def observer(
         raise InputError(
             f"{thing!r:.80} is no torch module and no function, of which an observer could be made"
         )
-    observer_name = _name(thing) if name is None else name
+    name = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
     torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
     module = (
         torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
     )
-    purpose = "features" if module else ability or _ability(thing, observer_name)
+    purpose = "features" if module else ability or _ability(thing, name)
     options: dict[str, Any] = {
         "input_size": input_size,
         "features": features,
@@ -162,32 +161,35 @@ def observer(
         "images_at_once": images_at_once,
         "complete": complete,
     }
-    options_given = {key: value for key, value in options.items() if value is not None}
+    options = {key: value for key, value in options.items() if value is not None}
     if clips:
-        return _of_clips(
-            thing, observer_name, version, "module" if module else purpose, options_given
-        )
+        return _of_clips(thing, name, version, "module" if module else purpose, options)
     make = _OF_FUNCTION[purpose]
-    takes = (
-        [field.name for field in fields(TorchOptions)]
-        if module
-        else list(inspect.signature(make).parameters)[3:]
-    )
-    for key in options_given:
-        if key not in takes:
-            subject = "torch module" if module else f"function with the ability {purpose!r}"
-            raise InputError(
-                f"{observer_name}: a {subject} takes no option {key!r}; it takes {', '.join(takes) or 'none'}"
-            )
+    takes = list(inspect.signature(make).parameters)[3:]
+    subject = f"function with the ability {purpose!r}"
+    if module:
+        takes = [field.name for field in fields(TorchOptions)]
+        subject = "torch module"
+    _check_options(options, takes, f"{name}: a {subject}")
     if not module:
-        return make(thing, observer_name, version, **options_given)
+        return make(thing, name, version, **options)
     digest = hashlib.sha256(f"{thing}{state_digest(thing.state_dict())}".encode()).hexdigest()
-    network_fields = {
-        "stages": _children(thing),
-        "weights_digest": digest,
-        "options": {"version": version},
-    }
-    return _module_observer(observer_name, thing, TorchOptions(**options_given), **network_fields)
+    return _module_observer(
+        name,
+        thing,
+        TorchOptions(**options),
+        stages=_children(thing),
+        weights_digest=digest,
+        options={"version": version},
+    )
+
+
+def _check_options(options: Iterable[str], takes: Sequence[str], subject: str) -> None:
+    for option in options:
+        if option not in takes:
+            raise InputError(
+                f"{subject} takes no option {option!r}; it takes {', '.join(takes) or 'none'}"
+            )
 
 
 def _of_clips(thing: Any, name: str, version: str, purpose: str, options: Mapping[str, Any]) -> Any:
@@ -200,21 +202,14 @@ def _of_clips(thing: Any, name: str, version: str, purpose: str, options: Mappin
         raise InputError(
             f"{name} answers in words, which are asked about images; leave clips=True out"
         )
-    allowed = takes.get(purpose, ())
-    for key in options:
-        if key not in allowed:
-            raise InputError(
-                f"{name}: what takes clips takes no option {key!r}; it takes "
-                f"{', '.join(allowed) or 'none'}"
-            )
+    _check_options(options, takes.get(purpose, ()), f"{name}: what takes clips")
     size = options.get("input_size")
     if purpose == "difference":
-        return DifferenceOfClips(
-            thing, _card("difference", name, version, ("difference",)), _taken(thing, "ppd", "fps")
-        )
+        card = _card("difference", name, version, ("difference",))
+        return DifferenceOfClips(thing, card, _parameters_among(thing, "ppd", "fps"))
     card = _card("features", name, version, tuple(options.get("features", ("output",))), size)
     if purpose == "features":
-        return FeaturesOfClips(thing, card, _taken(thing, "fps"))
+        return FeaturesOfClips(thing, card, _parameters_among(thing, "fps"))
     mean, std = (
         three_channels(name, key, options.get(key, default))
         for key, default in (("mean", card.mean), ("std", card.std))
@@ -234,29 +229,26 @@ def _name(thing: Any) -> str:
 
 
 def _ability(function: Callable[..., Any], name: str) -> str:
+    """Infer the ability of a function from its parameters."""
     parameters = parameters_of(function)
-    needed = [
+    if len(parameters) > 1 and parameters[1].name in _SECOND:
+        return _SECOND[parameters[1].name]
+    required = [
         parameter
         for parameter in parameters
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     ]
-    needed = [parameter for parameter in needed if parameter.name not in _TOLD]
-    if len(parameters) > 1 and parameters[1].name in _SECOND:
-        return _SECOND[parameters[1].name]
-    if len(needed) == 1:
+    if sum(parameter.name not in _OPTIONAL for parameter in required) == 1:
         return "features"
     names = ", ".join(parameter.name for parameter in parameters) or "..."
     raise InputError(
         f"what {name}({names}) is for cannot be told: call its second parameter 'prompt' or "
-        "'reference', or state "
-        "ability='features', 'difference' or 'answer'"
+        "'reference', or state ability='features', 'difference' or 'answer'"
     )
 
 
 class FeaturesOfFunction:
-    """A function from a batch of images to features: ``function(images)``, as in
-    `psyprobe.observers.observer`.
-    """
+    """A function from a batch of images to features; see `psyprobe.observers.observer`."""
 
     def __init__(
         self,
@@ -270,7 +262,7 @@ class FeaturesOfFunction:
         self.card = _card("features", name, version, tuple(features), input_size)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """What the function makes of the images, one array (N, D) a name in ``card.features``.
+        """Return the function's features of images, one array (N, D) a name in ``card.features``.
 
         Raises
         ------
@@ -281,45 +273,43 @@ class FeaturesOfFunction:
             If a feature is not finite.
         """
         card = self.card
-        looked_at = check_images(
+        images = check_images(
             images, card.name, input_size=card.input_size, pixel_range=drive_range(card)
         )
-        shown = np.asarray(looked_at, dtype=np.float32)
-        returned = self._function(shown)
-        named = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
-        if set(named) != set(card.features):
+        drive = np.asarray(images, dtype=np.float32)
+        features = self._function(drive)
+        if not isinstance(features, Mapping):
+            features = {card.features[0]: features}
+        if set(features) != set(card.features):
             raise InputError(
-                f"{card.name} returned {sorted(named)} and its card says "
-                f"{sorted(card.features)}: name what it returns "
-                "with features=(...)"
+                f"{card.name} returned {sorted(features)} and its card says "
+                f"{sorted(card.features)}: name what it returns with features=(...)"
             )
-        return {name: self._rows(name, as_numpy(named[name]), len(shown)) for name in card.features}
+        return {
+            name: self._rows(name, as_numpy(features[name]), len(drive)) for name in card.features
+        }
 
     def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
         if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
             raise InputError(
                 f"{self.card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for "
-                f"{count} images; "
-                "wanted is one row of floating-point numbers an image"
+                f"{count} images; wanted is one row of floating-point numbers an image"
             )
         check_finite(self.card.name, name, rows)
         return rows.reshape(count, -1)
 
 
 class DifferenceOfFunction:
-    """A function of two batches of images: ``function(test, reference)``, as in
-    `psyprobe.observers.observer`.
-    """
+    """A function that compares two batches of images; see `psyprobe.observers.observer`."""
 
     def __init__(self, function: Function, name: str, version: str) -> None:
         self._function = function
-        self._takes = _taken(function, "ppd")
-        self.card = replace(
-            _card("difference", name, version, ("difference",)), encoding="linear light, cd/m²"
-        )
+        self._takes = _parameters_among(function, "ppd")
+        card = _card("difference", name, version, ("difference",))
+        self.card = replace(card, encoding="linear light, cd/m²")
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """How different the function finds each test image from its reference, shape (N,).
+        """Return the function's differences of test images from their references, shape (N,).
 
         Raises
         ------
@@ -331,22 +321,20 @@ class DifferenceOfFunction:
         """
         name = self.card.name
         test, reference = check_light(test, reference, name)
-        found = as_numpy(self._function(test, reference, **dict.fromkeys(self._takes, ppd)))
-        if found.shape != (len(test),) or found.dtype.kind != "f":
+        arguments = dict.fromkeys(self._takes, ppd)
+        differences = as_numpy(self._function(test, reference, **arguments))
+        if differences.shape != (len(test),) or differences.dtype.kind != "f":
             raise InputError(
-                f"{name} returned shape {found.shape} and format {found.dtype} for {len(test)} "
-                "pairs of images; wanted "
-                "is one floating-point number a pair"
+                f"{name} returned shape {differences.shape} and format {differences.dtype} for "
+                f"{len(test)} pairs of images; wanted is one floating-point number a pair"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(differences).all():
             raise PsyprobeError(f"{name}: a difference is NaN or infinity")
-        return found
+        return differences
 
 
 class AnswersOfFunction(Answering):
-    """A function from images and a question to an answer: ``function(images, prompt)``, as in
-    `psyprobe.observers.observer`.
-    """
+    """A function from images and a question to an answer; see `psyprobe.observers.observer`."""
 
     def __init__(
         self,
@@ -361,7 +349,7 @@ class AnswersOfFunction(Answering):
         if bits not in (None, 8):
             raise InputError(f"bits is {bits}; give 8, or None for any float")
         self._function = function
-        self._takes = _taken(function, "system", "decoding", "words")
+        self._takes = _parameters_among(function, "system", "decoding", "words")
         self._complete = complete
         self.bits = bits
         self.images_at_once = images_at_once
@@ -373,12 +361,12 @@ class AnswersOfFunction(Answering):
             raise InputError(
                 f"{name} takes no system instruction: its function has no parameter 'system'"
             )
-        besides = {take: getattr(inquiry, take) for take in self._takes}
-        began = time.perf_counter()
-        returned = self._function(list(inquiry.images), inquiry.prompt, **besides)
-        took = time.perf_counter() - began
-        answer = _answer(name, returned, self._complete)
-        return replace(answer, latency=answer.latency or took, model=answer.model or name)
+        arguments = {parameter: getattr(inquiry, parameter) for parameter in self._takes}
+        start = time.perf_counter()
+        reply = self._function(list(inquiry.images), inquiry.prompt, **arguments)
+        latency = time.perf_counter() - start
+        answer = _answer(name, reply, self._complete)
+        return replace(answer, latency=answer.latency or latency, model=answer.model or name)
 
 
 def _card(
@@ -391,39 +379,36 @@ def _card(
 
 
 def parameters_of(function: Function) -> list[inspect.Parameter]:
-    """Its parameters in their order; none where it does not tell, as some functions written in
-    C.
-    """
+    """List the parameters of a function in order; none for some functions written in C."""
     try:
         return list(inspect.signature(function).parameters.values())
     except ValueError:
         return []
 
 
-def _taken(function: Function, *optional: str) -> tuple[str, ...]:
-    """Name those of some optional arguments for which a function has parameters."""
-    names = {parameter.name for parameter in parameters_of(function)}
-    return tuple(option for option in optional if option in names)
+def _parameters_among(function: Function, *names: str) -> tuple[str, ...]:
+    """Return those of some names that are parameters of a function."""
+    parameters = {parameter.name for parameter in parameters_of(function)}
+    return tuple(name for name in names if name in parameters)
 
 
-def _answer(name: str, returned: Any, complete: bool) -> Answer:
-    if isinstance(returned, Answer):
-        return returned
-    if isinstance(returned, str):
-        return Answer(returned)
-    match returned:
+def _answer(name: str, reply: Any, complete: bool) -> Answer:
+    """Convert what a function returned to an answer."""
+    match reply:
+        case Answer():
+            return reply
+        case str():
+            return Answer(reply)
         case (str() as text, Mapping() as tokens):
-            ordered = sorted(
-                ((str(token), float(value)) for token, value in tokens.items()),
-                key=lambda token_and_value: -token_and_value[1],
-            )
-            if any(np.isnan(value) or value > 1e-6 for _, value in ordered):
+            pairs = [(str(token), float(value)) for token, value in tokens.items()]
+            if not all(value <= 1e-6 for _, value in pairs):
                 raise InputError(
                     f"{name} returned {dict(tokens)} as log-probabilities: they lie at or below 0"
                 )
-            return Answer(text, tuple(ordered), complete)
+            pairs.sort(key=lambda pair: -pair[1])
+            return Answer(text, tuple(pairs), complete)
     raise InputError(
-        f"{name} returned a {type(returned).__name__}; wanted is the reply as a string, or (text, "
+        f"{name} returned a {type(reply).__name__}; wanted is the reply as a string, or (text, "
         "{token: logprob}), or an Answer"
     )
 
@@ -437,7 +422,7 @@ _OF_FUNCTION: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class TorchOptions(NetworkOptions):
-    """A network of one's own.
+    """The options of a network of your own.
 
     Parameters
     ----------
@@ -453,7 +438,7 @@ class TorchOptions(NetworkOptions):
 
 
 def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
-    """A network of your own: a TorchScript file, which shows no layers, or FILE.py:FUNCTION.
+    """Load a network of your own: a TorchScript file, without layers, or FILE.py:FUNCTION.
 
     The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that
     you do not trust.
@@ -504,7 +489,7 @@ def load_file(place: str, **options: Any) -> Any:
                 f"{', '.join(sorted(options))} out"
             )
         return thing
-    # A function cannot be seen through, so what tells its answers from others' is its file.
+    # What a function computes cannot be read off it, so its version is the digest of its file.
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return observer(thing, **{"name": place, "version": digest[:16], **options})
 
@@ -512,7 +497,7 @@ def load_file(place: str, **options: Any) -> Any:
 def _module_observer(
     name: str, module: Any, options: TorchOptions, /, **network_fields: Any
 ) -> NetworkObserver:
-    """A torch module in memory as an observer; `network_fields` are further fields of `Network`."""
+    """Make an observer of a torch module; `network_fields` are further fields of `Network`."""
     network = Network(
         name,
         module,
@@ -530,8 +515,7 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
     import torch
 
     with warnings.catch_warnings():
-        # torch advises authors to export in a newer format; whoever has the file in hand cannot act
-        # on it
+        # torch advises authors to export in a newer format; users of the file cannot.
         warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
         try:
             module = torch.jit.load(str(path), map_location="cpu")
@@ -549,7 +533,7 @@ def _run(name: str, path: Path) -> ModuleType:
     try:
         return run_file(path, f"psyprobe_observer_{path.stem}")
     except (Exception, SystemExit) as problem:
-        # It is the user's program: any failure of it is theirs to read.
+        # Users read any failure of their own program.
         raise InputError(
             f"{name} cannot be loaded: {describe_failure(problem, str(path))}"
         ) from problem

@@ -1,9 +1,8 @@
-"""Metrics of how far two images differ: "castlecsf", in human thresholds by castleCSF, and "cvvdp",
-ColorVideoVDP.
+"""Measure how far two images differ: "castlecsf", in human thresholds, and "cvvdp", ColorVideoVDP.
 
-The first is the reference for sanity: built from the same contrast sensitivity function that
-detection is scored by, it has to score near the attainable maximum. What it lacks shows where the
-protocol tests more than a sensitivity function.
+The first is a sanity check: built from the same contrast sensitivity function by which detection is
+scored, it has to score near the attainable maximum. Where it does not, the protocol tests more than
+a sensitivity function.
 
 References
 ----------
@@ -37,7 +36,7 @@ from psyprobe.observers.images import check_light
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import STIMULUS_PPD, Card, Clips
 
-#: LMS to achromatic, red-green and yellow-violet responses, as castleCSF's mechanisms have them.
+#: From LMS to the achromatic, red-green and yellow-violet responses of castleCSF's mechanisms.
 _MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
 #: Threshold rises with the visible contrast of a mask to this power (Legge & Foley 1980).
 _MASKING = 0.62
@@ -51,12 +50,12 @@ _BIN = 0.25
 _AREA = 0.75
 #: Brighter than any stimulus, so that light passes the metric's own display model as it is.
 _PEAK = 10_000.0
-#: Images of 224 x 224 px that the metric compares at once; its pyramids take some 40 MB for each.
+#: Pixels that the metric compares at once; its pyramids take some 40 MB for an image of 224 x 224.
 _AT_ONCE = 16 * 224 * 224
 
 
 class CastleCsf:
-    """Says how far two images differ in units of the human detection threshold.
+    """A metric of how far two images differ, in units of the human detection threshold.
 
     The difference of light is split into castleCSF's three colour mechanisms and into spatial
     frequencies (Fourier energy), each divided by the light to which the eye has adapted (the mean
@@ -65,10 +64,10 @@ class CastleCsf:
     divided by 1 + m^0.62, m being the mask's own contrast over threshold. The response is d / (1 +
     d): 0 for equal images, 0.5 at threshold, never quite 1.
 
-    What it is not: there are no separate orientation or frequency channels (any mask masks any
-    target), no phase, no facilitation by weak masks, no eccentricity and no time. Area is estimated
-    from how concentrated the difference is, which is exact for Gabors on a uniform field; for noise
-    it is a third of what is covered, three quarters times.
+    It has no separate orientation or frequency channels (any mask masks any target), no phase, no
+    facilitation by weak masks, no eccentricity and no time. Area is estimated from how concentrated
+    the difference is, which is exact for Gabors on a uniform field; for noise it is a third of the
+    covered area, times three quarters.
 
     Examples
     --------
@@ -90,7 +89,7 @@ class CastleCsf:
     )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """How different each test image looks from its reference.
+        """Return how different each test image looks from its reference, shape (N,).
 
         0 is equal, and 0.5 at the human threshold; the arguments are those of `DifferenceObserver`.
 
@@ -101,12 +100,10 @@ class CastleCsf:
         """
         test, reference = check_light(test, reference, self.card.name)
         images = [ImagePlanes.of(test), ImagePlanes.of(reference)]
-        grey = all(image_batch.is_grey for image_batch in images)
+        grey = all(batch.is_grey for batch in images)
+        channels = (batch.planes if grey else batch.rgb for batch in images)
         test_light, reference_light = (
-            np.moveaxis(
-                np.asarray(image_batch.planes if grey else image_batch.rgb, np.float64), -1, 1
-            )
-            for image_batch in images
+            np.moveaxis(np.asarray(batch, np.float64), -1, 1) for batch in channels
         )
         mean_light = reference_light.mean(axis=(2, 3), keepdims=True)
         if not (mean_light > 0).all():
@@ -117,8 +114,7 @@ class CastleCsf:
         to_mechanisms = _rgb_to_mechanisms()
         if grey:
             to_mechanisms = to_mechanisms.sum(axis=1, keepdims=True)
-        # The achromatic response L + M of the reference is what castleCSF takes contrast and
-        # luminance from.
+        # castleCSF takes contrast and luminance from the reference's achromatic response, L + M.
         luminance = mean_light[..., 0, 0] @ to_mechanisms[0]
         target = _visibility(test_light - reference_light, to_mechanisms, luminance, ppd)
         mask: FloatArray = np.zeros(len(target))
@@ -129,17 +125,16 @@ class CastleCsf:
 
 
 def load_castlecsf(name: str, *, input: str = "raw") -> CastleCsf:
-    """The metric; `input` is taken for uniformity, since light has no normalisation to apply or
-    leave out.
-    """
+    """Load the metric; `input` has no effect, since light is not normalised."""
     return CastleCsf()
 
 
 def _visibility(
     modulation: FloatArray, to_mechanisms: FloatArray, luminance: FloatArray, ppd: float
 ) -> FloatArray:
-    """Peak contrast over threshold contrast, (N,), of modulations of light, (N, planes, H, W), to
-    an adapted eye.
+    """Return peak contrast over threshold contrast, (N,), to an eye adapted to the luminance.
+
+    `modulation` is light, (N, planes, H, W), less its mean.
     """
     height, width = modulation.shape[2:]
     tapered = modulation * np.outer(_taper(height), _taper(width))
@@ -171,7 +166,7 @@ def _rgb_to_mechanisms() -> FloatArray:
 
 
 def _taper(count: int) -> FloatArray:
-    """1 inside, falling to 0 as a raised cosine at both ends."""
+    """Make a window that is 1 inside and falls to 0 as a raised cosine at both ends."""
     inside = np.minimum(np.arange(count) + 0.5, count - np.arange(count) - 0.5) / (_TAPER * count)
     return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(inside, 1.0)))
 
@@ -180,7 +175,9 @@ def _taper(count: int) -> FloatArray:
 def _radial_bins(
     height: int, width: int, ppd: float
 ) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
-    """Bin of each coefficient of ``rfft2``, mean frequency (cpd) of each bin, and how often each
+    """Bin the coefficients of ``rfft2`` by radial frequency.
+
+    Returns the bin of each coefficient, the mean frequency (cpd) of each bin, and how often each
     coefficient counts.
     """
     across = np.fft.rfftfreq(width) * ppd
@@ -197,7 +194,7 @@ def _radial_bins(
 
 
 class ColorVideoVDP:
-    """How different two images or clips look, by ColorVideoVDP.
+    """A metric of how different two images or clips look, ColorVideoVDP.
 
     The response is 1 - JOD / 10, as in Cai et al. 2025: 0 where no difference is seen (10 JOD), 0.1
     for each just objectionable difference. The metric gets the light that the display emits, in
@@ -207,8 +204,7 @@ class ColorVideoVDP:
     Parameters
     ----------
     ppd : float, optional
-        Pixels per degree that the metric is told, whatever the stimulus has: 75.4 for the published
-        runs. Without it the truth.
+        Pixels per degree for the metric: 75.4 for the published runs; by default the stimulus' own.
     device : str, optional
         A torch device; by default "cuda" where there is one, else "cpu".
     """
@@ -235,7 +231,7 @@ class ColorVideoVDP:
         )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
-        """How different each test image looks from its reference.
+        """Return how different each test image looks from its reference, shape (N,).
 
         1 - JOD / 10, in float64; `ppd` is not used where the observer was loaded with its own.
 
@@ -257,24 +253,16 @@ class ColorVideoVDP:
         step = max(1, _AT_ONCE // (height * width))
         quality = []
         for start in range(0, len(test), step):
-            pair = (
-                torch.from_numpy(
-                    np.array(
-                        np.moveaxis(each[start : start + step], -1, 1), dtype=np.float32, order="C"
-                    )
-                )
-                for each in (test, reference)
-            )
+            pair = (_channels_first(light[start : start + step]) for light in (test, reference))
             with torch.inference_mode(), _quiet_about_dim_light():
                 quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
         return 1 - np.concatenate(quality) / 10
 
     def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
-        """How different each test clip looks from its reference, by the metric's mode for video.
+        """Return how different each test clip looks from its reference, in the mode for video.
 
-        Frames are handed over one by one as the metric asks for them. It filters 0.25 s of the
-        past, for which the first frame stands at the beginning; a clip of still light is not to it
-        what the still image is.
+        The metric asks for frames one by one. It filters 0.25 s of the past, and repeats the first
+        frame before the beginning; so it rates a clip of still light differently from the image.
 
         Raises
         ------
@@ -293,7 +281,7 @@ class ColorVideoVDP:
         return np.asarray(1 - np.broadcast_to(quality, (count,)) / 10)
 
     def _metric(self, height: int, width: int, ppd: float) -> Any:
-        """The metric for one size and resolution, made once."""
+        """Make the metric for a size and a resolution, once."""
         key = (height, width, ppd)
         if key not in self._metrics:
             pycvvdp = _imported()
@@ -318,32 +306,34 @@ class ColorVideoVDP:
 def load_cvvdp(
     name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None
 ) -> ColorVideoVDP:
-    """ColorVideoVDP; `input` is taken for uniformity, since light has no normalisation to apply or
-    leave out.
-    """
+    """Load ColorVideoVDP; `input` has no effect, since light is not normalised."""
     return ColorVideoVDP(ppd=ppd, device=device)
 
 
 @contextmanager
 def _quiet_about_dim_light() -> Iterator[None]:
-    """It takes any mean below 1 for light that was not scaled to cd/m²; dim backgrounds are meant
-    here.
-    """
+    """Silence the metric's warning that light with a mean below 1 is not in cd/m²; it is."""
 
-    def unwanted(record: logging.LogRecord) -> bool:
+    def is_other(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("The mean color value is less than 1")
 
     root = logging.getLogger()
-    root.addFilter(unwanted)
+    root.addFilter(is_other)
     try:
         yield
     finally:
-        root.removeFilter(unwanted)
+        root.removeFilter(is_other)
+
+
+def _channels_first(light: Array) -> Any:
+    """Convert images (N, H, W, 3) to a float32 tensor (N, 3, H, W)."""
+    import torch
+
+    return torch.from_numpy(np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C"))
 
 
 def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) -> Any:
-    """Shown clips as the metric reads video: one frame at a time."""
-    import torch
+    """Wrap clips as a video of the metric, which reads one frame at a time."""
 
     class Source(_imported().video_source.video_source_dm):  # type: ignore[misc]
         def get_video_size(self) -> tuple[int, int, int]:
@@ -368,19 +358,15 @@ def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) ->
                 raise InputError(
                     f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²"
                 )
-            planes = torch.from_numpy(
-                np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")
-            ).to(device)
-            return self.apply_dm_and_color_transform(planes, colorspace)
+            return self.apply_dm_and_color_transform(_channels_first(light).to(device), colorspace)
 
     return Source(display_photometry=photometry)
 
 
 def _imported() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # its own source warns of invalid escapes as Python compiles it
+        # Python warns of invalid escapes in its source when it compiles it.
+        warnings.simplefilter("ignore")
         logger = logging.getLogger("torch.utils.cpp_extension")
         level = logger.level
         logger.setLevel(logging.ERROR)

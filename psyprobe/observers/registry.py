@@ -32,14 +32,14 @@ ENTRY_POINTS = "psyprobe.observers"
 #: The observer that runs when none is named: a real encoder whose ImageNet weights come with a
 #: dependency, and whose feature of a uniform field never all but vanishes (docs/observers.md).
 DEFAULT_OBSERVER = "packaged:efficientnet_lite2"
-#: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
-_PAGES = tomllib.loads(
+#: The kinds that come with psyprobe, as tables of ``kinds.toml``, and those that users added.
+_TABLES = tomllib.loads(
     files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8")
 )
 _KINDS: dict[str, ObserverKind] = {}
-#: The kind of observers that stand in a Python file of the user's.
+#: The kind of observers in a Python file of the user's.
 _FILE = "FILE.py"
-#: How the observers that are alive were loaded, by their identities.
+#: The names and options of live observers, by their identities.
 _LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
 
 
@@ -50,9 +50,9 @@ class ObserverRow:
     Parameters
     ----------
     name : str
-        What `load_observer` takes; capitals stand for what one fills in ("timm:NAME").
+        Name for `load_observer`; capitals stand for what one fills in ("timm:NAME").
     summary : str
-        What it is, in a few words.
+        A description in a few words.
     ability : {"features", "difference", "answer"}
         What a probe may ask of it.
     obstacle : str
@@ -72,13 +72,13 @@ class ObserverKind:
     Parameters
     ----------
     prefix : str
-        What stands before the colon in a name ("timm"), or the whole name ("pixels").
+        The part of a name before the colon ("timm"), or the whole name ("pixels").
     load : callable
-        ``load(rest, **options)`` returns the observer; `rest` is what follows the colon.
+        ``load(rest, **options)`` returns the observer; `rest` is the part after the colon.
     form : str
-        How a full name is written: "timm:NAME[.TAG]".
+        Form of a full name: "timm:NAME[.TAG]".
     summary : str
-        What it is, in a few words.
+        A description in a few words.
     ability : {"features", "difference", "answer"}
         What a probe may ask of it.
     requires : tuple of str
@@ -86,11 +86,11 @@ class ObserverKind:
     install : str
         How to get them.
     rows : callable, optional
-        Its observers one by one, where they are known; must not import a heavy package.
+        Lists its observers one by one, where they are known; must not import a heavy package.
     problem : str
         Why the package that it comes from cannot be loaded; empty where it can.
     options : dataclass, optional
-        What `load` takes: then it is called as ``load(rest, options(...))``.
+        The options of `load`, which is then called as ``load(rest, options(...))``.
     """
 
     prefix: str
@@ -106,9 +106,7 @@ class ObserverKind:
 
     @property
     def obstacle(self) -> str:
-        """Which required package is missing and how to get it, or what else is wrong; empty where
-        nothing is.
-        """
+        """The missing packages and how to get them, or another problem; empty where it can run."""
         if self.problem:
             return self.problem
         missing = [
@@ -117,17 +115,14 @@ class ObserverKind:
         return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
 
     def listing(self) -> list[ObserverRow]:
-        """Its rows; each carries the obstacle of the kind where the kind has one."""
-        rows = (
-            [ObserverRow(self.form, self.summary, self.ability)]
-            if self.rows is None
-            else self.rows()
-        )
-        return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
+        """List its observers; the obstacle of the kind stands in each row."""
+        rows = self.rows or (lambda: [ObserverRow(self.form, self.summary, self.ability)])
+        obstacle = self.obstacle
+        return [dataclasses.replace(row, obstacle=obstacle or row.obstacle) for row in rows()]
 
 
 def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
-    """Add a kind of observer; decorates the function that loads one.
+    """Add a kind of observer: decorates the function that loads one.
 
     The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is
     taken is an InputError.
@@ -135,7 +130,7 @@ def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
     Parameters
     ----------
     prefix : str
-        What stands before the colon in a name.
+        The part of a name before the colon.
     **fields
         Those of `ObserverKind`.
 
@@ -149,7 +144,7 @@ def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
     """
 
     def register(load: Loader) -> Loader:
-        _check_new(prefix, {prefix: _own(prefix)} if prefix in _PAGES else _KINDS)
+        _check_new(prefix, {prefix: _builtin(prefix)} if prefix in _TABLES else _KINDS)
         _KINDS[prefix] = ObserverKind(prefix, load, **fields)
         return load
 
@@ -166,18 +161,18 @@ def load_observer(
     device: str | None = None,
     **options: Any,
 ) -> Any:
-    """An observer by name.
+    """Load an observer by name.
 
     Parameters
     ----------
     name : str
-        "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or what
-        `list_observers` lists. Options may stand behind it:
+        "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or another
+        name of `list_observers`. Options may stand behind it:
         "openai:MODEL?concurrency=16&input_size=336".
     random_weights, input, layers, device
-        As in `psyprobe.observers.encoders.network`; kinds that take one of them less refuse it.
+        Those of `psyprobe.observers.encoders.network`; kinds that do not take one refuse it.
     **options
-        What the kind takes besides: `dtype`, `input_size`, `weights` (see the page on observers).
+        Further options of the kind: `dtype`, `input_size`, `weights` (see the page on observers).
 
     Raises
     ------
@@ -215,36 +210,29 @@ def load_observer(
         raise InputError(f"input {input!r} is neither 'normalised' nor 'raw'")
     if kind.obstacle:
         raise PsyprobeError(f"{name} {kind.obstacle}")
-    defaults = {"random_weights": False, "input": "normalised", "layers": None, "device": None}
-    standard = {
-        "random_weights": random_weights,
-        "input": input,
-        "layers": layers,
-        "device": device,
-    }
-    chosen_options = options | {
-        key: value for key, value in standard.items() if value != defaults[key]
+    # Options at their defaults are left out, so that kinds without them do not refuse them.
+    if random_weights:
+        options["random_weights"] = random_weights
+    if input != "normalised":
+        options["input"] = input
+    options |= {
+        key: value for key, value in (("layers", layers), ("device", device)) if value is not None
     }
     names = _option_names(kind)
-    for option in chosen_options:
+    for option in options:
         if option not in names and not _takes_any_option(kind):
             raise InputError(
                 f"{kind.form} takes no option {option!r}; it takes "
                 f"{', '.join(sorted(names)) or 'none'}"
             )
-    loaded = (
-        kind.load(rest, **chosen_options)
-        if kind.options is None
-        else kind.load(rest, kind.options(**chosen_options))
-    )
-    with contextlib.suppress(
-        TypeError
-    ):  # of an object to which no reference is kept, nothing is known
-        _LOADED[id(loaded)] = (
-            weakref.ref(loaded, functools.partial(_forget, id(loaded))),
-            (name, chosen_options),
-        )
-    return loaded
+    if kind.options is None:
+        observer = kind.load(rest, **options)
+    else:
+        observer = kind.load(rest, kind.options(**options))
+    with contextlib.suppress(TypeError):  # an object that takes no weak reference is not recalled
+        reference = weakref.ref(observer, functools.partial(_forget, id(observer)))
+        _LOADED[id(observer)] = (reference, (name, options))
+    return observer
 
 
 def takes_option(name: str, option: str) -> bool:
@@ -253,9 +241,9 @@ def takes_option(name: str, option: str) -> bool:
     Parameters
     ----------
     name : str
-        As `load_observer` takes it.
+        Name for `load_observer`.
     option : str
-        Such as "layers".
+        Name of the option, such as "layers".
 
     Examples
     --------
@@ -268,13 +256,13 @@ def takes_option(name: str, option: str) -> bool:
 
 
 def _prefix_and_rest(name: str) -> tuple[str, str]:
-    """The prefix that names the kind, and what that kind loads."""
+    """Split a name into the prefix of the kind and the part that the kind loads."""
     prefix, _, rest = name.partition(":")
     return (_FILE, name) if prefix.endswith(".py") else (prefix, rest)
 
 
 def _option_names(kind: ObserverKind) -> list[str]:
-    """The options that a kind names: fields of its options, or keywords of its function."""
+    """List the options that a kind names: fields of its options, or keywords of its function."""
     if kind.options is not None:
         return [option.name for option in dataclasses.fields(kind.options)]
     _, *parameters = inspect.signature(kind.load).parameters.values()
@@ -299,17 +287,17 @@ def read_observers(path: str | Path) -> list[str]:
     Parameters
     ----------
     path : str or Path
-        Each table has a `name`, and options beside it.
+        The file; each table has a `name`, and options beside it.
 
     Returns
     -------
     list of str
-        As `load_observer` takes them.
+        Names for `load_observer`.
 
     Raises
     ------
     InputError
-        The page is none, or a table has no name.
+        The file has other keys than tables of observers, or a table has no name.
     """
     page = parse_toml(read_text(Path(path)), str(path))
     tables = page.get("observers")
@@ -326,21 +314,20 @@ def read_observers(path: str | Path) -> list[str]:
                 f"{path}: a table of [[observers]] has no name; give for example name = "
                 "'openai:MODEL'"
             )
-        options = [
-            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        options = {
+            key: value if isinstance(value, str) else json.dumps(value)
             for key, value in table.items()
-        ]
+            if key != "name"
+        }
         query = "&".join(
-            urllib.parse.quote(option, safe="=:/")
-            for option in options
-            if not option.startswith("name=")
+            urllib.parse.quote(f"{key}={value}", safe="=:/") for key, value in options.items()
         )
         names.append(f"{name}?{query}" if query else name)
     return names
 
 
 def loaded_as(observer: Any) -> tuple[str, dict[str, Any]] | None:
-    """Recall the name and options with which an observer was loaded; None of one that was not.
+    """Recall the name and options with which an observer was loaded; None if it was not.
 
     Examples
     --------
@@ -356,15 +343,14 @@ def _forget(identity: int, _: Any) -> None:
 
 
 def list_observers(pattern: str = "*") -> Listing[ObserverRow]:
-    """The observers whose names match a glob, whether they can run here, and what is missing where
-    they cannot.
+    """List the observers whose names match a glob, with what they lack to run here.
 
     Nothing heavy is imported and nothing is looked up on a network.
 
     Parameters
     ----------
     pattern : str, optional
-        Such as ``"timm:*"``; all without it.
+        A glob, such as ``"timm:*"``; by default all match.
 
     Examples
     --------
@@ -377,15 +363,14 @@ def list_observers(pattern: str = "*") -> Listing[ObserverRow]:
 
 
 def as_observer(thing: Any, /, **options: Any) -> Any:
-    """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself
-    if it is one.
+    """Load an observer if a name is given; return an observer as it is.
 
     Parameters
     ----------
     thing : str or observer
-        What is meant.
+        The name or the observer.
     **options
-        Of `load_observer`, for a name.
+        Those of `load_observer`, for a name.
 
     Raises
     ------
@@ -426,26 +411,27 @@ def _no_observer(thing: Any) -> InputError:
 
 
 def kind_obstacle(name: str) -> str:
-    """Which package the kind of the observer `name` misses here and how to get it; empty where
-    none.
-    """
+    """Say which packages the kind of an observer lacks here and how to get them; empty if none."""
     kind = _kind(name.partition(":")[0])
     return "" if kind is None else kind.obstacle
 
 
 @functools.cache
-def _own(prefix: str) -> ObserverKind:
+def _builtin(prefix: str) -> ObserverKind:
     """Load a kind that comes with psyprobe."""
-    page = dict(_PAGES[prefix])
-    module = importlib.import_module(f"psyprobe.observers.{page.pop('module')}")
-    parts = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
-    return ObserverKind(prefix, **{**page, **parts, "requires": tuple(page.get("requires", ()))})
+    fields = dict(_TABLES[prefix])
+    module = importlib.import_module(f"psyprobe.observers.{fields.pop('module')}")
+    for key in ("load", "options", "rows"):
+        if key in fields:
+            fields[key] = getattr(module, fields[key])
+    fields["requires"] = tuple(fields.get("requires", ()))
+    return ObserverKind(prefix, **fields)
 
 
 def _kind(prefix: str) -> ObserverKind | None:
-    """The kind of a prefix; of packages only those that could have it are loaded."""
-    if prefix in _PAGES:
-        return _own(prefix)
+    """Find the kind of a prefix, loading only packages that could have it if one has its name."""
+    if prefix in _TABLES:
+        return _builtin(prefix)
     if prefix in _KINDS:
         return _KINDS[prefix]
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
@@ -457,10 +443,8 @@ def _kind(prefix: str) -> ObserverKind | None:
 
 
 def _kinds() -> dict[str, ObserverKind]:
-    """All kinds, those of installed packages too; a package that fails to load is one with a
-    problem.
-    """
-    kinds = {prefix: _own(prefix) for prefix in _PAGES} | _KINDS
+    """Load all kinds, those of installed packages too; one that fails to load has a `problem`."""
+    kinds = {prefix: _builtin(prefix) for prefix in _TABLES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         kind = _from_package(entry, kinds)
         kinds[kind.prefix] = kind

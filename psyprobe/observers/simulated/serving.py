@@ -1,7 +1,6 @@
-"""A real HTTP server on loopback that speaks the OpenAI chat-completions protocol for any observer
-that answers.
+"""Serve any observer that answers over HTTP on loopback, in OpenAI's chat-completions protocol.
 
-What is true of the observer is known, and so is every fault of the server, which can go wrong on
+The truth about the observer is known, and so is every fault of the server, which can go wrong on
 purpose: the network path of a measurement can be tested as it will run.
 """
 
@@ -28,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -41,27 +40,34 @@ from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
 Latency = float | tuple[float, float]
 #: Faults that happen instead of an answer or spoil it, in the order in which they are drawn.
 KINDS = (
-    *("overload", "error", "hang", "truncated", "reset", "redirect", "endless", "drip"),
-    *("gzip_bomb", "wrong_model", "odd_usage", "deep_json", "surrogate"),
+    "overload",
+    "error",
+    "hang",
+    "truncated",
+    "reset",
+    "redirect",
+    "endless",
+    "drip",
+    "gzip_bomb",
+    "wrong_model",
+    "odd_usage",
+    "deep_json",
+    "surrogate",
 )
-#: Bodies of faults: a piece that is sent again and again, and how often a second; JSON that few can
-#: read.
-_PIECES = {"endless": (b" " * 2**16, math.inf), "drip": (b" ", 20.0)}
-_DEEP = b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+#: Bodies without end: a chunk that is sent again and again, and how often a second.
+_CHUNKS = {"endless": (b" " * 2**16, math.inf), "drip": (b" ", 20.0)}
+#: JSON that few parsers can read.
+_DEEP_JSON = b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}"
 _ODD_USAGE: tuple[Any, ...] = (
-    *(
-        [1, 2],
-        "many",
-        {"prompt_tokens": "ten", "completion_tokens": 1e400},
-        {"prompt_tokens": math.nan},
-    ),
-    *(
-        {"prompt_tokens": 10**400, "completion_tokens": -1},
-        {"prompt_tokens": 1, "cost": -2.5},
-        {"cost": "free"},
-    ),
+    [1, 2],
+    "many",
+    {"prompt_tokens": "ten", "completion_tokens": 1e400},
+    {"prompt_tokens": math.nan},
+    {"prompt_tokens": 10**400, "completion_tokens": -1},
+    {"prompt_tokens": 1, "cost": -2.5},
+    {"cost": "free"},
 )
-#: Images that are kept decoded: 25 prompts share one.
+#: Decoded images that are cached: 25 prompts share one.
 _REMEMBERED = 16
 _MOST_LISTED = 20
 _LARGEST_BODY = 64 * 2**20
@@ -69,65 +75,68 @@ _HOST = "127.0.0.1"
 _ELSEWHERE = "/v1/elsewhere"
 
 
-#: What fields of `Behaviour` may be.
+Logprobs = Literal["given", "refused", "absent"]
+Acceptance = Literal["accepted", "refused"]
+Temperature = Literal["any", "one"]
+Thinking = Literal["none", "tags", "apart"]
+#: Values that fields of `Behaviour` may have.
 _CHOICES = {
-    "logprobs": ("given", "refused", "absent"),
-    "seed": ("accepted", "refused"),
-    "temperature": ("any", "one"),
-    "system": ("accepted", "refused"),
-    "thinking": ("none", "tags", "apart"),
+    "logprobs": get_args(Logprobs),
+    "seed": get_args(Acceptance),
+    "temperature": get_args(Temperature),
+    "system": get_args(Acceptance),
+    "thinking": get_args(Thinking),
 }
-#: What is thought, and its tokens.
+#: The text of all thinking, and its tokens.
 _THOUGHT = "The image is grey. Is there a pattern? No. Wait, let me look again."
 _THOUGHT_TOKENS = 40
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How a server differs from the ideal, for good.
+    """The lasting differences of a server from the ideal one.
 
     Parameters
     ----------
     logprobs : {"given", "refused", "absent"}
-        What happens to who asks for log-probabilities: they are given, the request is refused with
-        HTTP 400, or they are silently left out.
+        Whether log-probabilities are given, refused with HTTP 400, or silently left out.
     seed : {"accepted", "refused"}
-        What happens to who gives a seed.
+        Whether requests with a seed are refused.
     temperature : {"any", "one"}
-        Whether who gives another temperature than 1 is refused.
+        Whether requests with another temperature than 1 are refused.
     system : {"accepted", "refused"}
-        What happens to who gives system text.
+        Whether requests with system text are refused.
     least_tokens, most_tokens : int, optional
-        Fewer or more tokens of an answer than that are refused.
+        Bounds on the tokens of an answer; requests beyond them are refused.
     thinking : {"none", "tags", "apart"}
-        Whether it thinks before it answers, and tells so in its reply or beside it; its tokens
-        count.
+        Whether it thinks before it answers, and sends that in tags within its reply or apart from
+        it; its tokens count.
     images_at_once : int, optional
-        More images than that are refused; as many as the observer looks at if not given.
+        The most images of a request; by default the most that the observer takes.
     key : str, optional
         Requests without it are refused with HTTP 401.
     """
 
-    logprobs: Literal["given", "refused", "absent"] = "given"
-    seed: Literal["accepted", "refused"] = "accepted"
-    temperature: Literal["any", "one"] = "any"
-    system: Literal["accepted", "refused"] = "accepted"
+    logprobs: Logprobs = "given"
+    seed: Acceptance = "accepted"
+    temperature: Temperature = "any"
+    system: Acceptance = "accepted"
     least_tokens: int | None = None
     most_tokens: int | None = None
-    thinking: Literal["none", "tags", "apart"] = "none"
+    thinking: Thinking = "none"
     images_at_once: int | None = None
     key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in choices:
-                told = ", ".join(map(repr, choices[:-1]))
-                raise InputError(f"{name} is {value!r}; give {told} or {choices[-1]!r}")
+                options = ", ".join(map(repr, choices[:-1]))
+                raise InputError(f"{name} is {value!r}; give {options} or {choices[-1]!r}")
 
 
 @dataclass(frozen=True)
 class Faults:
-    """Shares of requests that fail, each in its own way.
+    """The shares of requests that fail, by the way in which they do.
 
     Parameters
     ----------
@@ -142,9 +151,9 @@ class Faults:
     reset : float
         The connection is reset without an answer.
     redirect : float
-        HTTP 302 to another address; who goes there is counted as "followed".
+        HTTP 302 to another address; a client that goes there is counted as "followed".
     endless, drip : float
-        A body without end: as fast as it is taken, or 20 bytes a second.
+        A body without end: as fast as it is read, or 20 bytes a second.
     gzip_bomb : float
         A body of 64 KB that unpacks to 64 MB.
     wrong_model : float
@@ -156,9 +165,9 @@ class Faults:
     surrogate : float
         An answer that ends in half a character, a lone surrogate.
     retry_after : float
-        What Retry-After says, seconds.
+        Seconds in Retry-After.
     seed : int
-        Of the order in which they come.
+        Seed of the order of faults.
 
     Examples
     --------
@@ -197,24 +206,24 @@ class Faults:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """One number a kind, in the order of `KINDS`."""
+        """Shares in the order of `KINDS`."""
         return tuple(getattr(self, kind) for kind in KINDS)
 
     @classmethod
     def parse(cls, items: list[str]) -> Faults:
-        """Faults from texts NAME=VALUE, with - for _ in names.
+        """Read faults from texts NAME=VALUE, with - for _ in names.
 
         Raises
         ------
         InputError
-            One is not of that form.
+            A text has another form.
 
         Examples
         --------
         >>> Faults.parse(["overload=0.1", "retry-after=0.5"]).retry_after
         0.5
         """
-        names = [each.name for each in fields(cls)]
+        names = [fault.name for fault in fields(cls)]
         values: dict[str, float] = {}
         for item in items:
             name, _, number = item.partition("=")
@@ -230,7 +239,7 @@ class Faults:
         return cls(**values)  # type: ignore[arg-type]
 
     def draws(self) -> Iterator[str]:
-        """The kinds of the faults one after the other, without end; empty for none."""
+        """Draw the kind of fault of each request, without end; empty for none."""
         source = random.Random(self.seed)
         edges = list(accumulate(self.shares))
         while True:
@@ -238,40 +247,32 @@ class Faults:
 
 
 class RefusalError(PsyprobeError):
-    """A request that the server refuses, with the status of HTTP and OpenAI's form of telling
-    why.
-    """
+    """A request that the server refuses, with an HTTP status and a body of OpenAI's form."""
 
     def __init__(
-        self, status: int, message: str, *, param: str | None = None, code: str | None = None
+        self, message: str, param: str | None = None, code: str | None = None, status: int = 400
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.param = param
-        self.code = code
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The JSON that says so."""
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        return {
-            "error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}
-        }
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        error = {"message": message, "type": kind, "param": param, "code": code}
+        self.body = {"error": error}
 
 
 class SimulatedServer:
-    """A server on loopback, in a thread of its own, that answers chat completions; `serve` makes
-    one.
+    """A server on loopback, in a thread, that answers chat completions; `serve` makes one.
 
     Attributes
     ----------
     base_url : str
-        What clients call the server by: ``http://127.0.0.1:PORT/v1``.
+        The server's address: ``http://127.0.0.1:PORT/v1``.
     model : str
         The name under which the observer answers.
     counts : Counter
-        Requests by what became of them: "answered", "listed", "refused", "unauthorised",
-        "followed", and the kinds of faults.
+        Counts of requests: "answered", "listed", "refused", "unauthorised", "followed", and the
+        kinds of faults.
+    asked : Counter
+        How often each question was answered, by the digest of its body.
     """
 
     def __init__(
@@ -295,42 +296,41 @@ class SimulatedServer:
 
         self.model = observer.card.name
         self.counts: Counter[str] = Counter()
-        #: How often each question was answered, by the digest of its body.
         self.asked: Counter[str] = Counter()
         self._observer = observer
         self._behaviour = behaviour
         self._faults = faults
         self._latency = (low, high)
-        self._draws, self._random = faults.draws(), random.Random(faults.seed + 1)
-        self._image = lru_cache(_REMEMBERED)(_decoded)
-        self._worker = ThreadPoolExecutor(
-            1, "simulated-observer"
-        )  # all answers come from its one thread
+        self._draws = faults.draws()
+        self._random = random.Random(faults.seed + 1)
+        self._image = lru_cache(_REMEMBERED)(_decode)
+        # All answers come from one thread.
+        self._worker = ThreadPoolExecutor(1, "simulated-observer")
         try:
-            listening = socket.create_server((_HOST, port))
+            listener = socket.create_server((_HOST, port))
         except OSError as error:
-            told = error.strerror or error
             raise PsyprobeError(
-                f"cannot listen on {_HOST}:{port}: {told}; give another port"
+                f"cannot listen on {_HOST}:{port}: {error.strerror or error}; give another port"
             ) from None
-        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this
-        # socket is TCP.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.port = int(listening.getsockname()[1])
+        # Without this, head and body of a reply wait 40 ms for each other: asyncio does not see
+        # that this socket is TCP.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = int(listener.getsockname()[1])
         self.base_url = f"http://{_HOST}:{self.port}/v1"
-        quiet = {
-            "log_config": None,
-            "log_level": "critical",
-            "lifespan": "off",
-            "server_header": False,
-        }
-        named = [("Server", "psyprobe")]
-        patient = {"timeout_keep_alive": 3600, "timeout_graceful_shutdown": 0}
-        self._server = uvicorn.Server(
-            uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient)
+        config = uvicorn.Config(
+            self._serve,
+            interface="asgi3",
+            headers=[("Server", "psyprobe")],
+            log_config=None,
+            log_level="critical",
+            lifespan="off",
+            server_header=False,
+            timeout_keep_alive=3600,
+            timeout_graceful_shutdown=0,
         )
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
-            target=self._server.run, args=([listening],), name="simulated", daemon=True
+            target=self._server.run, args=([listener],), name="simulated", daemon=True
         )
         self._thread.start()
 
@@ -344,7 +344,7 @@ class SimulatedServer:
         self._worker.shutdown()
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        """One request, as an ASGI application."""
+        """Answer one request, as an ASGI application."""
         from starlette.requests import ClientDisconnect, Request
         from starlette.responses import Response
 
@@ -352,44 +352,26 @@ class SimulatedServer:
         headers: dict[str, str] = {}
         fault = ""
         try:
-            reply: Mapping[str, Any]
-            key = self._behaviour.key
-            given = request.headers.get("authorization", "")
-            if key is not None and not hmac.compare_digest(
-                given.encode(), f"Bearer {key}".encode()
-            ):
-                raise RefusalError(401, "Incorrect API key provided.", code="invalid_api_key")
-            if (request.method, request.url.path) == ("POST", "/v1/chat/completions"):
-                length = request.headers.get("content-length", "0")
-                if (
-                    not length.isdigit()
-                    or int(length) > _LARGEST_BODY
-                    or "transfer-encoding" in request.headers
-                ):
-                    raise RefusalError(413, "Send a Content-Length of at most 64 MiB.")
-                body = await request.body()
+            self._check_key(request)
+            target = f"{request.method} {request.url.path}"
+            if target == "POST /v1/chat/completions":
+                body = await _read_body(request)
                 fault = next(self._draws)
-                if fault in ("hang", "reset", *_PIECES):
+                if fault in ("hang", "reset", *_CHUNKS):
                     self.counts[fault] += 1
-                    return await (self._pour if fault in _PIECES else self._leave)(
-                        fault, request, send
-                    )
-                reply = _spoilt(await self._complete(fault, body), fault, self.counts["odd_usage"])
+                    fail = self._pour if fault in _CHUNKS else self._leave
+                    return await fail(fault, request, send)
+                reply = _spoil(await self._complete(fault, body), fault, self.counts["odd_usage"])
                 self.counts[fault or "answered"] += 1
-            elif (request.method, request.url.path) == ("GET", "/v1/models"):
-                listed: dict[str, Any] = {
-                    "id": self.model,
-                    "object": "model",
-                    "created": 0,
-                    "owned_by": "psyprobe",
-                }
-                listed["root"] = self._observer.card.digest[:12]
-                reply = {"object": "list", "data": [listed]}
+            elif target == "GET /v1/models":
+                model = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                model["root"] = self._observer.card.digest[:12]
+                reply = {"object": "list", "data": [model]}
                 self.counts["listed"] += 1
             else:
                 if request.url.path == _ELSEWHERE:
                     self.counts["followed"] += 1
-                raise RefusalError(404, f"There is nothing at {request.method} {request.url.path}.")
+                raise RefusalError(f"There is nothing at {target}.", status=404)
             status = 302 if fault == "redirect" else 200
         except RefusalError as refusal:
             self.counts["unauthorised" if refusal.status == 401 else fault or "refused"] += 1
@@ -407,150 +389,157 @@ class SimulatedServer:
         elif fault == "redirect":
             headers["Location"] = f"http://localhost:{self.port}{_ELSEWHERE}"
         elif fault == "deep_json":
-            text = _DEEP
+            text = _DEEP_JSON
         elif fault == "gzip_bomb":
-            text = _bomb()
+            text = _gzip_bomb()
             headers["Content-Encoding"] = "gzip"
         await Response(text, status, headers, "application/json")(scope, receive, send)
 
+    def _check_key(self, request: Any) -> None:
+        key = self._behaviour.key
+        authorization = request.headers.get("authorization", "").encode()
+        if key is not None and not hmac.compare_digest(authorization, f"Bearer {key}".encode()):
+            raise RefusalError("Incorrect API key provided.", code="invalid_api_key", status=401)
+
     async def _pour(self, fault: str, request: Any, send: Any) -> None:
-        """A body without end, until the client gives up."""
-        piece, often = _PIECES[fault]
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [(b"content-type", b"application/json")],
-            }
-        )
-        gone = asyncio.ensure_future(request.receive())
-        while not gone.done():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await asyncio.wait({gone}, timeout=1 / often)
+        """Send a body without end, until the client gives up."""
+        chunk, rate = _CHUNKS[fault]
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        disconnection = asyncio.ensure_future(request.receive())
+        while not disconnection.done():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await asyncio.wait({disconnection}, timeout=1 / rate)
 
     async def _leave(self, fault: str, request: Any, _: Any) -> None:
-        """No answer: wait until the client gives up, or reset its connection."""
+        """Send nothing: wait until the client gives up, or reset its connection."""
         if fault == "reset":
             # ASGI knows no connections; uvicorn does. Lingering for 0 s makes closing a reset.
-            connections = self._server.server_state.connections
             linger = struct.pack("ii", 1, 0)
-            transport = next(
-                connection.transport
-                for connection in connections
-                if connection.client == tuple(request.client)
-            )
-            transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, linger
-            )
-            transport.abort()
+            for connection in list(self._server.server_state.connections):
+                if connection.client == tuple(request.client):
+                    client = connection.transport.get_extra_info("socket")
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    connection.transport.abort()
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
+        """Answer the body of a request as a completion, after the latency."""
         if fault == "overload":
-            raise RefusalError(
-                429, "Rate limit reached; try again later.", code="rate_limit_exceeded"
-            )
+            message = "Rate limit reached; try again later."
+            raise RefusalError(message, code="rate_limit_exceeded", status=429)
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        start = loop.time()
         if fault != "error":
             reply = await loop.run_in_executor(self._worker, self._answered, body)
-        await asyncio.sleep(max(0.0, began + self._random.uniform(*self._latency) - loop.time()))
+        await asyncio.sleep(max(0.0, start + self._random.uniform(*self._latency) - loop.time()))
         if fault == "error":
-            raise RefusalError(500, "The server had an error while processing your request.")
+            message = "The server had an error while processing your request."
+            raise RefusalError(message, status=500)
         return reply
 
     def _answered(self, body: bytes) -> dict[str, Any]:
-        """The answer to the body of a request; a RefusalError where there is none."""
+        """Put the question in the body of a request to the observer.
+
+        Raises
+        ------
+        RefusalError
+            The request is refused.
+        """
         try:
             request = json.loads(body)
         except ValueError as error:
-            raise RefusalError(400, f"the body is not JSON: {error}") from None
+            raise RefusalError(f"the body is not JSON: {error}") from None
         if not isinstance(request, dict):
-            raise RefusalError(400, "the body is not a JSON object")
+            raise RefusalError("the body is not a JSON object")
         self._check(request)
-        system, prompt, urls = _parts(request.get("messages"))
+        conversation = _read_messages(request.get("messages"))
+        system = conversation.system
         if system and self._behaviour.system == "refused":
-            raise RefusalError(
-                400,
-                "messages[0].role does not support 'system' with this model.",
-                param="messages[0].role",
-            )
-        most = self._behaviour.images_at_once or self._observer.images_at_once
-        if most is not None and len(urls) > most:
-            raise RefusalError(
-                400, f"At most {most} image(s) may be provided in one request.", param="messages"
-            )
+            message = "messages[0].role does not support 'system' with this model."
+            raise RefusalError(message, "messages[0].role")
+        highest = self._behaviour.images_at_once or self._observer.images_at_once
+        if highest is not None and len(conversation.urls) > highest:
+            message = f"At most {highest} image(s) may be provided in one request."
+            raise RefusalError(message, "messages")
         decoding = _decoding(request)
-        images = tuple(self._image(url) for url in urls)
+        images = tuple(map(self._image, conversation.urls))
         try:
-            answer = self._observer.answer(images, prompt, system=system, decoding=decoding)
+            answer = self._observer.answer(
+                images, conversation.prompt, system=system, decoding=decoding
+            )
         except InputError as error:
-            raise RefusalError(400, str(error), param="messages") from None
+            raise RefusalError(str(error), "messages") from None
         digest = hashlib.sha256(body).hexdigest()
         self.asked[digest] += 1
         return self._completion(answer, digest, request)
 
     def _check(self, request: Mapping[str, Any]) -> None:
+        """Refuse a request for another model, or with fields that the behaviour excludes."""
+        behaviour = self._behaviour
         if request.get("model") != self.model:
             message = f"The model `{request.get('model')}` does not exist."
-            raise RefusalError(404, message, param="model", code="model_not_found")
+            raise RefusalError(message, "model", "model_not_found", 404)
         if request.get("stream") or request.get("n") not in (None, 1):
-            raise RefusalError(
-                400, "Streams and several choices are not simulated here.", param="stream"
-            )
-        for param, given in (
-            ("logprobs", bool(request.get("logprobs"))),
-            ("seed", request.get("seed") is not None),
-        ):
-            if given and getattr(self._behaviour, param) == "refused":
+            raise RefusalError("Streams and several choices are not simulated here.", "stream")
+        has_param = {
+            "logprobs": bool(request.get("logprobs")),
+            "seed": request.get("seed") is not None,
+        }
+        for param, is_set in has_param.items():
+            if is_set and getattr(behaviour, param) == "refused":
                 message = f"'{param}' is not supported with this model."
-                raise RefusalError(400, message, param=param, code="unsupported_parameter")
-        if self._behaviour.temperature == "one" and request.get("temperature") not in (None, 1):
+                raise RefusalError(message, param, "unsupported_parameter")
+        if behaviour.temperature == "one" and request.get("temperature") not in (None, 1):
             message = (
                 "'temperature' does not support this value with this model. Only the "
                 "default (1) is supported."
             )
-            raise RefusalError(400, message, param="temperature", code="unsupported_value")
+            raise RefusalError(message, "temperature", "unsupported_value")
         limit = _limit(request)
-        low = self._behaviour.least_tokens
-        high = self._behaviour.most_tokens
-        if limit is not None and low is not None and limit < low:
+        if limit is None:
+            return
+        if behaviour.least_tokens is not None and limit < behaviour.least_tokens:
             message = (
                 "Invalid 'max_tokens': integer below minimum value. Expected a value >= "
-                f"{low}, but got {limit}."
+                f"{behaviour.least_tokens}, but got {limit}."
             )
-            raise RefusalError(400, message, param="max_tokens", code="integer_below_min_value")
-        if limit is not None and high is not None and limit > high:
+            raise RefusalError(message, "max_tokens", "integer_below_min_value")
+        if behaviour.most_tokens is not None and limit > behaviour.most_tokens:
             message = (
-                f"max_tokens is too large: {limit}. This model supports at most {high} "
-                "completion tokens."
+                f"max_tokens is too large: {limit}. This model supports at most "
+                f"{behaviour.most_tokens} completion tokens."
             )
-            raise RefusalError(400, message, param="max_tokens", code="invalid_value")
+            raise RefusalError(message, "max_tokens", "invalid_value")
 
     def _completion(
         self, answer: Answer, digest: str, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        answer, message = self._thought(answer, _limit(request))
-        choice: dict[str, Any] = {
+        """Write an answer as a completion of the protocol."""
+        answer, message = self._with_thinking(answer, _limit(request))
+        logprobs = None
+        if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
+            listed = answer.first_tokens[: request.get("top_logprobs") or 0]
+            token = _token(*answer.first_tokens[0]) | {
+                "top_logprobs": [_token(*pair) for pair in listed]
+            }
+            logprobs = {"content": [token], "refusal": None}
+        choice = {
             "index": 0,
             "message": message,
             "finish_reason": answer.finish,
-            "logprobs": None,
+            "logprobs": logprobs,
         }
-        if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
-            listed = answer.first_tokens[: request.get("top_logprobs") or 0]
-            choice["logprobs"] = {
-                "content": [_token(*answer.first_tokens[0], listed)],
-                "refusal": None,
-            }
-        usage = {
-            "prompt_tokens": answer.tokens_in or 0,
-            "completion_tokens": answer.tokens_out or 0,
+        tokens_in = answer.tokens_in or 0
+        tokens_out = answer.tokens_out or 0
+        usage: dict[str, Any] = {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": tokens_in + tokens_out,
         }
-        total: dict[str, Any] = usage | {"total_tokens": sum(usage.values())}
         if answer.tokens_thinking:
-            total["completion_tokens_details"] = {"reasoning_tokens": answer.tokens_thinking}
+            usage["completion_tokens_details"] = {"reasoning_tokens": answer.tokens_thinking}
         return {
             "id": f"chatcmpl-{digest[:24]}",
             "object": "chat.completion",
@@ -558,34 +547,36 @@ class SimulatedServer:
             "model": self.model,
             "system_fingerprint": answer.server,
             "choices": [choice],
-            "usage": total,
+            "usage": usage,
         }
 
-    def _thought(self, answer: Answer, limit: int | None) -> tuple[Answer, dict[str, Any]]:
-        """The answer and its message after some thinking, which is cut off first where there are
-        too few tokens.
+    def _with_thinking(self, answer: Answer, limit: int | None) -> tuple[Answer, dict[str, Any]]:
+        """Put thinking before an answer; returns the answer and its message.
+
+        Where there are too few tokens, the thinking is cut off and there is no answer.
         """
-        how = self._behaviour.thinking
-        if how == "none":
-            return answer, {"role": "assistant", "content": answer.text}
-        spent = _THOUGHT_TOKENS if limit is None else min(limit, _THOUGHT_TOKENS)
-        cut = spent < _THOUGHT_TOKENS or limit == _THOUGHT_TOKENS
-        thought = _THOUGHT[: len(_THOUGHT) * spent // _THOUGHT_TOKENS]
-        text = "" if cut else answer.text
-        tokens = spent if cut else spent + (answer.tokens_out or 0)
-        opened = (("<think>", -0.01),)
-        if how == "tags":
-            text = f"<think>\n{thought}" if cut else f"<think>\n{thought}\n</think>\n\n{text}"
-        message = {
-            "role": "assistant",
-            "content": text,
-            **({"reasoning_content": thought} if how == "apart" else {}),
-        }
-        finish = "length" if cut else answer.finish
-        told = spent if how == "apart" else None
-        return replace(
-            answer, first_tokens=opened, finish=finish, tokens_out=tokens, tokens_thinking=told
-        ), message
+        message = {"role": "assistant", "content": answer.text}
+        behaviour = self._behaviour.thinking
+        if behaviour == "none":
+            return answer, message
+        count = _THOUGHT_TOKENS if limit is None else min(limit, _THOUGHT_TOKENS)
+        is_cut = count < _THOUGHT_TOKENS or limit == _THOUGHT_TOKENS
+        thought = _THOUGHT[: len(_THOUGHT) * count // _THOUGHT_TOKENS]
+        if is_cut:
+            message["content"] = ""
+        if behaviour == "apart":
+            message["reasoning_content"] = thought
+        else:
+            answer_text = "" if is_cut else f"\n</think>\n\n{answer.text}"
+            message["content"] = f"<think>\n{thought}{answer_text}"
+        thoughtful = replace(
+            answer,
+            first_tokens=(("<think>", -0.01),),
+            finish="length" if is_cut else answer.finish,
+            tokens_out=count if is_cut else count + (answer.tokens_out or 0),
+            tokens_thinking=count if behaviour == "apart" else None,
+        )
+        return thoughtful, message
 
 
 @contextlib.contextmanager
@@ -602,15 +593,15 @@ def serve(
     Parameters
     ----------
     observer : AnswerObserver
-        Who answers; it is asked one question at a time.
+        The observer that answers; it is asked one question at a time.
     port : int
-        0 for any that is free.
+        The port; 0 for any that is free.
     faults : Faults
-        What goes wrong.
+        Shares of requests that fail.
     latency : float or (float, float)
         Seconds that an answer takes at least, or a range from which it is drawn.
     behaviour : Behaviour
-        What is refused or left out for good, and which key is asked for.
+        What the server refuses or leaves out, and the key that it asks for.
 
     Yields
     ------
@@ -630,7 +621,8 @@ def serve(
     ...     print(server.base_url)
     http://127.0.0.1:.../v1
     """
-    missing = [each for each in ("starlette", "uvicorn") if importlib.util.find_spec(each) is None]
+    packages = ("starlette", "uvicorn")
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         raise PsyprobeError(
             f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'"
@@ -639,10 +631,19 @@ def serve(
         yield server
 
 
-def _spoilt(reply: dict[str, Any], fault: str, turn: int) -> dict[str, Any]:
-    """An answer with what a fault does to it."""
+async def _read_body(request: Any) -> bytes:
+    length = request.headers.get("content-length", "0")
+    is_bounded = length.isdigit() and int(length) <= _LARGEST_BODY
+    if not is_bounded or "transfer-encoding" in request.headers:
+        raise RefusalError("Send a Content-Length of at most 64 MiB.", status=413)
+    body: bytes = await request.body()
+    return body
+
+
+def _spoil(reply: dict[str, Any], fault: str, count: int) -> dict[str, Any]:
+    """Change an answer as a fault does; `count` picks among odd usages."""
     if fault == "odd_usage":
-        return reply | {"usage": _ODD_USAGE[turn % len(_ODD_USAGE)]}
+        return reply | {"usage": _ODD_USAGE[count % len(_ODD_USAGE)]}
     if fault == "wrong_model":
         return reply | {"model": "another-model"}
     if fault == "surrogate":
@@ -651,23 +652,19 @@ def _spoilt(reply: dict[str, Any], fault: str, turn: int) -> dict[str, Any]:
 
 
 @lru_cache
-def _bomb() -> bytes:
+def _gzip_bomb() -> bytes:
     return gzip.compress(bytes(2**26))
 
 
-def _token(token: str, logprob: float, listed: tuple[tuple[str, float], ...]) -> dict[str, Any]:
-    def entry(text: str, value: float) -> dict[str, Any]:
-        return {"token": text, "logprob": value, "bytes": list(text.encode())}
-
-    return entry(token, logprob) | {"top_logprobs": [entry(*each) for each in listed]}
+def _token(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
 
 def _decoding(request: Mapping[str, Any]) -> Decoding:
     listed = request.get("top_logprobs")
     if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
-        raise RefusalError(
-            400, f"top_logprobs must be between 0 and {_MOST_LISTED}.", param="top_logprobs"
-        )
+        message = f"top_logprobs must be between 0 and {_MOST_LISTED}."
+        raise RefusalError(message, "top_logprobs")
     temperature = request.get("temperature")
     limit = _limit(request)
     try:
@@ -678,34 +675,41 @@ def _decoding(request: Mapping[str, Any]) -> Decoding:
             seed=request.get("seed"),
         )
     except (InputError, TypeError, ValueError) as error:
-        raise RefusalError(400, str(error)) from None
+        raise RefusalError(str(error)) from None
 
 
 def _limit(request: Mapping[str, Any]) -> int | None:
+    """Return the largest number of tokens that a request allows; None without a bound."""
     limit = request.get("max_completion_tokens") or request.get("max_tokens")
     return limit if isinstance(limit, int) else None
 
 
-def _parts(messages: Any) -> tuple[str, str, list[str]]:
-    """System text, prompt, and the addresses of the images, in their order."""
+class _Conversation(NamedTuple):
+    """The messages of a request, by what they hold."""
+
+    system: str
+    prompt: str
+    #: Addresses of the images, in their order.
+    urls: list[str]
+
+
+def _read_messages(messages: Any) -> _Conversation:
+    """Read the messages of a request, without examples before the question."""
     system: list[str] = []
     prompt: list[str] = []
     urls: list[str] = []
     if not isinstance(messages, list) or not messages:
-        raise RefusalError(
-            400, "'messages' must be a list of at least one message.", param="messages"
-        )
+        raise RefusalError("'messages' must be a list of at least one message.", "messages")
     for message in messages:
         role = message.get("role") if isinstance(message, dict) else None
         if role == "assistant" and isinstance(message.get("content"), str):
-            # What was asked and answered before is an example, and none of the question.
+            # A question with its answer is an example, and no part of the question.
             prompt = []
             urls = []
             continue
         if role not in ("system", "developer", "user"):
-            raise RefusalError(
-                400, f"messages of the role {role!r} are not simulated here.", param="messages"
-            )
+            message = f"messages of the role {role!r} are not simulated here."
+            raise RefusalError(message, "messages")
         content = message.get("content")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts if isinstance(parts, list) else [None]:
@@ -717,25 +721,19 @@ def _parts(messages: Any) -> tuple[str, str, list[str]]:
                 url = fields.get("image_url")
                 urls.append(url.get("url", "") if isinstance(url, dict) else str(url))
             else:
-                raise RefusalError(
-                    400,
-                    f"a part of a message is {kind!r}, not text or image_url.",
-                    param="messages",
-                )
-    return "\n".join(system), "\n".join(prompt), urls
+                message = f"a part of a message is {kind!r}, not text or image_url."
+                raise RefusalError(message, "messages")
+    return _Conversation("\n".join(system), "\n".join(prompt), urls)
 
 
-def _decoded(url: str) -> FloatArray:
-    """Display drive of an image in a data URL."""
+def _decode(url: str) -> FloatArray:
+    """Decode the image in a data URL to display drive."""
     head, _, data = url.partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64")):
-        raise RefusalError(
-            400,
-            "image_url must be a data URL in base64; nothing is fetched here.",
-            param="messages",
-        )
+        message = "image_url must be a data URL in base64; nothing is fetched here."
+        raise RefusalError(message, "messages")
     try:
         codes = decode_image(base64.b64decode(data, validate=True), "the image")
     except (binascii.Error, InputError) as error:
-        raise RefusalError(400, f"the image cannot be read: {error}", param="messages") from None
+        raise RefusalError(f"the image cannot be read: {error}", "messages") from None
     return codes.astype(np.float32) / np.float32(255)
