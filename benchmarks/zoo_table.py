@@ -3,7 +3,9 @@ benchmarks/zoo_table.py``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from string import ascii_lowercase
 
 from psyprobe.observers.zoo.models import zoo_models
 
@@ -30,18 +32,18 @@ psyprobe list observers                                       # which can run he
   `load_observer("zoo:NAME", weights=FILE)`. We have not checked that timm reads it.
 * **QuickGELU** follows the tag: on for OpenAI's weights, off for LAION's.
 
-The last column of the table lists what else differs in each model.
+The last column of the table lists what else differs, by the notes below it.
 
 ## What was checked
 
 None of the weights on a model hub was ever loaded where psyprobe was written. Every row of timm, open_clip, SAM-2 and
-MAE was built as its real architecture without numbers, on torch's meta device, and gives features of the shape below
-(`python benchmarks/zoo_shapes.py`). The tests run ten small rows with random weights at their real size: one of each
-family and loader, except SAM. ColorVideoVDP runs for real.
+MAE was built without weights, and gives features of the shape below. Tests run ten small rows with random weights.
+ColorVideoVDP runs for real.
 
 ## The models
 
-Size is the side of the native input, px. Normalisation is mean and standard deviation:
+Size is the side of the native input, px. Letters name the feature, and numbers what differs. Normalisation is mean and
+standard deviation:
 
 | normalisation | mean | standard deviation |
 |---|---|---|
@@ -53,21 +55,38 @@ Size is the side of the native input, px. Normalisation is mean and standard dev
 |---|---|---|---|---|---|---|---|---|---|---|
 """
 
+
+def numbered(texts: Iterable[str]) -> list[str]:
+    """List each text once, in the order of first use, without the empty one."""
+    return list(dict.fromkeys(filter(None, texts)))
+
+
 if __name__ == "__main__":
+    models = zoo_models().values()
+    features = numbered(model.feature for model in models)
+    notes = numbered(model.differs for model in models)
     rows = [
         (
             f"`{model.name}`",
             model.family,
             f"`{model.observer}`",
-            model.feature,
+            ascii_lowercase[features.index(model.feature)],
             " x ".join(map(str, model.shape)),
             "any" if model.size is None else str(model.size),
             model.normalisation,
             model.weights,
             model.licence or "not stated",
             "yes" if model.published else "",
-            model.differs,
+            str(notes.index(model.differs) + 1) if model.differs else "",
         )
-        for model in zoo_models().values()
+        for model in models
     ]
-    PAGE.write_text(TEXT + "".join(f"| {' | '.join(row)} |\n" for row in rows), encoding="utf-8")
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    feature_list = "".join(
+        f"* {letter}: {feature}\n" for letter, feature in zip(ascii_lowercase, features)
+    )
+    note_list = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
+    PAGE.write_text(
+        f"{TEXT}{table}\nFeatures:\n\n{feature_list}\nWhat differs:\n\n{note_list}",
+        encoding="utf-8",
+    )
