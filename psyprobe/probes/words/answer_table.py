@@ -1,7 +1,6 @@
-"""What an answer says: its words, the probability that it begins with yes, and which of the two
-counts.
+"""Read answers as words and as probabilities of yes, and build the table of a run's answers.
 
-Answers are stored word for word and read anew whenever a result is made: one row a question.
+Answers are stored word for word and read anew whenever a result is built: one row per question.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Read:
     text : str
         "yes", "no", "ambiguous", "refusal" or "invalid".
     p_yes, logit, mass : float
-        Of the first token: probability of yes among yes and no, its log odds (natural), and the
-        probability of both together; NaN where the observer gives none.
+        Probability of yes among yes and no in the first token, its log odds (natural), and the
+        probability of yes and no together; NaN where the observer gives none.
     censored : bool
         Whether one of the two words was too unlikely to be listed, so that the log odds are a
         bound.
@@ -60,7 +59,7 @@ class Read:
 
 
 def read_answer(answer: Answer, prompt: Prompt) -> Read:
-    """Read an answer in both ways.
+    """Read an answer both as words and as a probability of yes.
 
     Parameters
     ----------
@@ -86,15 +85,15 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     return Read(text, token.p_yes, token.logit, token.mass, token.censored) if token else Read(text)
 
 
-def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]) -> Readout:
-    """Which reading of the answers to one prompt counts.
+def choose_readout(answers: Iterable[Read], setting: Literal["auto", "text", "p_yes"]) -> Readout:
+    """Choose which reading of the answers to one prompt counts.
 
     Parameters
     ----------
     answers : iterable of Read
-        Of one observer to one prompt.
-    wanted : {"auto", "text", "p_yes"}
-        As the experiment has it. "auto" takes probabilities where the median answer gives at least
+        Answers of one observer to one prompt.
+    setting : {"auto", "text", "p_yes"}
+        The experiment's setting. "auto" takes probabilities where the median answer gives at least
         half of it to yes and no; an answer without probabilities gives none.
 
     Returns
@@ -106,8 +105,8 @@ def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]
     >>> readout_of([Read("yes", 0.9, 2.2, 0.98)], "auto"), readout_of([Read("yes")], "auto")
     ('p_yes', 'text')
     """
-    if wanted != "auto":
-        return wanted
+    if setting != "auto":
+        return setting
     masses = np.nan_to_num([answer.mass for answer in answers])
     usable = masses.size > 0 and float(np.median(masses)) >= LEAST_MASS
     return "p_yes" if usable else "text"
@@ -147,39 +146,39 @@ def response_value(answer: Read, readout: Readout, polarity: int) -> float:
 VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
     files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
 )
-#: What is told of a reply as it stands; how long it took and how often it was sent is the store's
-#: alone, since no two runs have that in common. And what is told of a reply that was never asked
-#: for.
-_OF_REPLY = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "finish")
-_NOTHING = Answer("", finish="")
+#: Fields of a reply that the result repeats. Its time and number of attempts stay in the store,
+#: since they differ between runs.
+_REPLY_FIELDS = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "finish")
+#: Stands for the reply to a question that was not asked.
+_NO_ANSWER = Answer("", finish="")
 
 
-def _variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, str]]:
-    """`VARIABLES`, in which nothing is called contrast that is a difference between two images."""
-    known = {**VARIABLES, "cost": (currency, VARIABLES["cost"][1])}
+def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, str]]:
+    """Return `VARIABLES` with contrast renamed after the stimulus axis."""
+    variables = {**VARIABLES, "cost": (currency, VARIABLES["cost"][1])}
     if axis == CONTRAST_AXIS:
-        return known
-    told = {
+        return variables
+    renamed = {
         "contrast": (axis.name, (axis.unit, f"{axis.label} that was asked for")),
         "delivered_contrast": (
             f"delivered_{axis.name}",
             (axis.unit, f"{axis.label} in the images as they arrived"),
         ),
     }
-    return dict(told.get(name, (name, about)) for name, about in known.items())
+    return dict(renamed.get(name, (name, attributes)) for name, attributes in variables.items())
 
 
 def _replaced_settings(substitutions: Counter[str]) -> list[dict[str, Any]]:
     """List the settings that were sent in place of others, and the number of answers of each."""
     settings = [(json.loads(setting), count) for setting, count in substitutions.items()]
     return [
-        {"name": name, "requested": requested, "sent": sent, "answers": count}
-        for (name, requested, sent), count in sorted(settings, key=lambda pair: str(pair[0]))
+        {"name": name, "requested": requested, "sent": replacement, "answers": count}
+        for (name, requested, replacement), count in sorted(settings, key=lambda pair: str(pair[0]))
     ]
 
 
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """The result of a finished run, from a store alone.
+    """Build the result of a finished run from its store.
 
     Returns
     -------
@@ -198,11 +197,11 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     (level,) = layout["levels"]
     task = Task.from_dict(layout["task"])
     assert task.axis is not None
-    columns, spending, substitutions = _columns(record, store)
-    about = {level["name"]: (level["unit"], level["label"])}
-    about |= _variables(task.axis, spending.currency)
+    columns, total_cost, substitutions = _read_columns(record, store)
+    variables = {level["name"]: (level["unit"], level["label"])}
+    variables |= _axis_variables(task.axis, total_cost.currency)
     if "session" in columns:
-        about["session"] = ("1", "Session, from 0")
+        variables["session"] = ("1", "Session, from 0")
     dtypes = {"text": object, "flag": bool}
     data = {
         name: (
@@ -210,7 +209,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             np.array(columns[name], dtype=dtypes.get(unit, np.float64)),
             {**unit_attributes("1" if unit in dtypes else unit), "long_name": long_name},
         )
-        for name, (unit, long_name) in about.items()
+        for name, (unit, long_name) in variables.items()
     }
     readouts = set(columns["readout"])
     attributes = {
@@ -222,7 +221,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             asking=layout["asking"],
             design_estimates=record.outcome["estimates"],
             size=layout["size"],
-            spent=spending.to_dict(),
+            spent=total_cost.to_dict(),
             **({"replaced_settings": _replaced_settings(substitutions)} if substitutions else {}),
         ),
         **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
@@ -235,7 +234,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     return arrange_trials(table)
 
 
-def _columns(
+def _read_columns(
     record: RunRecord, store: Store
 ) -> tuple[dict[str, list[Any]], TotalCost, Counter[str]]:
     """Read every answer of a run: columns of its table, what it cost, and settings replaced."""
@@ -245,62 +244,51 @@ def _columns(
     task = Task.from_dict(layout["task"])
     axis = task.axis
     assert axis is not None
-    stimulus_axis = axis.name
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     columns: defaultdict[str, list[Any]] = defaultdict(list)
     readings: list[Read] = []
+    readings_by_prompt: defaultdict[str, list[Read]] = defaultdict(list)
     polarities: list[int] = []
     substitutions: Counter[str] = Counter()
-    spending = TotalCost()
+    total_cost = TotalCost()
     answers = store.iterate_answers([trial["key"] for trial in trials])
     for trial, answer in zip(trials, answers, strict=True):
         prompt = prompts[trial["prompt"]]
-        wording, polarity = prompt.interpret(trial["order"], task.alternatives)
+        variant, polarity = prompt.interpret(trial["order"], task.alternatives)
         answered = answer["reply"] is not None
-        reply = Answer.from_dict(answer["reply"]) if answered else _NOTHING
-        reading = read_answer(reply, wording) if answered else Read("")
+        reply = Answer.from_dict(answer["reply"]) if answered else _NO_ANSWER
+        reading = read_answer(reply, variant) if answered else Read("")
         readings.append(reading)
         polarities.append(polarity)
         substitutions.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
-        spending.add(answer["reply"])
+        total_cost.add(answer["reply"])
         tokens = json.dumps(reply.first_tokens, ensure_ascii=False) if reply.first_tokens else ""
-        row = (
-            {
-                stimulus_axis: trial["contrast"],
-                f"delivered_{stimulus_axis}": answer["delivered_contrast"],
-            }
-            | {name: trial[name] for name in ("repeat", "order", "image_seed")}
-            | {name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")}
-            | {name: getattr(reply, name) for name in _OF_REPLY}
-            | {
-                level["name"]: trial["value"],
-                "catch": trial["contrast"] == 0,
-                "was_shown": not answer["refused"],
-                "prompt": prompt.id,
-                "prompt_text": prompt.full,
-                "polarity": prompt.polarity,
-                "reply_requested": answered and trial["text_asked"],
-                "first_tokens": tokens,
-                "reading": reading.text,
-                "p_yes": reading.p_yes,
-                "logit": reading.logit,
-                "answer_mass": reading.mass,
-                "logit_censored": reading.censored,
-            }
-        )
+        row = {
+            axis.name: trial["contrast"],
+            f"delivered_{axis.name}": answer["delivered_contrast"],
+            **{name: trial[name] for name in ("repeat", "order", "image_seed")},
+            **{name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")},
+            **{name: getattr(reply, name) for name in _REPLY_FIELDS},
+            level["name"]: trial["value"],
+            "catch": trial["contrast"] == 0,
+            "was_shown": not answer["refused"],
+            "prompt": prompt.id,
+            "prompt_text": prompt.full,
+            "polarity": prompt.polarity,
+            "reply_requested": answered and trial["text_asked"],
+            "first_tokens": tokens,
+            "reading": reading.text,
+            "p_yes": reading.p_yes,
+            "logit": reading.logit,
+            "answer_mass": reading.mass,
+            "logit_censored": reading.censored,
+        }
         for name, value in row.items():
             columns[name].append(value)
-    readouts = {
-        name: readout_of(
-            [
-                reading
-                for reading, prompt_id in zip(readings, columns["prompt"], strict=True)
-                if prompt_id == name and reading.text
-            ],
-            layout["asking"]["readout"],
-        )
-        for name in prompts
-    }
+        if reading.text:
+            readings_by_prompt[prompt.id].append(reading)
+    setting = layout["asking"]["readout"]
+    readouts = {name: choose_readout(readings_by_prompt[name], setting) for name in prompts}
     columns["readout"] = [readouts[name] for name in columns["prompt"]]
     columns["response"] = [
         response_value(reading, readout, polarity)
@@ -308,4 +296,4 @@ def _columns(
     ]
     if "person" in record.observer_card.get("options", {}):
         columns["session"] = [0.0] * len(trials)
-    return dict(columns), spending, substitutions
+    return dict(columns), total_cost, substitutions

@@ -1,4 +1,4 @@
-"""How an image gets to an observer that takes 8-bit files, and how much of its contrast arrives.
+"""Deliver images to an observer as 8-bit files, and measure how much of their contrast arrives.
 
 Rounding to 8 bits changes faint patterns: two neighbouring codes are 0.8 % of contrast apart from
 their mean at mid-grey, and below that a pattern vanishes or turns into one of fixed contrast,
@@ -8,8 +8,8 @@ noise of about half a code ("rpdf"; "tpdf" has just half a code at every level).
 a model's own input stage change it again, so contrast is measured on what arrives.
 
 The noise of a trial depends on its level and repeat, not on its contrast or its prompt: the
-contrasts of a ladder share their pattern, and all prompts their images. Seeds are derived from what
-they belong to, so no order of asking can change an image.
+contrasts of a ladder share their pattern, and all prompts their images. Seeds are derived from the
+trial that they belong to, so the order of questions cannot change an image.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from psyprobe.probes.displayed_images import show, spread
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
-#: Of images that a page draws by itself from their specifications, frame by frame.
+#: Dithers of images that a page draws itself from their specifications, frame by frame.
 PAGE_DITHERS = ("golden", "noisy_bit", "wide")
 
 #: Share of the asked contrast that must arrive.
@@ -49,23 +49,23 @@ NYQUIST_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Delivery:
-    """In which form images are handed over.
+    """The form in which images are delivered to an observer.
 
     Parameters
     ----------
     bits : {8, None}
-        Bits a channel; None hands over floats as they are, for local models that take them.
+        Bits per channel; None delivers floats as they are, for local models that take them.
     dither : {"rpdf", "tpdf", "none"}
-        Noise before rounding, as in `psyprobe.light.codes.to_codes`. Of a page, one of
+        Noise before rounding, as in `psyprobe.light.codes.to_codes`; for a page, one of
         `PAGE_DITHERS`.
     format : {"png", "page"}
-        File format: lossless. JPEG takes most of a faint pattern away. "page": no file, the
-        observer's page draws.
+        File format, which must be lossless: JPEG takes most of a faint pattern away. "page" stands
+        for no file; the observer's page draws the image.
 
     Raises
     ------
     InputError
-        On any other value.
+        A value is another one.
 
     Examples
     --------
@@ -84,9 +84,9 @@ class Delivery:
             raise InputError(
                 f"bits is {self.bits!r}; give 8, or None for floats that are not rounded"
             )
-        known = PAGE_DITHERS if self.format == "page" else DITHERS
-        if self.dither not in known:
-            raise unknown_name("dither", str(self.dither), known)
+        dithers = PAGE_DITHERS if self.format == "page" else DITHERS
+        if self.dither not in dithers:
+            raise unknown_name("dither", str(self.dither), dithers)
         if self.format not in ("png", "page"):
             raise InputError(
                 f"image format is {self.format!r}; only png is lossless: JPEG takes most of a "
@@ -96,19 +96,18 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Delivered:
-    """What arrived of the contrast that was asked for.
+    """The contrast of a pattern in an image as it arrived at an observer.
 
     Attributes
     ----------
     contrast : float
-        Contrast of the asked pattern in what arrived, in the kind of contrast in which it was
-        asked.
+        Contrast of the pattern in the image that arrived, of the kind of the requested contrast.
     coherent_gain : float
-        That over what was asked: 1 is faithful. NaN where nothing was asked, on a catch trial.
+        This contrast over the requested one: 1 is faithful. NaN on a catch trial.
     total_contrast : float
         ``sqrt(2) * SD / mean`` of the light, dither noise and all else included.
     nyquist : float
-        Highest frequency that the pixels of what arrived can hold, cpd.
+        Highest frequency that the pixels of the image that arrived can hold, cpd.
     """
 
     contrast: float
@@ -120,7 +119,7 @@ class Delivered:
 def deliver(
     drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequence[int] = 0
 ) -> FloatArray:
-    """Images in the form in which they are handed over.
+    """Convert images to the form in which they are delivered.
 
     Parameters
     ----------
@@ -129,13 +128,13 @@ def deliver(
     delivery : Delivery
         The form.
     seed : int or array of int
-        Of the dither of each image, broadcast over the leading dimensions; the same seed is the
-        same noise.
+        Seed of the dither of each image, broadcast over the leading dimensions; the same seed gives
+        the same noise.
 
     Returns
     -------
     ndarray of float32, shape (..., H, W, 3)
-        Values k/255 where 8 bits are handed over.
+        Values k/255 where 8 bits are delivered.
 
     Raises
     ------
@@ -161,8 +160,7 @@ def deliver(
     if not (planes.min(initial=0.0) >= 0 and planes.max(initial=0.0) <= 1):
         raise InputError(
             f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold "
-            "0 to 1: show it on a "
-            "display that is not of extended range"
+            "0 to 1: show it on a display that is not of extended range"
         )
     if delivery.dither == "tpdf":
         check_room(planes * np.float64(255), 8)
@@ -187,16 +185,12 @@ def deliver(
 
 
 def png_bytes(drive: FloatArray) -> bytes:
-    """A delivered image as the bytes of a PNG file: lossless, 8 bits, RGB.
+    """Encode a delivered image as the bytes of a PNG file: lossless, 8 bits, RGB.
 
     Parameters
     ----------
     drive : array, shape (H, W, 3)
         Values k/255, as `deliver` makes them.
-
-    Returns
-    -------
-    bytes
 
     Raises
     ------
@@ -214,40 +208,35 @@ def png_bytes(drive: FloatArray) -> bytes:
 
 def delivered_contrast(
     drive: FloatArray,
-    asked: Specification,
+    stimulus: Specification,
     display: Display,
     reference: Specification | None = None,
     difference: float | None = None,
 ) -> Delivered:
-    """How much of the contrast, or of the difference, that was asked for is in an image as it
-    arrived.
+    """Measure the requested contrast, or difference, in an image as it arrived.
 
-    The light that the image stands for is correlated with the pattern that was asked, over the same
-    field in degrees: noise, of dither or other origin, averages out, and a pattern that was
-    blurred, lost or put out of phase counts for what is left of it. An image of another size is
-    compared with the asked pattern resampled through its spectrum.
+    The light of the image is correlated with the requested pattern over the same field in degrees:
+    noise, of dither or other origin, averages out, and a pattern that was blurred, lost or put out
+    of phase counts for what is left of it. An image of another size is compared with the pattern
+    resampled through its spectrum.
 
     Parameters
     ----------
     drive : array, shape (h, w, 3), of a clip (T, h, w, 3)
         Display drive after all rounding and resizing; see `AnswerObserver.delivered`.
-    asked : Specification
+    stimulus : Specification
         One stimulus, of light modulated about a mean; a clip is correlated over all its frames.
     display : Display
-        That the image was encoded for.
+        The display that the image was encoded for.
     reference : Specification, optional
-        From which it differs; without it its background, or what masks it.
+        The stimulus from which it differs; by default its background, or its mask.
     difference : float, optional
-        By how much; without it by its contrast.
-
-    Returns
-    -------
-    Delivered
+        The amount of the difference; by default its contrast.
 
     Raises
     ------
     InputError
-        The image has another shape than the asked field.
+        The image has another shape than the stimulus.
 
     Examples
     --------
@@ -258,91 +247,94 @@ def delivered_contrast(
     1.0
     """
     values = np.asarray(drive, dtype=np.float64)
-    if asked.batch:
+    if stimulus.batch:
         raise InputError(
-            f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown"
+            f"{stimulus!r} stands for {math.prod(stimulus.batch)} images; give the one that was shown"
         )
-    frames = asked.extent[:-2]
+    frames = stimulus.extent[:-2]
     if (
         values.ndim != len(frames) + 3
         or values.shape[: len(frames)] != frames
         or values.shape[-1] != 3
     ):
-        given = (
+        expected_shape = (
             f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)"
             if frames
             else "one image, (h, w, 3)"
         )
-        raise InputError(f"the delivered image has shape {values.shape}; give {given}")
+        raise InputError(f"the delivered image has shape {values.shape}; give {expected_shape}")
     height, width = values.shape[-3:-1]
-    if abs(height * asked.shape[1] - width * asked.shape[0]) > max(asked.shape):
+    if abs(height * stimulus.shape[1] - width * stimulus.shape[0]) > max(stimulus.shape):
         raise InputError(
-            f"the delivered image has {height} x {width} px, the asked field {asked.shape[0]} x "
-            f"{asked.shape[1]}: it "
-            "was cropped or stretched, and its pixels have no size in degrees; draw the "
-            "stimulus in that shape"
+            f"the delivered image has {height} x {width} px, the asked field {stimulus.shape[0]} x "
+            f"{stimulus.shape[1]}: it was cropped or stretched, and its pixels have no size in "
+            "degrees; draw the stimulus in that shape"
         )
     light = display.luminance(values)
-    found = np.asarray(light / light.mean() - 1)
-    total = float(np.sqrt(2) * found.std())
-    nyquist = min(height / asked.field[0], width / asked.field[1]) / 2
+    image_modulation = np.asarray(light / light.mean() - 1)
+    total = float(np.sqrt(2) * image_modulation.std())
+    nyquist = min(height / stimulus.field[0], width / stimulus.field[1]) / 2
     contrast = difference
     if contrast is None:
-        contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
+        contrast = float(stimulus.value("contrast")) if "contrast" in stimulus.levels() else 0.0
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
-    wanted = _modulation(asked)
-    reference = asked.reference() if reference is None else reference
+    pattern_modulation = _modulation(stimulus)
+    reference = stimulus.reference() if reference is None else reference
     if not isinstance(reference, Uniform):
-        # Of a target on a mask only what the mask does not show counts.
-        behind = _modulation(reference)
-        found = found - _resampled(behind, (height, width))
-        wanted = wanted - behind
-    energy = float(np.mean(wanted**2))
+        # A target on a mask counts without its mask.
+        reference_modulation = _modulation(reference)
+        image_modulation = image_modulation - _resample(reference_modulation, (height, width))
+        pattern_modulation = pattern_modulation - reference_modulation
+    energy = float(np.mean(pattern_modulation**2))
     if energy < 1e-20:
-        gain = _gain_in_colour(values, asked, reference, display)
+        gain = _colour_gain(values, stimulus, reference, display)
     else:
-        gain = float(np.mean(found * _resampled(wanted, (height, width)))) / energy
+        gain = (
+            float(np.mean(image_modulation * _resample(pattern_modulation, (height, width))))
+            / energy
+        )
     return Delivered(gain * contrast, gain, total, nyquist)
 
 
-def _modulation(asked: Specification) -> FloatArray:
-    """Luminance of a stimulus about its mean, as a fraction of it."""
-    light: FloatArray = np.asarray(asked.draw().luminance, dtype=np.float64)
+def _modulation(stimulus: Specification) -> FloatArray:
+    """Return the luminance of a stimulus about its mean, as a fraction of the mean."""
+    light: FloatArray = np.asarray(stimulus.draw().luminance, dtype=np.float64)
     return np.asarray(light / light.mean() - 1)
 
 
-def _gain_in_colour(
-    drive: FloatArray, asked: Specification, reference: Specification, display: Display
+def _colour_gain(
+    drive: FloatArray, stimulus: Specification, reference: Specification, display: Display
 ) -> float:
-    """As the gain in luminance, of a pattern that has colour alone: in the light of the display's
-    three primaries.
-    """
-    found = display.decode(drive)
-    wanted = np.asarray(display.decode(display.encode(asked.draw())), dtype=np.float64)
-    behind = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
-    pattern = wanted - behind
-    shape = found.shape[-3:-1]
-    shown = found - np.stack([_resampled(behind[..., c], shape) for c in range(3)], axis=-1)
-    expected = np.stack([_resampled(pattern[..., c], shape) for c in range(3)], axis=-1)
-    return float(np.sum(shown * expected) / np.sum(expected**2))
+    """Measure the gain of a pattern of colour alone, in the light of the display's primaries."""
+
+    def resample(light: FloatArray) -> FloatArray:
+        return np.stack([_resample(light[..., c], shape) for c in range(3)], axis=-1)
+
+    image_light = display.decode(drive)
+    shape = image_light.shape[-3:-1]
+    stimulus_light = np.asarray(display.decode(display.encode(stimulus.draw())), dtype=np.float64)
+    reference_light = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
+    difference_light = image_light - resample(reference_light)
+    expected = resample(stimulus_light - reference_light)
+    return float(np.sum(difference_light * expected) / np.sum(expected**2))
 
 
 def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str | None:
-    """Why a level cannot be shown faithfully, or None where it can.
+    """Say why a level cannot be shown faithfully, or return None if it can.
 
     Parameters
     ----------
     delivered : Delivered or sequence of Delivered
-        What arrived of the images of one level; their mean gain decides, since dither scatters that
-        of one faint image. Catch trials have no gain, and always pass.
+        Contrasts that arrived of the images of one level; their mean gain decides, since dither
+        scatters the gain of a single faint image. Catch trials have no gain, and always pass.
     frequency : float
-        Of the pattern, cpd.
+        Frequency of the pattern, cpd.
 
     Returns
     -------
     str or None
-        One clause: what is wrong, by how much, and the remedy.
+        One clause: the fault, its size and the remedy.
 
     Examples
     --------
@@ -351,37 +343,36 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
     >>> refused(Delivered(0.1, 1.0, 0.1, 28.0), frequency=30)
     '30 cpd is above 0.9 of the 28 cpd that the pixels the observer gets can hold; ask up to 25.2 cpd'
     """
-    group = [delivered] if isinstance(delivered, Delivered) else list(delivered)
-    shown = [each for each in group if not math.isnan(each.coherent_gain)]
-    if not shown:
+    images = [delivered] if isinstance(delivered, Delivered) else list(delivered)
+    patterns = [pattern for pattern in images if not math.isnan(pattern.coherent_gain)]
+    if not patterns:
         return None
-    nyquist = min(each.nyquist for each in shown)
+    nyquist = min(pattern.nyquist for pattern in patterns)
     if frequency > NYQUIST_SHARE * nyquist * (1 + 1e-9):
         return (
-            f"{frequency:g} cpd is above {NYQUIST_SHARE:g} of the {nyquist:g} cpd that the "
-            "pixels the observer gets "
-            f"can hold; ask up to {NYQUIST_SHARE * nyquist:.4g} cpd"
+            f"{frequency:g} cpd is above {NYQUIST_SHARE:g} of the {nyquist:g} cpd that the pixels "
+            f"the observer gets can hold; ask up to {NYQUIST_SHARE * nyquist:.4g} cpd"
         )
-    gain = float(np.mean([each.coherent_gain for each in shown]))
+    gain = float(np.mean([pattern.coherent_gain for pattern in patterns]))
     low, high = GAIN_LIMITS
     if not low <= gain <= high:
         return (
-            f"{round(gain, 3) + 0.0:g} of the asked contrast arrives, and {low:g} to {high:g} "
-            "is faithful; use dither, "
-            "draw at the size in pixels that the observer takes, or leave the level out"
+            f"{round(gain, 3) + 0.0:g} of the asked contrast arrives, and {low:g} to {high:g} is "
+            "faithful; use dither, draw at the size in pixels that the observer takes, or leave "
+            "the level out"
         )
     return None
 
 
 def one_bit_contrast(display: Display, luminance: float) -> float:
-    """Contrast of a pattern of two neighbouring 8-bit codes: the least that exists without dither.
+    """Compute the contrast of two neighbouring 8-bit codes: the least that exists without dither.
 
     Parameters
     ----------
     display : Display
-        With the transfer function.
+        The display, whose transfer function matters.
     luminance : float
-        Mean, cd/m², within what the display shows.
+        Mean luminance, cd/m², within the display's range.
 
     Returns
     -------
@@ -405,10 +396,8 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
     return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
 
 
-def _resampled(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
-    """A pattern at another number of pixels over the same field, through its Fourier series about
-    the centre.
-    """
+def _resample(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """Resample a pattern over the same field, through its Fourier series about the centre."""
     old_shape = pattern.shape[-2:]
     if old_shape == shape:
         return pattern
@@ -417,24 +406,24 @@ def _resampled(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
     source = []
     target = []
     for old, new in zip(old_shape, shape, strict=True):
-        # The coefficient at the Nyquist frequency has no partner of opposite sign: it is left out.
-        most = (min(old, new) - 1) // 2
-        cycles = np.arange(-most, most + 1)
+        # The coefficient at the Nyquist frequency has no partner of opposite sign and is left out.
+        highest = (min(old, new) - 1) // 2
+        cycles = np.arange(-highest, highest + 1)
         source.append((cycles % old, np.exp(1j * np.pi * cycles * (old - 1) / old)))
         target.append((cycles % new, np.exp(-1j * np.pi * cycles * (new - 1) / new)))
     (rows, row_phase), (columns, column_phase) = source
-    kept = spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
+    coefficients = spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
     (rows, row_phase), (columns, column_phase) = target
-    result[..., rows[:, None], columns] = kept * row_phase[:, None] * column_phase
+    result[..., rows[:, None], columns] = coefficients * row_phase[:, None] * column_phase
     return np.asarray(np.fft.ifft2(result).real * (math.prod(shape) / math.prod(old_shape)))
 
 
-#: Images whose mean gain decides about a level of which one image is off.
-_JUDGED = 4
+#: How many images decide by their mean gain about a level of which one image is unfaithful.
+_JUDGED_IMAGES = 4
 
 
 def derived_seed(*parts: Any) -> int:
-    """A seed from 0 to 2**31 - 1 that depends on nothing but what it is for.
+    """Derive a seed from 0 to 2**31 - 1 that depends only on its arguments.
 
     Examples
     --------
@@ -448,16 +437,16 @@ def derived_seed(*parts: Any) -> int:
 class TrialImages:
     """The images of one trial as specifications, before they are drawn and delivered."""
 
-    #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, what
-    #: it is told from.
+    #: Stimuli in the order in which they are shown: the pattern and, with two intervals, its
+    #: reference.
     specs: tuple[Specification, ...]
-    #: Which of them is the pattern.
+    #: Index of the pattern.
     pattern: int
-    #: Of each image.
+    #: Seed of the dither of each image.
     dither_seeds: tuple[int, ...]
-    #: Of the pattern's noise.
+    #: Seed of the pattern's noise.
     image_seed: int
-    #: Of the level, in its unit, and of the pattern; 0 in a catch trial.
+    #: Value of the level, in its unit, and contrast of the pattern; 0 in a catch trial.
     value: float = 0.0
     contrast: float = 0.0
     #: Why nothing can be shown; then there are no specifications.
@@ -466,31 +455,31 @@ class TrialImages:
 
 @dataclass(frozen=True)
 class Scene:
-    """The images of an experiment for one observer; a value that another process can take."""
+    """Draws the images of an experiment for one observer; it can be sent to another process."""
 
-    #: The stimulus at the size at which the observer gets it.
+    #: The stimulus at the observer's input size.
     spec: Specification
-    #: Name of the level besides contrast.
+    #: Name of the level other than contrast.
     level: str
     display: Display
     delivery: Delivery
-    #: Whether patterns of which too little arrives are not shown.
+    #: Whether patterns are left out if too little of them arrives.
     refuse: bool
-    #: Of noise and dither.
+    #: Seed of noise and dither.
     seed: int
     #: Images in a trial: 1, or 2 of which one is the reference.
     intervals: int
     #: Digest of the observer's card.
     observer: str
-    #: Parameter and unit in which two images differ, as of [difference]; None where one of them is
+    #: Parameter and unit in which two images differ, as in [difference]; None where one of them is
     #: uniform.
     change: tuple[str, str] | None = None
-    #: Of the pattern, deg, by the order; empty where the stimulus has its own.
+    #: Orientations of the pattern in each order, deg; empty where the stimulus has its own.
     orientations: tuple[float, ...] = ()
 
     @property
     def images(self) -> int:
-        """Images in a question: one a stimulus, or all frames of a clip."""
+        """The number of images in a question: one for each stimulus, or all frames of a clip."""
         return self.intervals * self.spec.frames
 
     def levels(self, value: float, contrast: float) -> dict[str, float]:
@@ -501,91 +490,85 @@ class Scene:
             axis = unit if unit == PERIOD.name else parameter
         return {self.level: value, axis: contrast}
 
-    def shown(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
-        """What a trial shows.
+    def plan_trial(self, value: float, contrast: float, repeat: int, order: int) -> TrialImages:
+        """Choose the stimuli and seeds of a trial.
 
         Parameters
         ----------
         value : float
-            Of the level, in its unit; of no effect in a catch trial.
+            Value of the level, in its unit; without effect in a catch trial.
         contrast : float
-            0 in a catch trial; of two images that differ, by how much.
+            Contrast, or the difference of two images; 0 in a catch trial.
         repeat : int
-            Which showing of the level this is.
+            Index of this trial among those of its level.
         order : int
-            With two intervals, which image is the pattern, or has more: 0 or 1; else which of the
-            orientations it has.
+            With two intervals, the index of the image with the pattern, or with more of it; else
+            the index of its orientation.
         """
         catch = contrast == 0
-        place_of_pattern = order if self.intervals == 2 else 0
-        place = ["catch", repeat] if catch else [value, contrast, repeat]
-        image_seed = derived_seed(self.seed, "noise", *place[:1], repeat)
-        beyond = "" if catch else self._beyond(self._highest(value, contrast))
-        if beyond:
-            return TrialImages((), place_of_pattern, (), image_seed, refused=beyond)
+        pattern = order if self.intervals == 2 else 0
+        key = ["catch", repeat] if catch else [value, contrast, repeat]
+        image_seed = derived_seed(self.seed, "noise", *key[:1], repeat)
+        refusal = "" if catch else self._frequency_refusal(self._highest_frequency(value, contrast))
+        if refusal:
+            return TrialImages((), pattern, (), image_seed, refused=refusal)
         spec = self.spec
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
-        if self.change is not None and self.change[1] == PERIOD.name:
-            finest = {} if catch else {"frequency": 1 / contrast}
-            spec = with_levels(spec, **{self.level: value}, **finest, **self._seeded(image_seed))
-            blank = spec.reference()
-        elif self.change is not None:
-            blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))
-            parameter, unit = self.change
-            spec = with_levels(
-                blank, **{parameter: apply_change(unit, float(blank.value(parameter)), contrast)}
-            )
-        else:
+        levels = {self.level: value, **self._random_seeds(image_seed)}
+        if self.change is None:
             if not catch:
-                spec = with_levels(
-                    spec, **{self.level: value}, contrast=contrast, **self._seeded(image_seed)
-                )
+                spec = with_levels(spec, **levels, contrast=contrast)
             blank = spec.reference()
+        elif self.change[1] == PERIOD.name:
+            finest = {} if catch else {"frequency": 1 / contrast}
+            spec = with_levels(spec, **levels, **finest)
+            blank = spec.reference()
+        else:
+            blank = with_levels(spec, **levels)
+            parameter, unit = self.change
+            amount = apply_change(unit, float(blank.value(parameter)), contrast)
+            spec = with_levels(blank, **{parameter: amount})
         specs = [blank if catch else spec]
-        seeds = [derived_seed(self.seed, "dither", *place)]
+        seeds = [derived_seed(self.seed, "dither", *key)]
         if self.intervals == 2:
             specs.insert(1 - order, blank)
-            seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *place))
-        return TrialImages(
-            tuple(specs), place_of_pattern, tuple(seeds), image_seed, value, contrast
-        )
+            seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *key))
+        return TrialImages(tuple(specs), pattern, tuple(seeds), image_seed, value, contrast)
 
-    def identity(self, shown: TrialImages) -> dict[str, Any]:
-        """Everything that decides what an observer gets to see, as JSON can hold it: digests of
-        specs and display.
-        """
+    def describe(self, trial: TrialImages) -> dict[str, Any]:
+        """Describe all that determines the images of a trial, as JSON can hold it."""
         return {
-            "stimuli": [spec.digest for spec in shown.specs],
-            "pattern": shown.pattern,
-            "image_seed": shown.image_seed,
-            "dither_seeds": list(shown.dither_seeds),
+            "stimuli": [spec.digest for spec in trial.specs],
+            "pattern": trial.pattern,
+            "image_seed": trial.image_seed,
+            "dither_seeds": list(trial.dither_seeds),
             "delivery": asdict(self.delivery),
             "display": self._display,
             "observer": self.observer,
-            "refused": shown.refused,
+            "refused": trial.refused,
             "judged": self.refuse,
         }
 
     def draw(
-        self, shown: TrialImages, through: Callable[[FloatArray], FloatArray]
+        self, trial: TrialImages, transform: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], dict[str, Any]]:
-        """The images of a trial as an observer is sent them, and what of their contrast reaches it.
+        """Draw the images of a trial as they are sent, and measure the contrast that arrives.
 
         Parameters
         ----------
-        shown : TrialImages
-            Of this scene.
-        through : callable
-            The observer's ``delivered``: what becomes of a sent image before the network.
+        trial : TrialImages
+            A trial of this scene.
+        transform : callable
+            The observer's ``delivered``, which turns a sent image into the input of its network.
 
         Returns
         -------
         images : tuple of array, each (H, W, 3)
-            Display drive; of clips all frames of the first in order, then all of the second.
+            Display drive; for clips all frames of the first in order, then all of the second.
         measured : dict
-            "delivered_contrast", "coherent_gain", "total_contrast", and "refused": why it is not to
-            be shown, or "".
+            "delivered_contrast", "coherent_gain", "total_contrast", and "refused": why the trial
+            must not be shown, or "".
 
         Raises
         ------
@@ -595,32 +578,35 @@ class Scene:
         measured: dict[str, Any] = dict.fromkeys(
             ("delivered_contrast", "coherent_gain", "total_contrast")
         )
-        measured["refused"] = shown.refused
-        if shown.refused:
+        measured["refused"] = trial.refused
+        if trial.refused:
             return (), measured
         if self.delivery.format == "page":
-            # Dither in time delivers what is asked to a percent: what the screen makes of it is one
-            # common error.
-            return (), {**measured, "delivered_contrast": shown.contrast, "coherent_gain": 1.0}
-        images, found = self._sent(shown, through)
-        measured |= {"delivered_contrast": found.contrast, "total_contrast": found.total_contrast}
-        if shown.contrast:
+            # Dither in time delivers the contrast to a percent, so errors are those of the screen.
+            return (), {**measured, "delivered_contrast": trial.contrast, "coherent_gain": 1.0}
+        images, arrival = self._deliver_trial(trial, transform)
+        measured |= {
+            "delivered_contrast": arrival.contrast,
+            "total_contrast": arrival.total_contrast,
+        }
+        if trial.contrast:
             measured |= {
-                "coherent_gain": found.coherent_gain,
-                "refused": self._refused(shown, found, through),
+                "coherent_gain": arrival.coherent_gain,
+                "refused": self._refusal(trial, arrival, transform),
             }
         return images, measured
 
     def check(self, name: str, observer: str, values: tuple[float, ...], strongest: float) -> None:
-        """Draw the strongest contrast of each level, or of very many that of some, before anything
-        is asked.
+        """Draw the strongest contrast of each level, so that errors come before any question.
+
+        If there are many levels, check an evenly spaced sample.
 
         Parameters
         ----------
         name, observer : str
-            Of the experiment and of who is asked, for messages.
+            Names of the experiment and of the observer, for messages.
         values : tuple of float
-            Of the level, in its unit.
+            Values of the level, in its unit.
         strongest : float
             The highest contrast.
 
@@ -631,17 +617,17 @@ class Scene:
         """
         height, width = self.spec.shape
         unit = level_of(self.spec, self.level).unit
-        drawn = f"drawn at {height} x {width} px for {observer}"
-        all_shown = {value: self.shown(value, strongest, 0, 0) for value in spread(values)}
-        if all(shown.refused for shown in all_shown.values()):
-            raise InputError(f"{name}, {drawn}: {all_shown[values[0]].refused}")
-        for value, shown in all_shown.items():
+        description = f"drawn at {height} x {width} px for {observer}"
+        trials = {value: self.plan_trial(value, strongest, 0, 0) for value in spread(values)}
+        if all(trial.refused for trial in trials.values()):
+            raise InputError(f"{name}, {description}: {trials[values[0]].refused}")
+        for value, trial in trials.items():
             try:
-                for spec in shown.specs[:1]:
+                for spec in trial.specs[:1]:
                     self.display.encode(spec.draw())
             except InputError as error:
                 raise type(error)(
-                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {drawn}: "
+                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {description}: "
                     f"{error}"
                 ) from error
 
@@ -649,77 +635,75 @@ class Scene:
     def _display(self) -> str:
         return digest(self.display.to_dict())
 
-    def _seeded(self, image_seed: int) -> dict[str, int]:
-        seeds = [
-            name
+    def _random_seeds(self, image_seed: int) -> dict[str, int]:
+        return {
+            name: image_seed if name == "seed" else derived_seed(image_seed, name)
             for name in self.spec.levels()
             if name.split("_")[-1] == "seed" and name != self.level
-        ]
-        return {
-            name: image_seed if name == "seed" else derived_seed(image_seed, name) for name in seeds
         }
 
-    def _sent(
-        self, shown: TrialImages, through: Callable[[FloatArray], FloatArray]
+    def _deliver_trial(
+        self, trial: TrialImages, transform: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
-        """The images of a trial, and what arrives of the contrast of the pattern."""
+        """Draw the images of a trial, and measure the pattern's contrast that arrives."""
         stimuli = [
-            self._delivered(*pair) for pair in zip(shown.specs, shown.dither_seeds, strict=True)
+            self._deliver_stimulus(*pair)
+            for pair in zip(trial.specs, trial.dither_seeds, strict=True)
         ]
-        images = tuple(image for each in stimuli for image in each)
-        spec = shown.specs[shown.pattern]
+        images = tuple(image for stimulus_images in stimuli for image in stimulus_images)
+        spec = trial.specs[trial.pattern]
         for image in images:
-            # All prompts are asked about the same, which an observer may tell by this.
+            # Questions with other prompts share the image; an observer may rely on that.
             image.setflags(write=False)
-        seen = [through(image) for image in stimuli[shown.pattern]]
-        sent = np.stack(seen) if spec.is_clip else seen[0]
+        frames = [transform(image) for image in stimuli[trial.pattern]]
+        received = np.stack(frames) if spec.is_clip else frames[0]
         if self.change is None:
-            return images, delivered_contrast(sent, spec, self.display)
-        # Of the finest stripes the whole pattern is what differs.
-        reference = None if self.change[1] == PERIOD.name else shown.specs[1 - shown.pattern]
-        return images, delivered_contrast(sent, spec, self.display, reference, shown.contrast)
+            return images, delivered_contrast(received, spec, self.display)
+        # Where the period varies, the whole pattern is the difference.
+        reference = None if self.change[1] == PERIOD.name else trial.specs[1 - trial.pattern]
+        return images, delivered_contrast(received, spec, self.display, reference, trial.contrast)
 
-    def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
-        """One image, or each frame of a clip with dither of its own."""
+    def _deliver_stimulus(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
+        """Draw and deliver an image, or each frame of a clip with dither of its own."""
         if not spec.is_clip:
             return (deliver(show([spec], self.display).drive.rgb[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 
-    def _highest(self, value: float, contrast: float) -> float:
-        """The highest frequency of a trial, cpd."""
-        frequency = value if self.level == "frequency" else _frequency(self.spec)
+    def _highest_frequency(self, value: float, contrast: float) -> float:
+        """Return the highest frequency of a trial, cpd."""
+        frequency = value if self.level == "frequency" else _pattern_frequency(self.spec)
         if self.change == ("frequency", PERIOD.name):
             return 1 / contrast
         if self.change is not None and self.change[0] == "frequency":
             return apply_change(self.change[1], frequency, contrast)
         return frequency
 
-    def _refused(
-        self, shown: TrialImages, found: Delivered, through: Callable[[FloatArray], FloatArray]
+    def _refusal(
+        self, trial: TrialImages, arrival: Delivered, transform: Callable[[FloatArray], FloatArray]
     ) -> str:
-        """Why a pattern is not to be shown; "" where it is."""
-        frequency = _frequency(shown.specs[shown.pattern])
-        if not self.refuse or refused(found, frequency) is None:
+        """Say why a pattern must not be shown; "" if it may."""
+        frequency = _pattern_frequency(trial.specs[trial.pattern])
+        if not self.refuse or refused(arrival, frequency) is None:
             return ""
-        # Dither scatters the gain of one faint image, so the level is judged by several.
-        others = (self.shown(shown.value, shown.contrast, i, shown.pattern) for i in range(_JUDGED))
-        return refused([self._sent(other, through)[1] for other in others], frequency) or ""
+        # Dither scatters the gain of a faint image, so several images decide about the level.
+        trials = (
+            self.plan_trial(trial.value, trial.contrast, i, trial.pattern)
+            for i in range(_JUDGED_IMAGES)
+        )
+        return (
+            refused([self._deliver_trial(other, transform)[1] for other in trials], frequency) or ""
+        )
 
-    def _beyond(self, frequency: float) -> str:
-        """Why a frequency cannot be shown at this resolution; "" where it can."""
+    def _frequency_refusal(self, frequency: float) -> str:
+        """Say why a frequency cannot be shown at this resolution; "" if it can."""
         nyquist = self.spec.ppd / 2
         if not self.refuse and frequency <= nyquist:
             return ""
-        return (
-            refused(
-                Delivered(contrast=1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist),
-                frequency,
-            )
-            or ""
-        )
+        faithful = Delivered(1.0, coherent_gain=1.0, total_contrast=1.0, nyquist=nyquist)
+        return refused(faithful, frequency) or ""
 
 
-def _frequency(spec: Any) -> float:
-    """Of a pattern, cpd; 0 of one that has none."""
+def _pattern_frequency(spec: Any) -> float:
+    """Return the frequency of a pattern, cpd; 0 if it has none."""
     return float(spec.value("frequency")) if "frequency" in spec.levels() else 0.0

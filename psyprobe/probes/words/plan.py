@@ -1,8 +1,7 @@
-"""What a run that asks in words means before anything is sent: questions, images, tokens, time and
-price.
+"""Plan a run in words before anything is sent: questions, images, tokens, time and price.
 
-Beside the design that is chosen, the others stand in a table, with the width of the 95 % interval
-of a threshold that each is expected to leave.
+A table compares the chosen design with the others, with the width of the 95 % interval of a
+threshold that each is expected to reach.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
 from psyprobe.probes.designs.expected import DESIGNS, DesignConditions, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.displayed_images import spread
-from psyprobe.probes.words.prompt_variant import spoken
+from psyprobe.probes.words.prompt_variant import fill_prompt
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.schedule import WordsSchedule
 
-#: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
+#: Size of a token where tokens were not counted: a square of so many pixels, or so many letters.
 _PATCH = 14
 _LETTERS = 4
-#: Seconds to an answer, unless they were measured.
+#: Seconds per answer where they were not measured.
 _LATENCY = 1.0
-#: Standard deviation, in codes, of the dither of a uniform field that hides that of patterns.
+#: Standard deviation, in codes, from which the dither of a uniform field hides that of patterns.
 _LEAST_NOISE = 0.25
 #: Standard deviation from image to image of the log odds of an assumed observer.
 _LOGIT_SD = 0.5
@@ -42,72 +41,71 @@ _LOGIT_SD = 0.5
 
 @dataclass(frozen=True)
 class DesignCost:
-    """What one design would take."""
+    """The estimated cost and precision of one design."""
 
     design: str
     #: "p_yes" or "text".
     readout: str
-    #: Questions in all, and distinct images; of an adaptive design as expected.
+    #: Numbers of questions and of distinct images; for an adaptive design the expected ones.
     questions: int
     images: int
-    #: About so many, where that is known, and about so long.
+    #: Estimated tokens, None where unknown, and time.
     tokens_in: int | None
     tokens_out: int | None
     seconds: float
-    #: About so much, in this currency; 0 of a model of one's own, None where no price is known.
+    #: Estimated cost in this currency; 0 for a local model, None where no price is known.
     cost: float | None
     currency: str
-    #: Expected width of the 95 % interval of a log10 threshold, of one prompt and one level.
+    #: Expected width of the 95 % interval of a log10 threshold, for one prompt and one level.
     interval_width: float
 
 
 @dataclass(frozen=True)
 class WordsPlan:
-    """What running an experiment that asks in words means, before anything is sent."""
+    """The work that a run in words would do, before anything is sent."""
 
     #: Names.
     experiment: str
     observer: str
-    #: Wordings of the question.
+    #: Number of prompt variants.
     prompts: int
-    #: What the experiment's design takes, and what other designs and read-outs would take.
+    #: Costs of the experiment's design, and of other designs and read-outs.
     chosen: DesignCost
     others: tuple[DesignCost, ...]
-    #: Questions of this run that the store holds already.
+    #: Number of questions of this run with an answer in the store.
     answered: int
-    #: Levels that cannot be shown faithfully, and are not asked.
+    #: Levels that cannot be shown faithfully, and are left out.
     refused: tuple[str, ...]
-    #: What may spoil the measurement.
+    #: Warnings of what may spoil the measurement.
     remarks: tuple[str, ...]
-    #: What is left of it takes.
+    #: Cost of the questions without an answer.
     left: Expense
-    #: From where tokens and seconds are known, as a sentence; and whether they were measured, or
-    #: are a guess.
+    #: Source of tokens and seconds, as a sentence; and whether they were measured, not guessed.
     source: str
     measured: bool
     #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
-    #: Frames of a clip, each an image of a question; of stills 1.
+    #: Frames of a clip, each an image of a question; 1 for stills.
     frames: int
 
     @property
     def questions(self) -> int:
-        """Questions in all."""
+        """The number of questions in all."""
         return self.chosen.questions
 
     @property
     def images(self) -> int:
-        """Distinct images."""
+        """The number of distinct images."""
         return self.chosen.images
 
     @property
     def seconds(self) -> float:
-        """What is left takes about so long."""
+        """The estimated time of the questions without an answer."""
         return self.left.seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as numbers, text and lists.
+        """Return the plan as numbers, text and lists.
 
         Returns
         -------
@@ -128,19 +126,17 @@ class WordsPlan:
 
     def __str__(self) -> str:
         height, width = self.size
-        what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
+        items = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         lines = [
             f"{self.experiment} with {self.observer}: {self.questions:,} questions in "
-            f"{self.prompts} "
-            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct {what} of "
-            f"{height} x {width} px at "
-            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); "
-            f"{self.answered:,} are answered.",
+            f"{self.prompts} wording{'s' * (self.prompts != 1)} about {self.images:,} distinct "
+            f"{items} of {height} x {width} px at {self.ppd:.4g} ppd ({height / self.ppd:.3g} x "
+            f"{width / self.ppd:.3g} deg); {self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
             *(f"Note: {remark}." for remark in self.remarks),
             *([f"Left are {self.left}."] if self.answered else []),
             "",
-            *_table([self.chosen, *self.others]),
+            *_table_lines([self.chosen, *self.others]),
             "",
             "* chosen; where a model gives no probabilities, the design is asked as text. 95 % "
             "interval: expected",
@@ -155,40 +151,42 @@ class WordsPlan:
 
 
 def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPlan:
-    """What a run of a session would ask that has not begun; nothing is asked, or `timed` one
-    question of a server.
-    """
-    answered, pace = _so_far(schedule, store, timed)
-    refused, drawn = refused_levels(schedule)
+    """Plan a run that has not begun; nothing is asked, or, if `timed`, a server one question."""
+    answered, pace = _read_progress(schedule, store, timed)
+    refused, sample_size = refused_levels(schedule)
     levels = len(schedule.experiment.levels[schedule.level]) * len(schedule.contrasts)
-    not_asked = round(len(refused) * levels / drawn)
+    refused_count = round(len(refused) * levels / sample_size)
     readout = "text" if schedule.asking.readout == "text" else "p_yes"
+    # qCSF models sensitivity to contrast over frequency.
+    models_csf = schedule.level == "frequency" and schedule.experiment.difference is None
+    candidates = [design for design in DESIGNS if models_csf or design != "quick_csf"]
     costs = {
-        (design, reading): _cost(schedule, design, reading, not_asked, pace)
-        for design in DESIGNS
-        for reading in ("p_yes", "text")
-        # One of them models sensitivity over frequency.
-        if (
-            design != "quick_csf"
-            or (schedule.level == "frequency" and schedule.experiment.difference is None)
-        )
-        and (design, reading) != ("ladder", "text")
+        (design, reading): _design_cost(schedule, design, reading, refused_count, pace)
+        for design, reading in itertools.product(candidates, ("p_yes", "text"))
+        if (design, reading) != ("ladder", "text")
     }
     name: DesignName = schedule.asking.design
-    chosen = costs.pop((name, readout), None) or _cost(schedule, name, readout, not_asked, pace)
-    known = _pace(schedule, readout, pace)
-    left = expense(schedule.observer, known, max(chosen.questions - answered, 0), _sizes(schedule))
+    design_cost = costs.pop((name, readout), None) or _design_cost(
+        schedule, name, readout, refused_count, pace
+    )
+    question_pace = _question_pace(schedule, readout, pace)
+    remaining = expense(
+        schedule.observer,
+        question_pace,
+        max(design_cost.questions - answered, 0),
+        _image_sizes(schedule),
+    )
     return WordsPlan(
         experiment=schedule.experiment.name,
         observer=schedule.observer.card.name,
         prompts=len(schedule.asking.prompts),
-        chosen=chosen,
+        chosen=design_cost,
         others=tuple(costs.values()),
         answered=answered,
-        refused=_told(schedule, refused),
-        remarks=(*schedule.remarks, *_remarks(schedule), *_of_some(drawn, levels)),
-        left=left,
-        source=known.source,
+        refused=_describe_refused(schedule, refused),
+        remarks=(*schedule.remarks, *_remarks(schedule), *_sample_remarks(sample_size, levels)),
+        left=remaining,
+        source=question_pace.source,
         measured=pace is not None,
         size=schedule.scene.spec.shape,
         ppd=schedule.scene.spec.ppd,
@@ -197,48 +195,44 @@ def words_plan(schedule: WordsSchedule, store: Store, *, timed: bool) -> WordsPl
 
 
 def refused_levels(schedule: WordsSchedule) -> tuple[dict[tuple[float, float], str], int]:
-    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why; and
-    how many were drawn.
+    """Find levels (value, contrast) that cannot be shown faithfully, and why; count those drawn.
 
-    Of very many levels some are drawn.
+    If there are many levels, an evenly spaced sample is drawn.
     """
     levels = schedule.experiment.levels
-    drawn = spread(list(itertools.product(levels[schedule.level], schedule.contrasts)))
-    found = {}
-    for value, contrast in drawn:
-        shown = schedule.scene.shown(value, contrast, 0, 0)
-        reason = (
-            shown.refused or schedule.scene.draw(shown, schedule.observer.delivered)[1]["refused"]
-        )
-        if reason:
-            found[value, contrast] = reason
-    return found, len(drawn)
+    sample = spread(list(itertools.product(levels[schedule.level], schedule.contrasts)))
+    refused = {}
+    for value, contrast in sample:
+        trial = schedule.scene.plan_trial(value, contrast, 0, 0)
+        _, measured = schedule.scene.draw(trial, schedule.observer.delivered)
+        if measured["refused"]:
+            refused[value, contrast] = measured["refused"]
+    return refused, len(sample)
 
 
-def _told(schedule: WordsSchedule, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
-    """Refused levels in words, those of one value and reason together."""
+def _describe_refused(
+    schedule: WordsSchedule, refused: Mapping[tuple[float, float], str]
+) -> tuple[str, ...]:
+    """Describe refused levels, those of one value and reason in one sentence."""
     unit = level_of(schedule.scene.spec, schedule.level).unit
     name = schedule.axis.name.replace("_", " ")
-    alike: dict[tuple[float, str], list[float]] = {}
+    groups: dict[tuple[float, str], list[float]] = {}
     for (value, contrast), reason in refused.items():
-        alike.setdefault((value, reason), []).append(contrast)
-    return tuple(
-        f"{value:g} {unit} at "
-        + (
-            f"{name} {c[0]:.3g}"
-            if len(c) == 1
-            else f"{len(c)} {name}s from {c[0]:.3g} to {c[-1]:.3g}"
-        )
-        + f": {reason}"
-        for (value, reason), c in alike.items()
-    )
+        groups.setdefault((value, reason), []).append(contrast)
+    sentences = []
+    for (value, reason), contrasts in groups.items():
+        span = f"{name} {contrasts[0]:.3g}"
+        if len(contrasts) > 1:
+            span = f"{len(contrasts)} {name}s from {contrasts[0]:.3g} to {contrasts[-1]:.3g}"
+        sentences.append(f"{value:g} {unit} at {span}: {reason}")
+    return tuple(sentences)
 
 
-def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
-    if drawn == levels:
+def _sample_remarks(sample_size: int, levels: int) -> tuple[str, ...]:
+    if sample_size == levels:
         return ()
     return (
-        f"{drawn:,} of {levels:,} levels were drawn to see which can be shown; the number of "
+        f"{sample_size:,} of {levels:,} levels were drawn to see which can be shown; the number of "
         "questions follows them",
     )
 
@@ -246,78 +240,80 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
 def _remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     clip = schedule.scene.spec
     prompts = schedule.asking.prompts
-    if clip.is_clip and not any(spoken(prompt, clip) != prompt.full for prompt in prompts):
+    if clip.is_clip and not any(fill_prompt(prompt, clip) != prompt.full for prompt in prompts):
         return (
             f"a question shows {schedule.scene.images} frames, and no prompt tells how many come "
-            "in a second; "
-            "{frames}, {fps} and {seconds} in a prompt stand for the clip's",
-            *_dithered(schedule),
+            "in a second; {frames}, {fps} and {seconds} in a prompt stand for the clip's",
+            *_dither_remarks(schedule),
         )
-    return _dithered(schedule)
+    return _dither_remarks(schedule)
 
 
-def _dithered(schedule: WordsSchedule) -> tuple[str, ...]:
+def _dither_remarks(schedule: WordsSchedule) -> tuple[str, ...]:
     if schedule.scene.delivery.bits is None or schedule.scene.delivery.dither == "none":
         return ()
-    blank = schedule.scene.shown(schedule.experiment.levels[schedule.level][0], 0.0, 0, 0)
+    blank = schedule.scene.plan_trial(schedule.experiment.levels[schedule.level][0], 0.0, 0, 0)
     (image, *_), _ = schedule.scene.draw(blank, np.asarray)
     noise = 255 * float(np.std(image))
     if noise >= _LEAST_NOISE:
         return ()
     return (
         f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, "
-        "and to patterns about "
-        '0.4: they can be told from it by their dither alone; set delivery.dither to "tpdf", '
-        "whose noise is the same "
-        "everywhere, or choose a peak of the display that puts the mean halfway between two codes",
+        "and to patterns about 0.4: they can be told from it by their dither alone; set "
+        'delivery.dither to "tpdf", whose noise is the same everywhere, or choose a peak of the '
+        "display that puts the mean halfway between two codes",
     )
 
 
-def _so_far(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pace | None]:
-    """How many questions are answered, and what one takes: played as far as it goes."""
-    who = schedule.observer
+def _read_progress(schedule: WordsSchedule, store: Store, timed: bool) -> tuple[int, Pace | None]:
+    """Count the answered questions and estimate the pace, by replaying rounds from the store."""
+    observer = schedule.observer
     layout = schedule.layout()
-    alike = {name: layout[name] for name in ("size", "asking")} | {
+    required_entries = {name: layout[name] for name in ("size", "asking")} | {
         "probe": schedule.experiment.probe
     }
     answered = 0
     replies = []
-    known = store.origins(who.card.digest)
-    # A round may be of very many questions: it is made only to look for their answers, or to ask
+    has_origins = store.origins(observer.card.digest)
+    # A round may hold very many questions, so it is built only to look for their answers, or to ask
     # one of them.
-    batches = first = schedule.next() if known or timed else []
-    while batches and known:
+    batches = first = schedule.next() if has_origins or timed else []
+    while batches and has_origins:
         keys = [question.key for batch in batches for question in batch.questions]
-        found = store.answers(keys)
-        told = [found[key] for key in keys if key in found]
-        answered += sum(not each["refused"] for each in told)
-        replies += [each["reply"] for each in told if each["reply"] is not None]
-        if len(told) < len(keys):
+        stored_answers = store.answers(keys)
+        round_answers = [stored_answers[key] for key in keys if key in stored_answers]
+        answered += sum(not stored_answer["refused"] for stored_answer in round_answers)
+        replies += [
+            stored_answer["reply"]
+            for stored_answer in round_answers
+            if stored_answer["reply"] is not None
+        ]
+        if len(round_answers) < len(keys):
             break
-        schedule.tell(found)
+        schedule.tell(stored_answers)
         batches = schedule.next()
-    put = schedule.probe.answer if timed else None
-    return answered, measured_pace(store, who, replies, alike, put, first)
+    put_batches = schedule.probe.answer if timed else None
+    return answered, measured_pace(store, observer, replies, required_entries, put_batches, first)
 
 
-def _pace(schedule: WordsSchedule, readout: str, measured: Pace | None) -> Pace:
-    """What one question takes on average, where of some the first token alone is wanted."""
-    pace = measured or _guess(schedule)
+def _question_pace(schedule: WordsSchedule, readout: str, measured: Pace | None) -> Pace:
+    """Average the pace where some questions request only the first token of an answer."""
+    pace = measured or _guess_pace(schedule)
     if not pace.whole_text or pace.tokens_out is None:
         return pace
     share = 1.0 if readout == "text" else schedule.asking.check
     return replace(pace, tokens_out=1 + share * (pace.tokens_out - 1))
 
 
-def _guess(schedule: WordsSchedule) -> Pace:
-    """What one question takes if patches and letters are tokens."""
+def _guess_pace(schedule: WordsSchedule) -> Pace:
+    """Guess the pace of a question by taking patches and letters for tokens."""
     asking = schedule.asking
     letters = sum(len(prompt.full) for prompt in asking.prompts) / len(asking.prompts)
     patches = sum(
         math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
-        for height, columns in _sizes(schedule)
+        for height, columns in _image_sizes(schedule)
     )
-    by = f"{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, {_LATENCY:g} s an answer"
+    assumption = f"{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, {_LATENCY:g} s an answer"
     return Pace(
         tokens_in=patches + (letters + len(asking.system)) / _LETTERS,
         tokens_cached=0.0,
@@ -325,45 +321,50 @@ def _guess(schedule: WordsSchedule) -> Pace:
         seconds=_LATENCY,
         cost=None,
         currency=USD,
-        source=f"Tokens and seconds are guesses: {by}.",
+        source=f"Tokens and seconds are guesses: {assumption}.",
         whole_text=True,
     )
 
 
-def _sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
-    """Pixels (height, width) of the images of a question, those of examples among them."""
+def _image_sizes(schedule: WordsSchedule) -> list[tuple[int, int]]:
+    """List the sizes (H, W) of the images of a question, those of examples included."""
     return [schedule.scene.spec.shape] * schedule.scene.images * (1 + len(schedule.asking.examples))
 
 
-def _cost(
+def _design_cost(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int, pace: Pace | None
 ) -> DesignCost:
     orders = len(schedule.probe.orders)
     prompts = len(schedule.asking.prompts)
-    trials, shared = _trials(schedule, design, readout, refused)
+    trials, shared = _count_trials(schedule, design, readout, refused)
     questions = trials * prompts * orders
-    all_of_it = expense(
-        schedule.observer, _pace(schedule, readout, pace), questions, _sizes(schedule)
+    total = expense(
+        schedule.observer,
+        _question_pace(schedule, readout, pace),
+        questions,
+        _image_sizes(schedule),
     )
-    told = trials * _answers(schedule, readout)
+    informative = trials * _answers_per_trial(schedule, readout)
     return DesignCost(
         design=design,
         readout=readout,
         questions=questions,
         images=orders * (shared + (trials - shared) * prompts),
-        tokens_in=all_of_it.tokens_in,
-        tokens_out=all_of_it.tokens_out,
-        seconds=all_of_it.seconds,
-        cost=all_of_it.cost,
-        currency=all_of_it.currency,
-        interval_width=designs.expected_interval_width(design, told, **_asked(schedule, readout)),
+        tokens_in=total.tokens_in,
+        tokens_out=total.tokens_out,
+        seconds=total.seconds,
+        cost=total.cost,
+        currency=total.currency,
+        interval_width=designs.expected_interval_width(
+            design, informative, **_design_conditions(schedule, readout)
+        ),
     )
 
 
-def _trials(
+def _count_trials(
     schedule: WordsSchedule, design: DesignName, readout: str, refused: int
 ) -> tuple[int, int]:
-    """Trials with one prompt, and how many of them show images that all prompts share."""
+    """Count the trials with one prompt, and those of them whose images all prompts share."""
     asking = schedule.asking
     levels = schedule.experiment.levels
     share = asking.catch if schedule.task.chance is None else 0.0
@@ -381,29 +382,28 @@ def _trials(
         return trials, trials
     if design == "ladder":
         repeats = values * options.get("repeats", 1)
-        coarse, fine = (
-            options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4))
-        )
+        coarse = options.get("coarse", 5) * repeats
+        fine = options.get("fine", 4) * repeats
         first = coarse + catch_trials(coarse, share)
         return first + fine + catch_trials(fine, share), first + catch_trials(fine, share)
     per_value = design == "quest_plus"
     limits = inspect.signature(designs.QuestPlus if per_value else designs.QuickCSF).parameters
-    stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
+    stop, limit = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_value:
-        most = math.ceil(most * values / (1 - share))
-    asked = _asked(schedule, readout)
-    each = _answers(schedule, readout)
-    if designs.expected_interval_width(design, most * each, **asked) >= stop:
-        return most, 0
-    return math.ceil(designs.expected_queries(design, stop, **asked) / each), 0
+        limit = math.ceil(limit * values / (1 - share))
+    conditions_ = _design_conditions(schedule, readout)
+    answers_per_trial = _answers_per_trial(schedule, readout)
+    if designs.expected_interval_width(design, limit * answers_per_trial, **conditions_) >= stop:
+        return limit, 0
+    return math.ceil(designs.expected_queries(design, stop, **conditions_) / answers_per_trial), 0
 
 
-def _answers(schedule: WordsSchedule, readout: str) -> int:
-    """Answers of a trial that tell something by themselves; probabilities of all orders are one."""
+def _answers_per_trial(schedule: WordsSchedule, readout: str) -> int:
+    """Count the independent answers of a trial; probabilities of all orders count as one."""
     return len(schedule.probe.orders) if readout == "text" else 1
 
 
-def _asked(schedule: WordsSchedule, readout: str) -> DesignConditions:
+def _design_conditions(schedule: WordsSchedule, readout: str) -> DesignConditions:
     levels = schedule.experiment.levels
     contrasts = schedule.contrasts
     return {
@@ -416,7 +416,7 @@ def _asked(schedule: WordsSchedule, readout: str) -> DesignConditions:
     }
 
 
-def _table(costs: list[DesignCost]) -> list[str]:
+def _table_lines(costs: list[DesignCost]) -> list[str]:
     head = (
         "design",
         "read-out",
@@ -432,8 +432,11 @@ def _table(costs: list[DesignCost]) -> list[str]:
         (
             ("* " if cost is costs[0] else "  ") + cost.design,
             cost.readout,
-            *(f"{each:,}" for each in (cost.questions, cost.images)),
-            *("-" if each is None else f"{each:,}" for each in (cost.tokens_in, cost.tokens_out)),
+            *(f"{count:,}" for count in (cost.questions, cost.images)),
+            *(
+                "-" if count is None else f"{count:,}"
+                for count in (cost.tokens_in, cost.tokens_out)
+            ),
             duration(cost.seconds),
             "-" if cost.cost is None else money(cost.cost, cost.currency) if cost.cost else "none",
             f"{cost.interval_width:.2f}",

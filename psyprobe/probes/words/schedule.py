@@ -1,8 +1,6 @@
-"""A run in words: rounds of trials, each asked in every order of its images, told to the designs as
-they are answered.
+"""Run experiments in words: rounds of trials, asked in every order of their images.
 
-Trials on one image follow each other, which lets servers and models reuse what they made of the
-image.
+Trials on one image follow each other, so that servers and models can reuse their encoding of it.
 """
 
 from __future__ import annotations
@@ -42,11 +40,11 @@ from psyprobe.probes.words.answer_table import Read, read_answer, words_result
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.prompt_variant import (
     OF_CLIPS,
+    PromptVariant,
     Trial,
-    Wording,
-    asking_of,
     axis_levels,
-    spoken,
+    fill_prompt,
+    require_asking,
 )
 from psyprobe.running.protocol import Answered, Batch, Origin, Question, RunRecord
 from psyprobe.running.schedule import ExperimentSchedule
@@ -58,75 +56,74 @@ if TYPE_CHECKING:
     from psyprobe.probes.words.plan import WordsPlan
 
 
-#: From where on repeats are those of examples.
+#: The first repeat of examples, so that their noise differs from that of every trial.
 _EXAMPLES = 1_000_000
 
 
 @dataclass(frozen=True)
 class TrialQuestions:
-    """One trial of a batch, and what is asked about it, by the digest that its questions carry."""
+    """One trial of a batch, and its requests by the digests that its questions carry."""
 
     scene: Scene
-    #: Arguments of `Scene.shown`.
+    #: Arguments of `Scene.plan_trial`.
     trial: tuple[float, float, int, int]
-    asked: Mapping[str, Mapping[str, Any]]
+    requests: Mapping[str, Mapping[str, Any]]
 
 
 class WordsSchedule(ExperimentSchedule):
-    """One run of an experiment in words.
+    """The schedule of one run of an experiment in words.
 
     Raises
     ------
     InputError
-        The observer cannot be asked so, or something cannot be shown to it.
+        The observer cannot answer such questions, or something cannot be shown to it.
     """
 
     def __init__(self, probe: WordsProbe, experiment: Experiment, observer: AnswerObserver) -> None:
         super().__init__(experiment, observer)
         self.probe = probe
-        shown = axis_levels(experiment, probe.period)
-        self.level = shown.level
-        #: Levels on the stimulus axis: contrasts, differences or periods, rising.
-        self.contrasts = shown.values
-        self.axis = shown.axis
-        self.task = Task(probe.words, probe.scored, shown.axis)
-        self.asking = asking_of(experiment)
-        self._check()
-        held = self.asking.hold
+        levels = axis_levels(experiment, probe.period)
+        self.level = levels.level
+        #: Levels on the stimulus axis: ascending contrasts, differences or periods.
+        self.contrasts = levels.values
+        self.axis = levels.axis
+        self.task = Task(probe.words, probe.scored, levels.axis)
+        self.asking = require_asking(experiment)
+        self._check_observer()
+        fixed_levels = self.asking.hold
         self._native = experiment.spec(
-            **{name: values[0] for name, values in experiment.levels.items()} | held
+            **{name: values[0] for name, values in experiment.levels.items()} | fixed_levels
         )
-        self.scene = self._scene()
+        self.scene = self._build_scene()
         self.scene.check(
             experiment.name,
             observer.card.name,
             experiment.levels[self.level],
             self.contrasts[-1],
         )
-        self.people, self.remarks = self._people()
-        self._examples = self._shown_before()
-        #: A person is asked one question after the other, each when the answer before it is in the
-        #: store.
+        self.people, self.remarks = self._human_curve()
+        self._examples = self._build_examples()
+        #: A person is asked one question after another, each when the store has the last answer.
         self._one_at_a_time = self.scene.delivery.format == "page"
-        at_once = 1 if self._one_at_a_time else None
-        self._wordings = [
-            Wording(experiment, self.task, shown, i, at_once)
+        batch_size = 1 if self._one_at_a_time else None
+        self._variants = [
+            PromptVariant(experiment, self.task, levels, i, batch_size)
             for i in range(len(self.asking.prompts))
         ]
-        #: In which wordings questions are asked: all of them, or those of a part.
-        self._mine = self._wordings
+        #: The prompt variants of this run: all of them, or those of a shard.
+        self._active_variants = self._variants
         self._trials: list[Trial] = []
-        self._after_pilot: list[Trial] | None = None
-        #: The questions of a round, of each trial one an order of its images.
-        self._round: dict[tuple[Trial, int], Question] = {}
+        self._waiting_trials: list[Trial] | None = None
+        #: The questions of a round, by trial and order of its images.
+        self._questions: dict[tuple[Trial, int], Question] = {}
         self._answers: dict[str, Mapping[str, Any]] = {}
         self._log: list[dict[str, Any]] = []
-        #: At which attempt of a person each trial is, and those whose attempt was given up.
+        #: The number of a person's attempt at each trial, and the trials to attempt again.
         self._attempts: dict[Trial, int] = {}
-        self._again: list[Trial] = []
+        self._repeated_trials: list[Trial] = []
 
     def layout(self) -> dict[str, Any]:
-        """The level, what is asked, and how it is shown."""
+        """Return the settings of the run: level, prompts, delivery, display and task."""
         parameter = level_of(self.scene.spec, self.level)
         return {
             "version": self.probe.version,
@@ -144,99 +141,94 @@ class WordsSchedule(ExperimentSchedule):
         }
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """The display and the card; what is asked and shown is kept with the answers."""
+        """Yield the display and the card; requests and stimuli are stored with the answers."""
         display = self.scene.display.to_dict()
         yield digest(display), "display", display
         yield from super().contents()
 
     def narrow(self, holds: Callable[[str], bool]) -> None:
-        """Ask only in some of the prompts: what comes next in one depends on all answers in it."""
+        """Keep whole prompts for a shard, since the next trial depends on all answers to one."""
         super().narrow(holds)
-        who = self.observer.card.digest
-        self._mine = [
-            wording for wording in self._wordings if holds(digest([who, wording.prompt.id]))
+        observer = self.observer.card.digest
+        self._active_variants = [
+            wording for wording in self._variants if holds(digest([observer, wording.prompt.id]))
         ]
 
     def next(self) -> list[Batch]:
-        """The questions of a round; those that decide which reading counts come first, as a round
-        of their own.
-        """
-        if self._again:
-            again = self._again
-            self._again = []
-            return self._batches(again)
-        if self._after_pilot:
-            rest = self._after_pilot
-            self._after_pilot = None
-            return self._batches(rest)
-        self._trials = [trial for wording in self._mine for trial in wording.next()]
-        self._round = {}
+        """Return the questions of a round; those of the pilot form a round of their own, first."""
+        if self._repeated_trials:
+            trials = self._repeated_trials
+            self._repeated_trials = []
+            return self._batches(trials)
+        if self._waiting_trials:
+            trials_left = self._waiting_trials
+            self._waiting_trials = None
+            return self._batches(trials_left)
+        self._trials = [trial for wording in self._active_variants for trial in wording.next()]
+        self._questions = {}
         self._answers = {}
-        undecided = {i for i, wording in enumerate(self._wordings) if wording.readout is None}
+        undecided = {i for i, wording in enumerate(self._variants) if wording.readout is None}
         pilot = [trial for trial in self._trials if trial.check and trial.prompt in undecided]
         if not pilot:
             return self._batches(self._trials)
-        chosen = set(pilot)
-        self._after_pilot = [trial for trial in self._trials if trial not in chosen]
+        pilot_trials = set(pilot)
+        self._waiting_trials = [trial for trial in self._trials if trial not in pilot_trials]
         return self._batches(pilot)
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Let a pilot decide, and tell every design the answers to a whole round in the order in
-        which it asked.
-        """
+        """Choose the readings after a pilot, and tell every design the answers to a whole round."""
         self._answers |= answers
-        self._give_up(answers)
-        if self._again:
+        self._repeat_attempts(answers)
+        if self._repeated_trials:
             return
-        if self._after_pilot is not None:
-            self._decide()
-            if self._after_pilot:
+        if self._waiting_trials is not None:
+            self._choose_readouts()
+            if self._waiting_trials:
                 return
-            self._after_pilot = None
+            self._waiting_trials = None
         if self.asking.design != "constant":
             self._tell_designs()
 
     def outcome(self) -> dict[str, Any]:
-        """The log of all trials, and what the designs themselves have found by prompt."""
-        found = {wording.prompt.id: wording.estimate() for wording in self._wordings}
+        """Return the log of all trials, and the designs' own estimates by prompt."""
+        estimates = {wording.prompt.id: wording.estimate() for wording in self._variants}
         return {
             "trials": self._log,
-            "estimates": {name: one for name, one in found.items() if one is not None},
+            "estimates": {
+                name: estimate for name, estimate in estimates.items() if estimate is not None
+            },
         }
 
     def cost(self, store: Store, *, timed: bool) -> WordsPlan:
-        """What is left to ask: questions, images, tokens, time, price, and the precision to
-        expect.
-        """
+        """Plan the rest of the run: questions, images, tokens, time, price and precision."""
         from psyprobe.probes.words.plan import words_plan
 
         return words_plan(self, store, timed=timed)
 
-    # -- before anything is asked
-    # ------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
+    def _check_observer(self) -> None:
         experiment = self.experiment
-        who = self.observer
+        observer = self.observer
         spec = experiment.spec()
-        shown = self.probe.intervals * spec.frames
-        if who.images_at_once is not None and who.images_at_once < shown:
+        image_count = self.probe.intervals * spec.frames
+        if observer.images_at_once is not None and observer.images_at_once < image_count:
             clips = spec.is_clip
             several = self.probe.intervals > 1
-            those = f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
+            frames_note = (
+                f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
+            )
             remedy = (
                 "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
             )
             raise InputError(
-                f"probe {experiment.probe!r} shows {shown} images{those} in a question, and "
-                f"{who.card.name} takes "
-                f"{who.images_at_once}; {remedy}, or another observer"
+                f"probe {experiment.probe!r} shows {image_count} images{frames_note} in a question, and "
+                f"{observer.card.name} takes "
+                f"{observer.images_at_once}; {remedy}, or another observer"
             )
-        if who.bits is not None and experiment.delivery.bits == "float":
+        if observer.bits is not None and experiment.delivery.bits == "float":
             raise InputError(
-                f"{experiment.name} delivers unrounded images, and {who.card.name} takes "
-                f"{who.bits} bits a channel; "
-                f"give [delivery] bits = {who.bits}"
+                f"{experiment.name} delivers unrounded images, and {observer.card.name} takes "
+                f"{observer.bits} bits a channel; "
+                f"give [delivery] bits = {observer.bits}"
             )
         if len(self.contrasts) < 2 or not self.contrasts[0] > 0:
             where = "levels.contrast" if self.axis == CONTRAST_AXIS else "difference.levels"
@@ -247,8 +239,8 @@ class WordsSchedule(ExperimentSchedule):
         self._check_prompts()
 
     def _check_prompts(self) -> None:
-        """Notice prompts of the other task before they are asked and paid for."""
-        one = self.probe.intervals == 1
+        """Raise `InputError` for a prompt that belongs to another task, before it is paid for."""
+        is_single = self.probe.intervals == 1
         probes = (yes_no, two_interval, orientation, orientation_4)
         foreign = {word for probe in probes for word in probe.words} - {*self.probe.words}
         for prompt in self.asking.prompts:
@@ -257,35 +249,33 @@ class WordsSchedule(ExperimentSchedule):
             ):
                 raise InputError(
                     f"{self.experiment.name}: prompt {prompt.id!r} is answered by "
-                    f"{prompt.yes[0]!r} and "
-                    f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows "
-                    f"{self.probe.intervals} "
-                    f"image{'' if one else 's'}; give prompts whose answers are "
-                    f"{' and '.join(self.probe.words)}, "
-                    f"such as the set {self.probe.prompts!r}"
+                    f"{prompt.yes[0]!r} and {prompt.no[0]!r}, and probe {self.experiment.probe!r} "
+                    f"shows {self.probe.intervals} image{'' if is_single else 's'}; give prompts "
+                    f"whose answers are {' and '.join(self.probe.words)}, such as the set "
+                    f"{self.probe.prompts!r}"
                 )
-            named = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
-            if named and not self.experiment.spec().is_clip:
+            placeholders = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
+            if placeholders and not self.experiment.spec().is_clip:
                 raise InputError(
-                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, "
+                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{placeholders[0]}}}, "
                     "and what is shown is no "
                     f"clip; give a prompt about images, such as the set {self.probe.prompts!r}"
                 )
 
-    def _scene(self) -> Scene:
+    def _build_scene(self) -> Scene:
         experiment = self.experiment
         sending = self.experiment.delivery
         native = self._native
         if isinstance(self.observer, SeatedObserver):
-            return self._on_screen(self.observer.screen)
-        drawn = (
+            return self._screen_scene(self.observer.screen)
+        stimulus = (
             at_native_size(experiment.name, native, self.observer.card)
             if sending.native
             else native
         )
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
-            spec=drawn,
+            spec=stimulus,
             level=self.level,
             display=experiment.display,
             delivery=Delivery(
@@ -296,13 +286,11 @@ class WordsSchedule(ExperimentSchedule):
             intervals=self.probe.intervals,
             orientations=self.probe.orientations,
             observer=self.observer.card.digest,
-            change=self._change(),
+            change=self._stimulus_change(),
         )
 
-    def _on_screen(self, screen: Screen | None) -> Scene:
-        """What a page draws for a person: over the same degrees, in the pixels and the light of
-        their screen.
-        """
+    def _screen_scene(self, screen: Screen | None) -> Scene:
+        """Build the scene of a person's page: the same degrees, on their calibrated screen."""
         if screen is None:
             raise InputError(
                 f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take "
@@ -310,9 +298,8 @@ class WordsSchedule(ExperimentSchedule):
             )
         if len(self.asking.prompts) > 1:
             raise InputError(
-                f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a "
-                "person is asked in one; "
-                "give one prompt"
+                f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person "
+                "is asked in one; give one prompt"
             )
         strongest = {
             name: values[-1] for name, values in self.experiment.levels.items()
@@ -329,43 +316,46 @@ class WordsSchedule(ExperimentSchedule):
             observer=self.observer.card.digest,
         )
 
-    def _change(self) -> tuple[str, str] | None:
-        """Parameter and unit in which two images differ; None where it is contrast."""
+    def _stimulus_change(self) -> tuple[str, str] | None:
+        """Return the parameter and unit in which two images differ; None for contrast."""
         if self.axis == PERIOD:
             return "frequency", PERIOD.name
-        given = self.experiment.difference
-        return None if given is None else (given.parameter, given.unit)
+        difference = self.experiment.difference
+        return None if difference is None else (difference.parameter, difference.unit)
 
-    def _shown_before(self) -> list[dict[str, Any]]:
-        """Of the examples that go before each question: arguments of `Scene.shown`, what that is,
-        and the answer.
-        """
+    def _build_examples(self) -> list[dict[str, Any]]:
+        """Build the examples before each question: arguments of their trial, its digest, answer."""
         first = self.experiment.levels[self.level][0]
-        found = []
-        for i, each in enumerate(self.asking.examples):
+        examples = []
+        for i, example in enumerate(self.asking.examples):
             # Noise that no trial has.
-            place = (first if each.level is None else each.level, each.contrast, _EXAMPLES + i, 0)
-            shown = self.scene.shown(*place)
-            if shown.refused:
+            arguments = (
+                first if example.level is None else example.level,
+                example.contrast,
+                _EXAMPLES + i,
+                0,
+            )
+            trial = self.scene.plan_trial(*arguments)
+            if trial.refused:
                 raise InputError(
                     f"{self.experiment.name}: asking.examples {i + 1} cannot be shown: "
-                    f"{shown.refused}"
+                    f"{trial.refused}"
                 )
-            found.append(
+            examples.append(
                 {
-                    "place": list(place),
-                    "shown": digest(self.scene.identity(shown)),
-                    "answer": each.answer,
+                    "place": list(arguments),
+                    "shown": digest(self.scene.describe(trial)),
+                    "answer": example.answer,
                 }
             )
-        return found
+        return examples
 
-    def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-        """What people see at the levels, and where they saw something else; no name where nobody is
-        compared with.
+    def _human_curve(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+        """Return human sensitivity at the levels, and remarks on stimuli that people saw.
 
-        None where the analysis has a curve of its own: over frequency, that of achromatic noise in
-        the models' own terms, and a usual one where the page names nobody.
+        The curve has no name if the page names no reference. It is None where the analysis has a
+        curve of its own: over frequency, for achromatic noise that a model describes, and for any
+        stimulus if the page names no reference.
         """
         experiment = self.experiment
         native = self._native
@@ -383,18 +373,15 @@ class WordsSchedule(ExperimentSchedule):
         if reference is None:
             return {"name": "", "values": [], "sensitivity": []}, ()
         sensitivity = human_sensitivity(reference, native, {self.level: values})
-        told = {
+        human_curve = {
             "name": reference.name,
             "values": values.tolist(),
             "sensitivity": sensitivity.tolist(),
         }
-        return told, stimulus_remarks(experiment, native)
-
-    # -- asking and hearing
-    # ------------------------------------------------------------------------------------------
+        return human_curve, stimulus_remarks(experiment, native)
 
     def _batches(self, trials: Sequence[Trial]) -> list[Batch]:
-        """The questions of trials, image by image."""
+        """Build the questions of trials, one batch for each image."""
         pairs = sorted(
             ((trial, order) for trial in trials for order in self._orders(trial)),
             key=lambda pair: (
@@ -403,57 +390,52 @@ class WordsSchedule(ExperimentSchedule):
                 pair[0].prompt,
             ),
         )
+        observer = self.observer.card.digest
+        session = observer if self._one_at_a_time else ""
         batches = []
         for (*_, order), members in groupby(pairs, key=lambda pair: (*pair[0].place, pair[1])):
-            together = [trial for trial, _ in members]
-            image = (together[0].level.value, together[0].level.contrast, together[0].repeat, order)
-            images = self.scene.shown(*image)
-            shown = digest(self.scene.identity(images))
-            asked = [self._asked(trial) for trial in together]
-            questions = [
-                Question(shown, digest(each), self.observer.card.digest, self.probe.version)
-                for each in asked
-            ]
-            for trial, question, each in zip(together, questions, asked, strict=True):
-                self._round[trial, order] = question
+            image_trials = [trial for trial, _ in members]
+            first = image_trials[0]
+            arguments = (first.level.value, first.level.contrast, first.repeat, order)
+            images = self.scene.plan_trial(*arguments)
+            stimulus = digest(self.scene.describe(images))
+            questions = []
+            requests = {}
+            for trial in image_trials:
+                request = self._request(trial)
+                question = Question(stimulus, digest(request), observer, self.probe.version)
+                questions.append(question)
+                requests[question.request] = request
+                self._questions[trial, order] = question
                 self._log.append(
                     {
                         "key": question.key,
-                        "prompt": self._wordings[trial.prompt].prompt.id,
+                        "prompt": self._variants[trial.prompt].prompt.id,
                         "value": trial.level.value,
                         "contrast": trial.level.contrast,
                         "repeat": trial.repeat,
                         "order": order,
                         "image_seed": images.image_seed,
-                        "text_asked": each["decoding"]["max_tokens"] > 1,
+                        "text_asked": request["decoding"]["max_tokens"] > 1,
                     }
                 )
-            work = TrialQuestions(
-                self.scene,
-                image,
-                dict(zip((each.request for each in questions), asked, strict=True)),
-            )
-            session = self.observer.card.digest if self._one_at_a_time else ""
+            work = TrialQuestions(self.scene, arguments, requests)
             batches.append(Batch(tuple(questions), work, session=session))
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
-        """In which orders a trial is asked: a machine in each, a person in one, drawn by the
-        trial's seed.
-        """
+        """Return the orders of a trial: all of them, or for a person one, by the trial's seed."""
+        orders = self.probe.orders
         if not self._one_at_a_time:
-            return self.probe.orders
-        return (
-            self.probe.orders[
-                derived_seed(self.asking.seed, "side", *trial.place) % len(self.probe.orders)
-            ],
-        )
+            return orders
+        seed = derived_seed(self.asking.seed, "side", *trial.place)
+        return (orders[seed % len(orders)],)
 
-    def _asked(self, trial: Trial) -> dict[str, Any]:
-        """Prompt, system text, words and decoding, as JSON can hold them."""
-        wording = self._wordings[trial.prompt]
+    def _request(self, trial: Trial) -> dict[str, Any]:
+        """Build a request: prompt, system text, words and decoding, as JSON can hold them."""
+        wording = self._variants[trial.prompt]
         return {
-            "prompt": spoken(wording.prompt, self.scene.spec),
+            "prompt": fill_prompt(wording.prompt, self.scene.spec),
             "system": self.asking.system,
             "words": list(wording.prompt.words),
             "decoding": wording.decoding(trial),
@@ -461,75 +443,82 @@ class WordsSchedule(ExperimentSchedule):
             **({"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}),
         }
 
-    def _heard(self, trial: Trial, order: int) -> Read | None:
-        answer = self._answers.get(self._round[trial, order].key)
+    def _reading(self, trial: Trial, order: int) -> Read | None:
+        answer = self._answers.get(self._questions[trial, order].key)
         if answer is None or answer["refused"]:
             return None
         return read_answer(
-            Answer.from_dict(answer["reply"]), self._wordings[trial.prompt].meant(order)[0]
+            Answer.from_dict(answer["reply"]), self._variants[trial.prompt].interpret(order)[0]
         )
 
-    def _give_up(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Ask those trials again, as another attempt, whose attempt a person gave up."""
+    def _repeat_attempts(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Schedule another attempt at the trials that a person gave up."""
         lost = {
-            key for key, each in answers.items() if (each["reply"] or {}).get("finish") == GIVEN_UP
+            key
+            for key, answer in answers.items()
+            if (answer["reply"] or {}).get("finish") == GIVEN_UP
         }
         if lost:
-            self._again = [
-                trial for (trial, _), question in self._round.items() if question.key in lost
+            self._repeated_trials = [
+                trial for (trial, _), question in self._questions.items() if question.key in lost
             ]
-            self._attempts |= {trial: self._attempts.get(trial, 1) + 1 for trial in self._again}
+            self._attempts |= {
+                trial: self._attempts.get(trial, 1) + 1 for trial in self._repeated_trials
+            }
             self._log = [entry for entry in self._log if entry["key"] not in lost]
 
-    def _decide(self) -> None:
-        """Let each wording's answers show which reading of them counts."""
-        for index, wording in enumerate(self._wordings):
-            reads = (
-                self._heard(trial, order) for trial, order in self._round if trial.prompt == index
+    def _choose_readouts(self) -> None:
+        """Give each prompt variant its pilot answers, which decide its reading."""
+        for index, wording in enumerate(self._variants):
+            readings = (
+                self._reading(trial, order)
+                for trial, order in self._questions
+                if trial.prompt == index
             )
-            wording.hear([read for read in reads if read is not None])
+            wording.add_pilot([reading for reading in readings if reading is not None])
 
     def _tell_designs(self) -> None:
         for trial in self._trials:
-            heard = {
-                order: read
+            readings = {
+                order: reading
                 for order in self._orders(trial)
-                if (read := self._heard(trial, order)) is not None
+                if (reading := self._reading(trial, order)) is not None
             }
-            delivered = self._answers[self._round[trial, self._orders(trial)[0]].key][
+            delivered = self._answers[self._questions[trial, self._orders(trial)[0]].key][
                 "delivered_contrast"
             ]
-            self._wordings[trial.prompt].tell(trial, heard, float(delivered or 0))
+            self._variants[trial.prompt].tell(trial, readings, float(delivered or 0))
 
 
-def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Put questions in words to an observer; images are drawn only when their turn comes, one
-    trial's at a time.
+def put_questions(
+    observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]
+) -> Iterator[Answered]:
+    """Put questions in words to an observer; images are drawn one trial at a time, when needed.
 
-    An answer holds "reply", as `Answer.to_dict` gives it, "delivered_contrast", "coherent_gain",
+    An answer holds "reply", as `Answer.to_dict` returns it, "delivered_contrast", "coherent_gain",
     "total_contrast" of its image, and "refused": why nothing was asked, or "".
     """
     (observer,) = observers.values()
-    # An observer may draw upon these from a thread of its own.
+    # An observer may take inquiries in a thread of its own.
     refused: deque[Answered] = deque()
     under_way: dict[str, Answered] = {}
-    drawn: dict[tuple[Any, ...], tuple[FloatArray, ...]] = {}
+    example_images: dict[tuple[Any, ...], tuple[FloatArray, ...]] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
             work: TrialQuestions = batch.work
-            shown = work.scene.shown(*work.trial)
-            images, measured = work.scene.draw(shown, observer.delivered)
+            trial = work.scene.plan_trial(*work.trial)
+            images, measured = work.scene.draw(trial, observer.delivered)
             stimuli = {
-                **work.scene.identity(shown),
-                "stimuli": [spec.to_dict() for spec in shown.specs],
+                **work.scene.describe(trial),
+                "stimuli": [spec.to_dict() for spec in trial.specs],
             }
             for question in batch.questions:
-                asked = work.asked[question.request]
+                request = work.requests[question.request]
                 drawing = stimuli if work.scene.delivery.format == "page" else None
                 contents = (
                     (question.stimulus, "stimuli", stimuli),
-                    (question.request, "request", asked),
+                    (question.request, "request", request),
                 )
                 answered = Answered(
                     question,
@@ -541,70 +530,75 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                     refused.append(answered)
                     continue
                 under_way[question.key] = answered
-                before = [(each["place"], each["answer"]) for each in asked.get("examples", ())]
+                examples = [
+                    (example["place"], example["answer"]) for example in request.get("examples", ())
+                ]
                 yield Inquiry(
                     examples=tuple(
-                        Example(_drawn(drawn, work.scene, place, observer), asked["prompt"], said)
-                        for place, said in before
+                        Example(
+                            _draw_example(example_images, work.scene, arguments, observer),
+                            request["prompt"],
+                            response,
+                        )
+                        for arguments, response in examples
                     ),
-                    prompt=asked["prompt"],
+                    prompt=request["prompt"],
                     images=images,
-                    system=asked["system"],
-                    decoding=Decoding(**asked["decoding"]),
-                    words=tuple(asked["words"]),
+                    system=request["system"],
+                    decoding=Decoding(**request["decoding"]),
+                    words=tuple(request["words"]),
                     key=question.key,
                     drawing=drawing,
-                    attempt=asked.get("attempt", 1),
+                    attempt=request.get("attempt", 1),
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):
         while refused:
             yield refused.popleft()
         answered = under_way.pop(inquiry.key)
-        told = {**answered.answer, "reply": answer.to_dict()}
-        yield replace(answered, answer=told, origin=Origin(served=answer.named))
+        complete_answer = {**answered.answer, "reply": answer.to_dict()}
+        yield replace(answered, answer=complete_answer, origin=Origin(served=answer.named))
     yield from refused
 
 
-def _drawn(
-    known: dict[tuple[Any, ...], tuple[FloatArray, ...]],
+def _draw_example(
+    example_images: dict[tuple[Any, ...], tuple[FloatArray, ...]],
     scene: Scene,
-    place: Sequence[Any],
+    arguments: Sequence[Any],
     observer: AnswerObserver,
 ) -> tuple[FloatArray, ...]:
-    """The images of an example, drawn once."""
-    key = (id(scene), *place)
-    if key not in known:
-        known[key] = scene.draw(scene.shown(*place), observer.delivered)[0]
-    return known[key]
+    """Draw the images of an example once, and return them."""
+    key = (id(scene), *arguments)
+    if key not in example_images:
+        example_images[key] = scene.draw(scene.plan_trial(*arguments), observer.delivered)[0]
+    return example_images[key]
 
 
 @dataclass(frozen=True)
 class WordsProbe:
-    """A task in words as a probe: what is asked in every trial."""
+    """A probe that asks in words; its fields describe the question of every trial."""
 
     #: Name of the probe.
     name: str
-    #: Showing or asking differently makes another question of the same trial.
+    #: Part of each question: raise it when showing or asking changes.
     version: str
-    #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other
-    #: differs from.
+    #: Images in a question: 1, or 2 of which one is the reference.
     intervals: int
-    #: In which order images are shown; every trial is asked in each.
+    #: Orders of the images; every trial is asked in each.
     orders: tuple[int, ...]
     #: The answers, and the set of prompts that ask for them; of more than two, each is right in one
     #: of the orders.
     words: tuple[str, ...]
     prompts: str
-    #: What is counted: answers that say yes, or correct ones of a forced choice.
+    #: The answers that count: those that say yes, or correct ones of a forced choice.
     scored: Scored
-    #: Of the pattern, deg, by the order; empty where the stimulus has its own.
+    #: Orientations of the pattern in each order, deg; empty where the stimulus has its own.
     orientations: tuple[float, ...] = ()
     #: Whether the period of stripes is the stimulus axis, in place of contrast.
     period: bool = False
     ABILITIES: tuple[str, ...] = ("answer",)
     SECTIONS: tuple[str, ...] = ("stimulus", "levels", "asking", "delivery", "human", "fit")
-    answer = staticmethod(put)
+    answer = staticmethod(put_questions)
     result = staticmethod(words_result)
     score = staticmethod(score_chat)
     plot = staticmethod(csf_panels)
@@ -615,23 +609,21 @@ class WordsProbe:
 
     @staticmethod
     def task(record: RunRecord) -> Task:
-        """As in `Probe`."""
+        """Read the task of a run from its layout."""
         return Task.from_dict(record.layout["task"])
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSchedule:
-        """As in `Probe`."""
+        """Plan a run in words as `Probe` describes."""
         if isinstance(observer, SeatedObserver) and (spec := experiment.spec()).is_clip:
             raise InputError(
-                f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns "
-                "for a person; ask an "
-                "encoder, a metric or a chat model, or show a still stimulus"
+                f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns for "
+                "a person; ask an encoder, a metric or a chat model, or show a still stimulus"
             )
         if experiment.asking is None:
             raise InputError(
-                "there is no [asking], so that it needs an observer with the ability "
-                "'features' or 'difference', and "
-                f"{observer.card.name} has 'answer'; give prompts = {self.prompts!r} there, or "
-                "choose another observer"
+                "there is no [asking], so that it needs an observer with the ability 'features' or "
+                f"'difference', and {observer.card.name} has 'answer'; give prompts = "
+                f"{self.prompts!r} there, or choose another observer"
             )
         return WordsSchedule(self, experiment, observer)
 
@@ -645,8 +637,7 @@ yes_no = WordsProbe(
     prompts="base",
     scored="yes",
 )
-#: Always asked in both orders: an observer that prefers one position does so in both, so that the
-#: mean is free of it.
+#: Asked in both orders: a preference for one position affects both alike, so the mean is free of it.
 two_interval = WordsProbe(
     "two_interval",
     "two_interval 1",
@@ -656,8 +647,7 @@ two_interval = WordsProbe(
     prompts="two_image",
     scored="correct",
 )
-#: Stripes that stand and stripes that lie: one image a question, and for the same reason one of
-#: each.
+#: Vertical and horizontal stripes, one image a question; each is asked, for the same reason.
 orientation = WordsProbe(
     "orientation",
     "orientation 1",
@@ -668,8 +658,7 @@ orientation = WordsProbe(
     scored="correct",
     orientations=(0.0, 90.0),
 )
-#: Four directions; of a fine pattern those aslant are seen worse, by 0.14 log10 at 8 cpd and 0.40
-#: at 16.
+#: Four directions. People see oblique fine patterns worse, by 0.14 log10 at 8 cpd and 0.40 at 16.
 orientation_4 = WordsProbe(
     "orientation_4",
     "orientation_4 1",

@@ -22,7 +22,7 @@ from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.patterns import PatternPresenter, shader_values
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs.rounds import catch_trials
-from psyprobe.probes.words.prompt_variant import asking_of, axis_levels
+from psyprobe.probes.words.prompt_variant import axis_levels, require_asking
 from psyprobe.probes.words.schedule import WordsProbe
 from psyprobe.stimulus.specification import Specification
 from psyprobe.tasks.people.sessions import ParticipantSession, refuse_questions
@@ -69,7 +69,7 @@ class PatternSession(ParticipantSession):
                 f"{experiment.name} varies {level}, and the page shows a curve over frequency; "
                 "give [levels] frequency and contrast"
             )
-        prompt_count = len(asking_of(experiment).prompts)
+        prompt_count = len(require_asking(experiment).prompts)
         if prompt_count > 1:
             raise InputError(
                 f"{experiment.name} asks in {prompt_count} wordings, and a person in one; set "
@@ -174,7 +174,7 @@ class PatternSession(ParticipantSession):
 
     def _question_count(self) -> int | None:
         """Return how many questions a session has at most; None where the design alone knows."""
-        asking = asking_of(self.experiment)
+        asking = require_asking(self.experiment)
         levels = self.experiment.levels
         values = len(levels["frequency"])
         contrasts = len(levels["contrast"])

@@ -94,7 +94,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     patterns: list[dict[str, Any]] = []
     while batches := schedule.next():
         for batch in batches:
-            (spec,) = batch.work.scene.shown(*batch.work.trial).specs
+            (spec,) = batch.work.scene.plan_trial(*batch.work.trial).specs
             patterns.append(_pattern(len(patterns) + 1, spec, probe))
         schedule.tell({})
     base = schedule.scene.spec
