@@ -54,7 +54,7 @@ def anchored_grids(
     ----------
     experiment : Experiment
         An experiment with an anchor.
-    difference : Differing
+    difference : StimulusDifference
         The difference of the level grid.
     displayed, native : Specification
         The stimulus at the observer's size, and at its own.

@@ -222,16 +222,7 @@ def priced_plan(expenses: Sequence[Expense], budget: float | None) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """A time as one reads it.
-
-    Parameters
-    ----------
-    seconds : float
-        Of any length.
-
-    Returns
-    -------
-    str
+    """Write a time in seconds, minutes or hours, whichever suits its length.
 
     Examples
     --------

@@ -215,7 +215,7 @@ def grid_conditions(
     card : Card
         The observer's card; its input size decides the size of the images, over the same degrees of
         visual angle.
-    difference : Differing, optional
+    difference : StimulusDifference, optional
         The difference of test and reference; by default the experiment's.
 
     Raises

@@ -139,7 +139,7 @@ DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
 
 
 def _has_next(batches: Iterable[Batch]) -> bool:
-    """Whether another batch is at hand; a worker that waits for one would lose its progress."""
+    """Tell whether another batch is at hand; waiting would cost a worker its progress."""
     return length_hint(batches) > 0
 
 

@@ -102,7 +102,7 @@ def choose_readout(answers: Iterable[Read], setting: Literal["auto", "text", "p_
 
     Examples
     --------
-    >>> readout_of([Read("yes", 0.9, 2.2, 0.98)], "auto"), readout_of([Read("yes")], "auto")
+    >>> choose_readout([Read("yes", 0.9, 2.2, 0.98)], "auto"), choose_readout([Read("yes")], "auto")
     ('p_yes', 'text')
     """
     if setting != "auto":

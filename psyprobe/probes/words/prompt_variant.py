@@ -78,7 +78,7 @@ def fill_prompt(prompt: Prompt, stimulus: Specification) -> str:
     --------
     >>> from psyprobe.stimulus import Drift
     >>> clip = Drift(frequency=4, temporal_frequency=8, contrast=0.1, frames=30)
-    >>> spoken(Prompt("moves", "These are {frames} frames, {fps} a second. Does anything move?"), clip)
+    >>> fill_prompt(Prompt("moves", "These are {frames} frames, {fps} a second. Does anything move?"), clip)
     'These are 30 frames, 60 a second. Does anything move?'
     """
     text = prompt.full

@@ -151,7 +151,7 @@ class WordsSchedule(ExperimentSchedule):
         super().narrow(holds)
         observer = self.observer.card.digest
         self._active_variants = [
-            wording for wording in self._variants if holds(digest([observer, wording.prompt.id]))
+            variant for variant in self._variants if holds(digest([observer, variant.prompt.id]))
         ]
 
     def next(self) -> list[Batch]:
@@ -164,10 +164,10 @@ class WordsSchedule(ExperimentSchedule):
             trials_left = self._waiting_trials
             self._waiting_trials = None
             return self._batches(trials_left)
-        self._trials = [trial for wording in self._active_variants for trial in wording.next()]
+        self._trials = [trial for variant in self._active_variants for trial in variant.next()]
         self._questions = {}
         self._answers = {}
-        undecided = {i for i, wording in enumerate(self._variants) if wording.readout is None}
+        undecided = {i for i, variant in enumerate(self._variants) if variant.readout is None}
         pilot = [trial for trial in self._trials if trial.check and trial.prompt in undecided]
         if not pilot:
             return self._batches(self._trials)
@@ -191,7 +191,7 @@ class WordsSchedule(ExperimentSchedule):
 
     def outcome(self) -> dict[str, Any]:
         """Return the log of all trials, and the designs' own estimates by prompt."""
-        estimates = {wording.prompt.id: wording.estimate() for wording in self._variants}
+        estimates = {variant.prompt.id: variant.estimate() for variant in self._variants}
         return {
             "trials": self._log,
             "estimates": {
@@ -433,12 +433,12 @@ class WordsSchedule(ExperimentSchedule):
 
     def _request(self, trial: Trial) -> dict[str, Any]:
         """Build a request: prompt, system text, words and decoding, as JSON can hold them."""
-        wording = self._variants[trial.prompt]
+        variant = self._variants[trial.prompt]
         return {
-            "prompt": fill_prompt(wording.prompt, self.scene.spec),
+            "prompt": fill_prompt(variant.prompt, self.scene.spec),
             "system": self.asking.system,
-            "words": list(wording.prompt.words),
-            "decoding": wording.decoding(trial),
+            "words": list(variant.prompt.words),
+            "decoding": variant.decoding(trial),
             **({"examples": self._examples} if self._examples else {}),
             **({"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}),
         }
@@ -469,13 +469,13 @@ class WordsSchedule(ExperimentSchedule):
 
     def _choose_readouts(self) -> None:
         """Give each prompt variant its pilot answers, which decide its reading."""
-        for index, wording in enumerate(self._variants):
+        for index, variant in enumerate(self._variants):
             readings = (
                 self._reading(trial, order)
                 for trial, order in self._questions
                 if trial.prompt == index
             )
-            wording.add_pilot([reading for reading in readings if reading is not None])
+            variant.add_pilot([reading for reading in readings if reading is not None])
 
     def _tell_designs(self) -> None:
         for trial in self._trials:
