@@ -1,9 +1,9 @@
-"""The tables, figures and scores of docs/results.md, from stores of finished runs.
+"""The tables, figures and scores of docs/results.md and of benchmarks/README.md, from stores of
+finished runs.
 
     python benchmarks/results_page.py runs.sqlite metrics.sqlite
 
-Tables are written into docs/results.md between the comments that name them, figures into
-docs/images, in 256 colours, since contour plots in true colour are three times as large, and every
+Tables are written into these pages between the comments that name them, figures into docs/images, in 256 colours, since contour plots in true colour are three times as large, and every
 score with the digests of its page and its observer into docs/results.csv. The words of the page are
 written by hand.
 """
@@ -38,6 +38,8 @@ from psyprobe.probes.experiments import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
 
 DOCS = Path(__file__).parents[1] / "docs"
+#: The pages that hold tables, between comments that name them.
+PAGES = (DOCS / "results.md", Path(__file__).with_name("README.md"))
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
@@ -62,7 +64,7 @@ def main(stores: Sequence[str]) -> None:
     board = scoreboard(one for (test, _), one in scores.items() if test in NINE).sort(
         "gabor_achromatic"
     )
-    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
     tables = {
         "nine tests": board.table("markdown"),
         "contrast discrimination": own_table(
@@ -83,8 +85,10 @@ def main(stores: Sequence[str]) -> None:
         "float32": floors(scores),
     }
     for name, table in tables.items():
-        page = put(page, name, table)
-    (DOCS / "results.md").write_text(page, encoding="utf-8")
+        path = page_of(name, pages)
+        pages[path] = put(pages[path], name, table)
+    for path, page in pages.items():
+        path.write_text(page, encoding="utf-8")
     (DOCS / "results.csv").write_text(
         csv_text(list(records(results, scores))) + "\n", encoding="utf-8"
     )
@@ -206,12 +210,19 @@ def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 
 
+def page_of(name: str, pages: Mapping[Path, str]) -> Path:
+    """Find the one page that has a place for a table."""
+    start = f"<!-- table: {name} -->\n"
+    paths = [path for path, page in pages.items() for _ in range(page.count(start))]
+    if len(paths) != 1:
+        raise SystemExit(f"{start.strip()!r} stands {len(paths)} times in the pages, not once")
+    return paths[0]
+
+
 def put(page: str, name: str, table: str) -> str:
     """The page with another table between two comments."""
     start = f"<!-- table: {name} -->\n"
     end = "<!-- end of table -->"
-    if page.count(start) != 1:
-        raise SystemExit(f"docs/results.md has no line {start.strip()!r}")
     return re.sub(
         f"{re.escape(start)}.*?{re.escape(end)}",
         lambda _: f"{start}\n{table}\n\n{end}",

@@ -42,8 +42,9 @@ ColorVideoVDP runs for real.
 
 ## The models
 
-Size is the side of the native input, px. Letters name the feature, and numbers what differs. Normalisation is mean and
-standard deviation:
+Size is the side of the native input, px. A star marks the models of the paper, letters the feature, numbers what differs.
+Weights are names on a model hub unless they begin with "file"; an empty licence is not stated. Normalisation is mean
+and standard deviation:
 
 | normalisation | mean | standard deviation |
 |---|---|---|
@@ -51,8 +52,8 @@ standard deviation:
 | openai | (0.481, 0.458, 0.408) | (0.269, 0.261, 0.276) |
 | half | 0.5 | 0.5 |
 
-| name | family | observer | feature | shape | size | normalisation | weights | licence | in the paper | differs |
-|---|---|---|---|---|---|---|---|---|---|---|
+| name | observer | feature | shape | size | normalisation | weights | licence | differs |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -67,23 +68,21 @@ if __name__ == "__main__":
     notes = numbered(model.differs for model in models)
     rows = [
         (
-            f"`{model.name}`",
-            model.family,
+            f"`{model.name}`{'*' if model.published else ''}",
             f"`{model.observer}`",
             ascii_lowercase[features.index(model.feature)],
-            " x ".join(map(str, model.shape)),
+            "×".join(map(str, model.shape)),
             "any" if model.size is None else str(model.size),
             model.normalisation,
-            model.weights,
-            model.licence or "not stated",
-            "yes" if model.published else "",
+            model.weights.removeprefix("hub: "),
+            model.licence,
             str(notes.index(model.differs) + 1) if model.differs else "",
         )
         for model in models
     ]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     feature_list = "".join(
-        f"* {letter}: {feature}\n" for letter, feature in zip(ascii_lowercase, features)
+        f"* {letter}: {feature}\n" for letter, feature in zip(ascii_lowercase, features, strict=False)
     )
     note_list = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
     PAGE.write_text(
