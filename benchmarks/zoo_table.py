@@ -82,7 +82,8 @@ if __name__ == "__main__":
     ]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     feature_list = "".join(
-        f"* {letter}: {feature}\n" for letter, feature in zip(ascii_lowercase, features, strict=False)
+        f"* {letter}: {feature}\n"
+        for letter, feature in zip(ascii_lowercase, features, strict=False)
     )
     note_list = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
     PAGE.write_text(
