@@ -19,6 +19,8 @@ Levels: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Any]
 #: The same where it is only read.
 JsonMapping: TypeAlias = Mapping[str, Any]
+#: The value of an option: what the kind, probe or figure that takes it says.
+Option: TypeAlias = Any
 #: The shape of an array.
 Shape: TypeAlias = tuple[int, ...]
 #: Height and width of an image, pixels.

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from dataclasses import fields
+from typing import cast
 
 import numpy as np
 
@@ -39,8 +40,11 @@ def ask_command(arguments: argparse.Namespace) -> int:
         raise InputError("--trials and --plan are about --calibrate; add it, or leave them out")
     if not (arguments.prompt or "").strip():
         raise InputError('the question is empty; write for example "Do you see a pattern?"')
-    observer = load_observer(
-        arguments.observer, **settings(arguments.observer_option, "--observer-option")
+    observer = cast(
+        AnswerObserver,
+        load_observer(
+            arguments.observer, **settings(arguments.observer_option, "--observer-option")
+        ),
     )
     if observer.card.ability != "answer":
         raise InputError(
@@ -81,8 +85,11 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             "--calibrate asks questions of its own about images of its own; leave out all others"
         )
     trials = 20 if arguments.trials is None else arguments.trials
-    observer = load_observer(
-        arguments.observer, **settings(arguments.observer_option, "--observer-option")
+    observer = cast(
+        AnswerObserver,
+        load_observer(
+            arguments.observer, **settings(arguments.observer_option, "--observer-option")
+        ),
     )
     check_calibrated(observer, trials)
     if arguments.plan:
@@ -144,8 +151,11 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
             raise InputError(
                 f"the environment variable {parsed.key_variable} is empty; put the key into it"
             )
-    observer = load_observer(
-        f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set")
+    observer = cast(
+        AnswerObserver,
+        load_observer(
+            f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set")
+        ),
     )
     refusals = settings(parsed.refuse, "--refuse")
     allowed = {field.name for field in fields(Behaviour)} - {"logprobs", "images_at_once", "key"}

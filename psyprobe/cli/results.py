@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import xarray
 
@@ -49,11 +49,12 @@ def score_command(arguments: argparse.Namespace) -> int:
 def _judge(arguments: argparse.Namespace) -> list[xarray.Dataset]:
     """Let a judge read the replies of results again; its verdicts go to the store of the replies."""
     from psyprobe.observers import load_observer
+    from psyprobe.observers.chat.protocol import AnswerObserver
     from psyprobe.tasks.items import Judge
     from psyprobe.tasks.judged_replies import judge_replies
 
     options = settings(arguments.observer_option, "--observer-option")
-    judge = Judge(load_observer(arguments.judge, **options))
+    judge = Judge(cast(AnswerObserver, load_observer(arguments.judge, **options)))
     return [
         judge_replies(result, judge, store=None if Path(path).suffix == ".nc" else path)
         for path in arguments.results

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import Array, FloatArray
 from psyprobe.corruption import methods
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
@@ -143,7 +143,7 @@ _UNUSED = np.random.default_rng(0)
 
 
 def corrupt(
-    image: Any,
+    image: Array,
     name: str,
     strength: str | float,
     seed: int = 0,
@@ -151,7 +151,7 @@ def corrupt(
     image_id: str = "",
     scale: bool = False,
     denoiser: Callable[[FloatArray, float], FloatArray] | None = None,
-) -> Any:
+) -> Array:
     """Corrupt an image along one of R-Bench's 33 dimensions.
 
     Parameters

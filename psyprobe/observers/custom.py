@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from psyprobe.observers.images import (
     drive_range,
     three_channels,
 )
-from psyprobe.observers.protocol import Ability, Card, is_observer
+from psyprobe.observers.protocol import Ability, Card, Observer, is_observer
 
 Function = Callable[..., Any]
 Size = int | tuple[int, int] | None
@@ -52,7 +52,7 @@ _OPTIONAL = ("ppd", "fps")
 
 
 def observer(
-    thing: Any,
+    thing: object,
     *,
     name: str | None = None,
     version: str = "1",
@@ -69,7 +69,7 @@ def observer(
     images_at_once: int | None = None,
     complete: bool | None = None,
     clips: bool = False,
-) -> Any:
+) -> Observer:
     """Make an observer of a torch module or a function of your own.
 
     What it can be asked follows from `thing`, unless `ability` states it:
@@ -163,7 +163,8 @@ def observer(
     }
     options = {key: value for key, value in options.items() if value is not None}
     if clips:
-        return _of_clips(thing, name, version, "module" if module else purpose, options)
+        role = "module" if module else purpose
+        return cast(Observer, _of_clips(thing, name, version, role, options))
     make = _OF_FUNCTION[purpose]
     takes = list(inspect.signature(make).parameters)[3:]
     subject = f"function with the ability {purpose!r}"
@@ -172,8 +173,10 @@ def observer(
         subject = "torch module"
     _check_options(options, takes, f"{name}: a {subject}")
     if not module:
-        return make(thing, name, version, **options)
-    digest = hashlib.sha256(f"{thing}{state_digest(thing.state_dict())}".encode()).hexdigest()
+        return cast(Observer, make(thing, name, version, **options))
+    digest = hashlib.sha256(
+        f"{thing}{state_digest(cast(Any, thing).state_dict())}".encode()
+    ).hexdigest()
     return _module_observer(
         name,
         thing,
@@ -459,7 +462,7 @@ def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
     )
 
 
-def load_file(place: str, **options: Any) -> Any:
+def load_file(place: str, **options: Any) -> Observer:
     """Load an observer from a Python file: FILE.py:NAME.
 
     NAME is an observer, or a torch module or function as `observer` takes it, with the options of

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from psyprobe._typing import Option
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.files.terminal import settings
-from psyprobe.observers.protocol import Ability, is_observer
+from psyprobe.observers.protocol import Ability, Observer, is_observer
 
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
@@ -121,7 +122,7 @@ class ObserverKind:
         return [dataclasses.replace(row, obstacle=obstacle or row.obstacle) for row in rows()]
 
 
-def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
+def register_observer(prefix: str, **fields: Option) -> Callable[[Loader], Loader]:
     """Add a kind of observer: decorates the function that loads one.
 
     The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is
@@ -159,8 +160,8 @@ def load_observer(
     input: str = "normalised",
     layers: str | Iterable[str] | None = None,
     device: str | None = None,
-    **options: Any,
-) -> Any:
+    **options: Option,
+) -> Observer:
     """Load an observer by name.
 
     Parameters
@@ -232,7 +233,7 @@ def load_observer(
     with contextlib.suppress(TypeError):  # an object that takes no weak reference is not recalled
         reference = weakref.ref(observer, functools.partial(_forget, id(observer)))
         _LOADED[id(observer)] = (reference, (name, options))
-    return observer
+    return cast(Observer, observer)
 
 
 def takes_option(name: str, option: str) -> bool:
@@ -362,7 +363,7 @@ def list_observers(pattern: str = "*") -> Listing[ObserverRow]:
     return Listing(sorted(matches, key=lambda row: row.name))
 
 
-def as_observer(thing: Any, /, **options: Any) -> Any:
+def as_observer(thing: object, /, **options: Option) -> Observer:
     """Load an observer if a name is given; return an observer as it is.
 
     Parameters
@@ -389,7 +390,7 @@ def as_observer(thing: Any, /, **options: Any) -> Any:
         return load_observer(thing, **options)
     if not is_observer(thing):
         raise _no_observer(thing)
-    return thing
+    return cast(Observer, thing)
 
 
 def _no_observer(thing: Any) -> InputError:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -259,7 +259,7 @@ class PairSchedule(ExperimentSchedule):
         batch_size: int | None,
     ) -> None:
         _check_feeding(experiment, observer.card)
-        self.baseline: FeatureObserver = load_observer("pixels")
+        self.baseline = cast(FeatureObserver, load_observer("pixels"))
         super().__init__(experiment, observer, self.baseline)
         self.conditions = conditions
         self.remarks = conditions.remarks

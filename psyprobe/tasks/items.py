@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -485,7 +485,7 @@ def judge_of(experiment: Experiment) -> Judge | None:
     named = experiment.judge
     if named is None:
         return None
-    judging = load_observer(named.observer, **named.options)
+    judging = cast(AnswerObserver, load_observer(named.observer, **named.options))
     return Judge(judging, named.repeats, named.temperature, named.max_tokens)
 
 

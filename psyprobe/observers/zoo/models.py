@@ -154,7 +154,7 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
             "weights=FILE"
         )
     as_published = model.published_options if published else {}
-    observer = load_observer(model.observer, **{**model.options, **as_published, **options})
+    observer: Any = load_observer(model.observer, **{**model.options, **as_published, **options})
     observer.card = dataclasses.replace(
         observer.card,
         name=full,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import cast
 
 from psyprobe.files.terminal import settings, show
 from psyprobe.observers import load_observer
+from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.manipulation import Tools
 from psyprobe.tasks.mvp_construction.steps import gather_items
@@ -40,9 +42,9 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         load_inpainter(arguments.inpainter, **options["inpainter"]),
         load_editor(arguments.editor, **options["editor"]),
     )
-    chat = captioner = load_observer(arguments.chat, **options["chat"])
+    chat = captioner = cast(AnswerObserver, load_observer(arguments.chat, **options["chat"]))
     if arguments.captioner is not None:
-        captioner = load_observer(arguments.captioner, **options["captioner"])
+        captioner = cast(AnswerObserver, load_observer(arguments.captioner, **options["captioner"]))
     report = build_set(
         arguments.photographs,
         arguments.output,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
+from psyprobe.observers.chat.protocol import AnswerObserver
 from psyprobe.probes.experiments import load_results
 from psyprobe.reporting.page import write_page
 from psyprobe.tasks.items import Judge, count_verdicts, judge_cases
@@ -118,7 +119,7 @@ def score_action(arguments: argparse.Namespace) -> None:
 def _load_judge(arguments: argparse.Namespace) -> Judge:
     options = settings(arguments.judge_option, "--judge-option")
     return Judge(
-        load_observer(arguments.judge, **options),
+        cast(AnswerObserver, load_observer(arguments.judge, **options)),
         arguments.judge_repeats,
         arguments.judge_temperature,
         arguments.judge_max_tokens,

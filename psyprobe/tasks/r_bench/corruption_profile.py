@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -89,7 +89,7 @@ class ProfileSchedule(ExperimentSchedule):
     """
 
     def __init__(self, experiment: Experiment, observer: FeatureObserver) -> None:
-        self.baseline: FeatureObserver = load_observer("pixels")
+        self.baseline = cast(FeatureObserver, load_observer("pixels"))
         super().__init__(experiment, observer, self.baseline)
         defaults = {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
         self.options = options_of(experiment, defaults)

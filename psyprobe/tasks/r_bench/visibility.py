@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def visible_loss(
         JOD below 10; 0 is no difference.
     """
     strengths = [strength] if isinstance(strength, str | int | float) else list(strength)
-    observer = metric or load_observer("cvvdp")
+    observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
     original = np.asarray(image)
     corrupted = [_drive(corrupt(original, name, level, seed)) for level in strengths]
     light = display.decode(np.stack(corrupted))
@@ -137,7 +137,7 @@ def parameter_for(
         raise InputError(f"a loss of {loss:g} JOD is not above 0; usual are 1 (low) to 5 (high)")
     if not images:
         raise InputError("there is no image to look at; give at least one")
-    observer = metric or load_observer("cvvdp")
+    observer = metric or cast(DifferenceObserver, load_observer("cvvdp"))
     mild, severe = dimension.span
     wide = min(mild, severe) > 0 and max(mild, severe) / min(mild, severe) > _LARGEST_LINEAR_RATIO
 
