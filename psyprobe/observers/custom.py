@@ -491,7 +491,7 @@ def load_file(place: str, **options: Any) -> Observer:
                 f"{place} is an observer already and takes no options; leave "
                 f"{', '.join(sorted(options))} out"
             )
-        return thing
+        return cast(Observer, thing)
     # What a function computes cannot be read off it, so its version is the digest of its file.
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return observer(thing, **{"name": place, "version": digest[:16], **options})
