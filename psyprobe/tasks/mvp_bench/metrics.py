@@ -354,12 +354,12 @@ def with_categories(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : pandas.DataFrame
-        With a column pair; a column category that is there already is kept.
+        A question table; a column category that is there already is kept.
 
     Returns
     -------
     pandas.DataFrame
-        With a column category; the rows of pairs that are in no block, as in a set of one's own,
+        The table with a column category; rows of pairs that are in no block, as in a custom set,
         have none.
     """
     if "category" in table:
@@ -376,7 +376,7 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     Parameters
     ----------
     metrics : pandas.DataFrame
-        As `mvp_metrics` gives them.
+        Output of `mvp_metrics`.
     model : str
         A model of the paper.
 
@@ -456,7 +456,7 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model, as `mvp_metrics` gives them. A name that the paper has is put beside its printed
+        Output of `mvp_metrics`, by model. A name that the paper has is put beside its printed
         values.
     format : {"text", "markdown", "latex", "csv", "json"}
         "csv" and "json" hold every metric with all digits, numerators, denominators and intervals.
@@ -585,12 +585,12 @@ def plot_mvp(
     Parameters
     ----------
     metrics : mapping of str to pandas.DataFrame
-        By model, as `mvp_metrics` gives them.
+        Output of `mvp_metrics`, by model.
     contrast : {"level", "image", "image_balanced", "cross"}
         Low against high level, natural against manipulated images (as published, or balanced over
         the keys, which differ between both kinds), or the levels of cross-image multiple choice.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+        Axes to draw on; by default those of a new pyplot figure.
 
     Returns
     -------

@@ -413,17 +413,15 @@ class MvpScore(ReadScore):
                 "so that what it was "
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
-        rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
+        notes += self.read_alike()
+        rows = [self.row(_TABLE, OBSERVER, _ranked(self.metrics), notes)]
         yes_no = self.table["task"] == "yes_no"
         for answer, questions in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
             if questions.any():
                 replies = constant_replies(self.table, answer)
                 metrics = mvp_metrics(replies, confidence=self.confidence)
-                rows.append(self._row(f"always {answer}", metrics))
+                rows.append(self.row(_TABLE, f"always {answer}", _ranked(metrics)))
         return rows + self.read_otherwise("replies", 2)
-
-    def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
-        return self.row(_TABLE, responder, _ranked(metrics), notes)
 
     def notes(self) -> Sequence[str]:
         """Say what the headings mean."""

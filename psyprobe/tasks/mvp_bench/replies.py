@@ -74,7 +74,6 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
 
 
 # -- the rules
-# -------------------------------------------------------------------------------------------------------
 
 
 def parse_reply(
@@ -208,7 +207,6 @@ def _one_letter(reply: str, question: str) -> str:
 
 
 # -- VLMEvalKit
-# ------------------------------------------------------------------------------------------------------
 
 _LETTERS = "ABCDE"
 _STEP = 1_000_000

@@ -128,8 +128,9 @@ def choose_mask(masks: Mask, box: Box) -> int:
     Returns
     -------
     int
-        Index of the mask. The paper leaves ties open: of masks that share the same area with the box the
-        smallest is taken (it has least around the subject), and of equally small ones the first.
+        Index of the mask. The paper leaves ties open: of masks that share the same area with the
+        box the smallest is taken (it has least around the subject), and of equally small ones the
+        first.
 
     Raises
     ------

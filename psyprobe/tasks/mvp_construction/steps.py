@@ -31,7 +31,6 @@ from psyprobe.tasks.mvp_bench.metrics import categories as category_table
 from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 
 # -- the state of a set
-# ----------------------------------------------------------------------------------------------
 
 #: Steps in their order; each rests on those before it.
 STEPS = (
@@ -141,7 +140,6 @@ def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
 
 
 # -- categories and prompts
-# -----------------------------------------------------------------------------------------
 
 #: Kind of editing by the first word of the table of categories.
 _EDITING = {"overall": "background", "partial": "part", "direct": "direct"}
@@ -208,7 +206,6 @@ def fill(step: str, values: Mapping[str, str]) -> str:
 
 
 # -- replies
-# ---------------------------------------------------------------------------------------------------------
 
 #: Longest text in a reply; a model that writes more has not understood.
 _LONGEST = 400
@@ -422,7 +419,6 @@ def _quoted(value: Any) -> str:
 
 
 # -- the steps
-# -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

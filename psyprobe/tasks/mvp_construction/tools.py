@@ -98,7 +98,6 @@ def _versions(*packages: str) -> dict[str, str]:
 
 
 # -- without weights
-# -------------------------------------------------------------------------------------------------
 
 
 class RegionSegmenter:
@@ -207,21 +206,18 @@ class RecolourEditor:
         """Turn the colours of the image."""
         angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
-        turn = np.array(
-            [[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]],
-            dtype=np.float64,
-        )
+        cosine = np.cos(angle)
+        sine = np.sin(angle)
+        turn = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]], dtype=np.float64)
         turned = np.asarray(image, dtype=np.float64) @ (axes.T @ turn @ axes).T
         return np.clip(np.rint(turned), 0, 255).astype(np.uint8)
 
 
 # -- with weights
-# ----------------------------------------------------------------------------------------------------
 
 
 class SamSegmenter:
-    """SAM or SAM 2, asked for masks over a grid of points: the mask-generation pipeline of
-    transformers.
+    """SAM or SAM 2, run over a grid of points by transformers' mask-generation pipeline.
 
     Parameters
     ----------
@@ -330,7 +326,7 @@ class DiffusionInpainter(_DiffusionTool):
     model : str
         Folder, or name on the model hub.
     steps : int
-        Of denoising; 50 in the paper.
+        Steps of denoising; 50 in the paper.
     guidance : float
         Scale of classifier-free guidance; 10 in the paper.
     longest : int
@@ -371,7 +367,7 @@ class InstructEditor(_DiffusionTool):
     model : str
         Folder, or name on the model hub; the paper's is "timbrooks/instruct-pix2pix".
     steps : int
-        Of denoising.
+        Steps of denoising.
     guidance, image_guidance : float
         Scales of guidance by the instruction and by the image.
     longest : int
@@ -412,7 +408,6 @@ class InstructEditor(_DiffusionTool):
 
 
 # -- by name, as they stand on a command line
-# --------------------------------------------------------------------------
 
 #: Tools by kind and name; a MODEL is a folder or a name on the model hub.
 _TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
@@ -441,7 +436,7 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
     UnknownNameError
         There is none of that name.
     PsyprobeError
-        What it needs is not installed or not on this machine.
+        A library or a model that it needs is missing.
 
     Examples
     --------

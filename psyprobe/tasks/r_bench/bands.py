@@ -49,8 +49,8 @@ def octave_band(image: npt.NDArray[np.uint8], centre: float, ppd: float) -> npt.
     image : ndarray of uint8, shape (H, W, 3)
         8-bit codes as stored.
     centre : float
-        Centre of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave away, so
-        that the bands of all octaves add up to the image.
+        Centre of the band, cpd. Its gain falls as a raised cosine of log frequency to 0 an octave
+        away, so that the bands of all octaves add up to the image.
     ppd : float
         Pixels per degree.
 
@@ -149,8 +149,8 @@ def link_results(
     Parameters
     ----------
     results : iterable of xarray.Dataset
-        Of each model a yes/no run over frequency, a run about the set of each band, and perhaps one
-        about a corrupted set, in any order.
+        Runs in any order: for each model one yes/no run over frequency, one about the set of each
+        band, and perhaps one about a corrupted set.
     confidence, seed
         As for `csf_robustness`.
 

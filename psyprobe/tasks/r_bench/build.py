@@ -226,7 +226,7 @@ def build_set(
     scale : bool
         As for `corrupt`: lengths and counts scaled to the image. Recorded in the manifest.
     limits : ReferenceLimits
-        What a reference must be like.
+        Limits on references.
     skip : bool
         Leave out photographs that cannot be read or are not fit, with their questions, instead of
         ending with the first.

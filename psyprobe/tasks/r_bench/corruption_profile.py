@@ -374,11 +374,11 @@ def plot_profile(
     profile : xarray.Dataset
         Result of a run.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+        Axes to draw on; by default those of a new pyplot figure.
     measure : str
-        Which response.
+        Measure of the response.
     layer : str, optional
-        Which layer; by default the last.
+        Layer of the encoder; by default the last.
 
     Returns
     -------

@@ -53,7 +53,7 @@ def radar(
     measure : {"absolute", "relative"}
         Measure of robustness.
     ax : matplotlib.projections.polar.PolarAxes, optional
-        Where to draw; without it, on a new pyplot figure.
+        Axes to draw on; by default those of a new pyplot figure.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     table : pandas.DataFrame
-        As `score_items` gives it.
+        Output of `score_items`.
     ax
         As for `radar`.
 
@@ -306,7 +306,8 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     spread = np.hypot(red_green.std(), yellow_blue.std())
     offset = np.hypot(red_green.mean(), yellow_blue.mean())
     grey = luma(codes)
-    gradient = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))
+    horizontal = cv2.Sobel(grey, cv2.CV_64F, 1, 0)
+    gradient = np.hypot(horizontal, cv2.Sobel(grey, cv2.CV_64F, 0, 1))
     flat = float(np.ptp(grey)) < 1e-9
     return {
         "luminance": mean,
@@ -324,7 +325,7 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
     Parameters
     ----------
     images : ImageSet
-        As `read_set` gives it.
+        Output of `read_set`.
 
     Returns
     -------
@@ -350,7 +351,7 @@ def plot_attributes(table: pd.DataFrame) -> Any:
     Parameters
     ----------
     table : pandas.DataFrame
-        As `attribute_table` gives it.
+        Output of `attribute_table`.
 
     Returns
     -------

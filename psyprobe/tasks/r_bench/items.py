@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -38,8 +38,8 @@ from psyprobe.tasks.tables import encode_images, read_table, refuse_duplicates, 
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
-#: Where an option starts: the released table writes "B." and once "B:"; options end with ";", ASCII
-#: or full-width.
+#: Start of an option: the released table writes "B." and once "B:"; options end with ";", ASCII or
+#: full-width.
 _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
 
 
@@ -245,45 +245,28 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
     root = Path(folder)
     items = read_items(root / "items.csv")
     digests: dict[Path, str] = {}
-    problems = []
-    check = functools.cache(_check_image)
+    readable = []
+    skipped = []
     for item in items.to_dict("records"):
         paths = (
             root / "ref" / _file_name(item["reference"]),
             root / "dis" / _file_name(item["name"]),
         )
-        checks = {path: check(path) for path in paths}
-        digests |= {path: image.sha256 for path, image in checks.items()}
-        problem = next((image.problem for image in checks.values() if image.problem), "")
-        if problem and not skip:
-            raise InputError(problem)
-        problems.append(problem)
-    readable = [not problem for problem in problems]
+        try:
+            for path in paths:
+                if path not in digests:
+                    read_image(path)
+                    digests[path] = file_digest(path)
+        except InputError as error:
+            if not skip:
+                raise
+            skipped.append(f"{item['name']}: {error}")
+        readable.append(digests.keys() >= set(paths))
     if not any(readable):
         raise InputError(f"no item of {folder} is left; every one has an image that cannot be read")
-    skipped = tuple(
-        f"{name}: {problem}"
-        for name, problem in zip(items["name"], problems, strict=True)
-        if problem
-    )
     remaining = items[readable].reset_index(drop=True)
     remaining.attrs.update(items.attrs)
-    return ImageSet(root, remaining, digests, skipped)
-
-
-class _CheckedImage(NamedTuple):
-    """Digest of an image that can be read, or what is wrong with it; the other is empty."""
-
-    sha256: str
-    problem: str
-
-
-def _check_image(path: Path) -> _CheckedImage:
-    try:
-        read_image(path)
-        return _CheckedImage(file_digest(path), "")
-    except InputError as error:
-        return _CheckedImage("", str(error))
+    return ImageSet(root, remaining, digests, tuple(skipped))
 
 
 def _file_name(name: str) -> str:
@@ -297,7 +280,7 @@ def _file_name(name: str) -> str:
 
 @functools.cache
 def wordings() -> Mapping[str, Any]:
-    """Read the prompts: "version", and by task "text" and "max_tokens", where an answer is cut off."""
+    """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
     return tomllib.loads(
         files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8")
     )
@@ -337,7 +320,7 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
     Parameters
     ----------
     images : ImageSet
-        As `read_set` gives it.
+        Output of `read_set`.
     folder : str or Path
         Folder to write both files to; put them into VLMEvalKit's ``$LMUData`` under names of your
         own where you use its R-Bench too.

@@ -303,7 +303,8 @@ def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
     k = int((s > 1e-12 * max(s[0], 1e-300)).sum()) if s[0] > 1e-12 else 0
     if not k:
         raise InputError("all models have the same scores; there is nothing to tell apart")
-    sign = np.sign(vt[np.arange(k), np.abs(vt[:k]).argmax(axis=1)])
+    largest = np.abs(vt[:k]).argmax(axis=1)
+    sign = np.sign(vt[np.arange(k), largest])
     names = [f"PC{i + 1}" for i in range(k)]
     return Components(
         explained=s[:k] ** 2 / (s**2).sum(),
@@ -332,7 +333,7 @@ def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
     Parameters
     ----------
     metrics : pandas.DataFrame
-        As `rbench_metrics` gives them.
+        Output of `rbench_metrics`.
     model : str
         A model of the paper.
 

@@ -398,18 +398,16 @@ class RBenchScore(ReadScore):
     def rows(self) -> Sequence[Row]:
         """Return the rows of the observer, of one who always says A, and of other readers."""
         notes = [line.rstrip(".") for line in remarks(self.run.facts)]
-        rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
+        notes += self.read_alike()
+        rows = [self.row(_TABLE, OBSERVER, _overall(self.metrics), notes)]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
             letters = pd.Series("A", index=pd.Index(choices["name"]))
             answers = dict.fromkeys(_KINDS, letters)
             table = score_items(choices, answers=answers, mcq_rule="letter")
             metrics = rbench_metrics(table, confidence=self.confidence)
-            rows.append(self._row("always A (multiple choice alone)", metrics))
+            rows.append(self.row(_TABLE, "always A (multiple choice alone)", _overall(metrics)))
         return rows + self.read_otherwise("items", 4)
-
-    def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
-        return self.row(_TABLE, responder, _overall(metrics), notes)
 
     def notes(self) -> Sequence[str]:
         """Say what the headings mean."""

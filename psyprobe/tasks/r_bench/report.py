@@ -105,7 +105,7 @@ def draw_figures(
     Parameters
     ----------
     metrics, tables : mapping of str to pandas.DataFrame
-        By model, as from `rbench_metrics` and `score_items`.
+        Output of `rbench_metrics` and `score_items`, by model.
     folder : str or Path
         Folder of the figures.
     images : ImageSet, optional

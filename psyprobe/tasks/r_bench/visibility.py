@@ -73,7 +73,7 @@ def visible_loss(
     ppd : float
         Pixels per degree at which they are seen.
     metric : DifferenceObserver, optional
-        By default ColorVideoVDP.
+        Metric of differences; by default ColorVideoVDP.
 
     Returns
     -------
@@ -115,14 +115,14 @@ def parameter_for(
     seed, display, ppd, metric
         As for `visible_loss`.
     tolerance : float
-        How near the loss shall come, JOD.
+        Largest distance from the loss, JOD.
     max_passes : int
         Most passes.
 
     Returns
     -------
     Visibility
-        By bisection between no effect and an effect beyond the high strength, with the same chance
+        Result of a bisection between no effect and an effect beyond the high strength, with the same chance
         in every pass.
 
     Raises
