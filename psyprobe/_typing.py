@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+StrArray: TypeAlias = npt.NDArray[np.str_]
 #: A numpy array or a torch tensor: drawing and display code runs on both.
 Array: TypeAlias = Any
 #: A parameter of a stimulus: a number, or an array that broadcasts against the others. A union

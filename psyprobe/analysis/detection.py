@@ -53,20 +53,17 @@ _KEY = (
     "monotone: mean r_s within one slice: one value of every level but contrast.",
     "level: how uneven the response is along the human curve.",
     "shape, shift: the iso-response curve most like the human curve: how far it departs from it "
-    "once shifted, "
-    "and by how much it is shifted. A range stands where several shifts fit alike.",
+    "once shifted, and by how much it is shifted. A range stands where several shifts fit alike.",
     "RMSE: of the iso-response curve nearest to the human curve, not shifted.",
     "reached: values at which that curve exists. Without a level grid (--score-only) there is "
     "no such curve.",
     "level, shape, shift and RMSE are in log10 units of contrast: 0.3 is a factor of two.",
     "in range: r_s on the levels at which single people were measured.",
     "of a person: that, over what one of these people scores there. 1 is as good as another "
-    "person; a model may"
-    " exceed it.",
+    "person; a model may exceed it.",
     "above flat: the same on a scale from an observer with a flat CSF (0) to a person (1).",
-    "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, "
-    "and share not "
-    "above the noise floor.",
+    "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, and "
+    "share not above the noise floor.",
 )
 
 #: Shifts that differ by more than this, a factor of two, are given as their range.

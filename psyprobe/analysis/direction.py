@@ -63,8 +63,8 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
     >>> angle_status(0.5, [1, 0.001, 1e-7])
     array(1.)
     """
-    angles = np.asarray(angle, dtype=np.float64)
-    test, reference, error = np.moveaxis(np.asarray(lengths, dtype=np.float64), -1, 0)
+    angles = np.asarray(angle, float)
+    test, reference, error = np.moveaxis(np.asarray(lengths, float), -1, 0)
     shorter = np.minimum(test, reference)
     lost = (shorter == 0) | (error > _ROUNDED_AWAY * shorter)
     turn = sum(
@@ -74,7 +74,7 @@ def angle_status(angle: npt.ArrayLike, lengths: npt.ArrayLike) -> FloatArray:
     undefined = lost | ((angles < turn / np.pi) & (angles > 0))
     return np.where(
         undefined, UNDEFINED, np.where(reference < _SHORT * test, TURNED, SOUND)
-    ).astype(np.float64)
+    ).astype(float)
 
 
 def share_of(status: FloatArray, value: int) -> float:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
+from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope
 from psyprobe.analysis.measures import join_measures
 from psyprobe.analysis.responses import (
@@ -62,17 +62,14 @@ _KEY = (
     "elevation: threshold at the strongest mask over that without a mask, at the first orientation.",
     "tuning: threshold at the strongest mask, parallel over orthogonal.",
     "response ratio: response to a target of contrast 0.1 with that mask, over that without.",
-    "anisotropy: just noticeable change of frequency, as a fraction, over the just noticeable "
-    "turn in radians; "
-    "geometric mean over levels, and its range. Pixels have 1 at any criterion, people 3.4 to "
-    "13 (Burbeck & "
-    "Regan 1983).",
+    "anisotropy: just noticeable change of frequency, as a fraction, over the just noticeable turn "
+    "in radians; geometric mean over levels, and its range. Pixels have 1 at any criterion, people "
+    "3.4 to 13 (Burbeck & Regan 1983).",
 )
 
 _KEY_OF_LIMITS = (
-    "limit: 1 / threshold, the highest frequency at which the response is as large as that to "
-    "the anchor, at "
-    "each level. never falls: it is larger still at the finest stripes shown.",
+    "limit: 1 / threshold, the highest frequency at which the response is as large as that to the "
+    "anchor, at each level. never falls: it is larger still at the finest stripes shown.",
     "Degrees mean nothing to an encoder: read its limit in cycles per pixel.",
 )
 #: Words for a status, of a limit.
@@ -104,21 +101,14 @@ class Thresholds(Recorded):
         """Format the statistics for a table."""
         interval = "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
         interval += "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
+        reached = sum(value is not None for value in self.values)
         cells = {
-            "shift": number(
-                self.shift if self.shift is None else round(self.shift, 9) + 0.0, sign=True
-            )
-            + interval,
+            "shift": number(_unsigned_zero(self.shift), sign=True) + interval,
             "shape": number(self.shape),
-        }
-        cells |= {
             "RMSE": number(self.rmse),
-            "reached": f"{sum(v is not None for v in self.values)}/{len(self.values)}",
+            "reached": f"{reached}/{len(self.values)}",
         }
-        cells |= {
-            name: number(value if value is None else round(value, 9) + 0.0)
-            for name, value in self.ratios.items()
-        }
+        cells |= {name: number(_unsigned_zero(value)) for name, value in self.ratios.items()}
         if self.anisotropy_range is not None:
             low, high = self.anisotropy_range
             cells["anisotropy"] += f" ({number(low)} to {number(high)})"
@@ -126,20 +116,12 @@ class Thresholds(Recorded):
 
     def record(self) -> dict[str, Any]:
         """Collect every statistic that is a single value."""
-        shared = {name: getattr(self, name) for name in ("shape", "rmse")}
-        shifts = {
-            f"{name}_log10": getattr(self, name) for name in ("shift", "shift_low", "shift_high")
-        }
-        low, high = self.anisotropy_range or (None, None)
-        ends = (
-            {"anisotropy_low": low, "anisotropy_high": high} if "anisotropy" in self.ratios else {}
-        )
-        return {
-            **shifts,
-            **{f"{name}_log10": value for name, value in shared.items()},
-            **self.ratios,
-            **ends,
-        }
+        names = ("shift", "shift_low", "shift_high", "shape", "rmse")
+        record = {f"{name}_log10": getattr(self, name) for name in names} | dict(self.ratios)
+        if "anisotropy" in self.ratios:
+            low, high = self.anisotropy_range or (None, None)
+            record |= {"anisotropy_low": low, "anisotropy_high": high}
+        return record
 
 
 @dataclass(frozen=True)
@@ -281,13 +263,13 @@ def _score_layer(
 ) -> DiscriminationScore:
     levels = levels_of(result)
     difference = stimulus_axis_of(result).name
-    at = np.meshgrid(*[result[name].values.astype(np.float64) for name in levels], indexing="ij")
+    at = np.meshgrid(*[result[name].values.astype(float) for name in levels], indexing="ij")
     rows = {name: values.ravel() for name, values in zip(levels, at, strict=True)}
     people = _column(result, "human_jnd", levels)
     finite = np.isfinite(people)
     flat = finite.sum() > 1 and float(np.log10(people[finite]).std()) < _FLAT
 
-    grid = result[difference].values.astype(np.float64)
+    grid = result[difference].values.astype(float)
 
     def thresholds_of(prefix: str) -> Thresholds:
         main_jnd, other = (
@@ -362,16 +344,21 @@ def _score_layer(
     )
 
 
+def _unsigned_zero(value: float | None) -> float | None:
+    """Round to nine digits, so that no table shows minus 0."""
+    return None if value is None else round(value, 9) + 0.0
+
+
 def _column(result: xr.Dataset, name: str, levels: Sequence[str]) -> FloatArray:
     """Read values at every level, flat; NaN where the result has none."""
     if name not in result:
         return np.full(math.prod(result.sizes[level] for level in levels), np.nan)
-    return np.asarray(result[name].transpose(*levels).values.astype(np.float64).ravel())
+    return np.asarray(result[name].transpose(*levels).values.astype(float).ravel())
 
 
 def _read(
     result: xr.Dataset, name: str, measure: str, layer: str
-) -> tuple[FloatArray, npt.NDArray[np.str_]] | None:
+) -> tuple[FloatArray, StrArray] | None:
     """Read just noticeable differences from a variable's responses, flat over levels; or None."""
     if name not in result:
         return None
@@ -381,7 +368,7 @@ def _read(
     anchor = f"{'pixels_' if name.startswith('pixels_') else ''}anchor_response"
     level = _defined(result, anchor, measure, layer, levels).ravel()
     grid = _defined(result, name, measure, layer, [*levels, other]).reshape(len(level), -1)
-    return jnd(result[other].values.astype(np.float64), grid, level)
+    return jnd(result[other].values.astype(float), grid, level)
 
 
 def _defined(
@@ -397,11 +384,11 @@ def _defined(
 def _thresholds(
     rows: Mapping[str, FloatArray],
     values: FloatArray,
-    status: npt.NDArray[np.str_],
+    status: StrArray,
     people: FloatArray,
     confidence: float,
     difference: str,
-    other: tuple[FloatArray, npt.NDArray[np.str_]] | None,
+    other: tuple[FloatArray, StrArray] | None,
 ) -> Thresholds:
     comparable = np.isfinite(values) & np.isfinite(people)
     shift = low = high = shape = rmse = None
@@ -411,7 +398,8 @@ def _thresholds(
         shape = float(off.std())
         rmse = float(np.sqrt((off**2).mean()))
         if off.size > 2 and shape > 1e-9:
-            reach = _student(off, confidence)
+            scale = student_quantile(off.size, confidence)
+            reach = float(scale * off.std(ddof=1) / math.sqrt(off.size))
             low = shift - reach
             high = shift + reach
     ratios: dict[str, float | None] = _ratios(rows, values, difference)
@@ -432,15 +420,6 @@ def _thresholds(
         rmse,
         ratios,
         spread,
-    )
-
-
-def _student(off: FloatArray, confidence: float) -> float:
-    """Compute half the width of Student's interval of a mean."""
-    from scipy.special import stdtrit
-
-    return float(
-        stdtrit(off.size - 1, (1 + confidence) / 2) * off.std(ddof=1) / math.sqrt(off.size)
     )
 
 

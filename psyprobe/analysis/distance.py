@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, IntArray
 from psyprobe.errors import InputError
 
 MEASURES = ("angular", "cosine", "l1", "l2")
@@ -119,9 +119,9 @@ class SummedDistances:
         times : int
             How often.
         """
-        tests = np.asarray(test, dtype=np.float64)
+        tests = np.asarray(test, float)
         difference = tests - reference
-        references = np.broadcast_to(np.asarray(reference, dtype=np.float64), tests.shape)
+        references = np.broadcast_to(np.asarray(reference, float), tests.shape)
         new = {
             "test": (tests * tests).sum(axis=(1, 2)),
             "reference": (references * references).sum(axis=(1, 2)),
@@ -217,15 +217,10 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     if np.isnan(angle).any():
         lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
         first = np.broadcast_to(a, (*angle.shape, np.shape(a)[-1]))[lost]
-        name = (
-            names[0]
-            if _square(np.asarray(first, dtype=np.float64)) <= _SMALLEST_SQUARE
-            else names[1]
-        )
+        name = names[0] if _square(np.asarray(first, float)) <= _SMALLEST_SQUARE else names[1]
         raise InputError(
-            f"{name} feature vector {lost or (0,)} has length 0, so it points nowhere and no "
-            "angle exists; choose "
-            f"another layer, or leave out what gives no features at all"
+            f"{name} feature vector {lost or (0,)} has length 0, so it points nowhere and no angle "
+            "exists; choose another layer, or leave out what gives no features at all"
         )
     return angle
 
@@ -243,9 +238,7 @@ def lengths(rows: npt.ArrayLike) -> FloatArray:
     >>> lengths([[3.0, 4.0], [0.0, 0.0]])
     array([5., 0.])
     """
-    return np.array(
-        [np.sqrt(_square(np.asarray(row, dtype=np.float64))) for row in np.asarray(rows)]
-    )
+    return np.array([np.sqrt(_square(np.asarray(row, float))) for row in np.asarray(rows)])
 
 
 def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
@@ -274,15 +267,14 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
     >>> angular_of_rounded_cosine([1.0, 1.0 - 1e-8, 1.0 - 6e-8]).round(7)
     array([0.       , 0.       , 0.0001099])
     """
-    exact = np.asarray(cosine, dtype=np.float64)
+    exact = np.asarray(cosine, float)
     outside = ~(np.abs(exact) <= 1 + 1e-6)
     if outside.any():
         raise InputError(
-            f"cosine similarity {exact[outside].flat[0]:g} is no cosine: it must lie within "
-            "[-1, 1]; "
-            f"pass the 'cosine' of distances()"
+            f"cosine similarity {exact[outside].flat[0]:g} is no cosine: it must lie within [-1, "
+            "1]; pass the 'cosine' of distances()"
         )
-    rounded = np.clip(exact.astype(np.float32), -1, 1).astype(np.float64)
+    rounded = np.clip(exact.astype(np.float32), -1, 1).astype(float)
     angle: FloatArray = np.arccos(rounded) / np.pi
     return angle
 
@@ -338,17 +330,15 @@ def _broadcast(
             )
     if first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
         raise InputError(
-            f"feature vectors have {first.shape[-1]} and {second.shape[-1]} values along the "
-            "last axis; "
-            f"both must come from the same layer of the same observer, and have at least one"
+            f"feature vectors have {first.shape[-1]} and {second.shape[-1]} values along the last "
+            "axis; both must come from the same layer of the same observer, and have at least one"
         )
     try:
         shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
     except ValueError:
         raise InputError(
-            f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do "
-            "not broadcast; "
-            f"give one reference, or one for each test"
+            f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do not "
+            "broadcast; give one reference, or one for each test"
         ) from None
     return _as_rows(first, shape), _as_rows(second, shape), shape
 
@@ -375,9 +365,7 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
                 vectors[rows if len(vectors) > 1 else slice(1), left:right]
                 for vectors in (first, second)
             )
-            a, b = (
-                vectors.astype(np.float64).reshape(len(vectors), -1, size) for vectors in columns
-            )
+            a, b = (vectors.astype(float).reshape(len(vectors), -1, size) for vectors in columns)
             w = a - b
             products = (
                 np.vecdot(a, a),
@@ -392,15 +380,14 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
 
 
 def _units(
-    first: FloatArray, second: FloatArray, row_index: npt.NDArray[np.intp]
-) -> Iterator[tuple[npt.NDArray[np.intp], FloatArray, FloatArray]]:
+    first: FloatArray, second: FloatArray, row_index: IntArray
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
     """Yield some of the rows, block by block, and their unit vectors."""
     rows_at_once = max(1, _BLOCK // first.shape[-1])
     for start in range(0, len(row_index), rows_at_once):
         rows = row_index[start : start + rows_at_once]
         u, v = (
-            vectors[rows if len(vectors) > 1 else [0]].astype(np.float64)
-            for vectors in (first, second)
+            vectors[rows if len(vectors) > 1 else [0]].astype(float) for vectors in (first, second)
         )
         yield rows, u / np.sqrt(_square(u))[:, None], v / np.sqrt(_square(v))[:, None]
 
@@ -410,9 +397,8 @@ def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> Non
     if bad.any():
         row = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), shape or (1,)))
         raise InputError(
-            f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); "
-            "run the observer in "
-            f"float32 or better, and check its input range"
+            f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); run "
+            "the observer in float32 or better, and check its input range"
         )
 
 
@@ -464,7 +450,7 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
         unit_test = test / np.sqrt(_summed(test, squared=True))[..., None]
         unit_reference = reference / np.sqrt(_summed(reference, squared=True))[..., None]
     cosine = _summed(unit_test * unit_reference, squared=False)
-    return np.asarray(np.arccos(np.clip(cosine, -1, 1).astype(np.float64)) / np.pi)
+    return np.asarray(np.arccos(np.clip(cosine, -1, 1).astype(float)) / np.pi)
 
 
 def _summed(values: FloatArray, squared: bool) -> FloatArray:
@@ -483,9 +469,7 @@ def _summed(values: FloatArray, squared: bool) -> FloatArray:
     for turn in range(rounds):
         part = padded[..., turn, :, :, :]
         # A fused multiply-add rounds once; float64 holds the exact product of two float32.
-        total = (
-            (total + part.astype(np.float64) ** 2).astype(np.float32) if squared else total + part
-        )
+        total = (total + part.astype(float) ** 2).astype(np.float32) if squared else total + part
     lanes = total[..., 0]
     for lane in range(1, _LANES):
         lanes = lanes + total[..., lane]

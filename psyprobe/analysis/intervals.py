@@ -45,6 +45,13 @@ def student_quantile(size: int, confidence: float) -> float:
     return float(stdtrit(size - 1, (1 + confidence) / 2))
 
 
+def normal_quantile(confidence: float) -> float:
+    """Compute the quantile of the normal distribution for a symmetric interval."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + confidence) / 2))
+
+
 def neighbour_correlation(values: FloatArray) -> float | None:
     """Correlate values with their neighbours; alike neighbours make an interval too narrow.
 

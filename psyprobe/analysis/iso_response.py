@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -66,7 +66,7 @@ class IsoResponse(Recorded):
 
 def iso_contrast(
     contrast: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
-) -> tuple[FloatArray, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Find the contrast at which each slice of a response grid first rises to a level.
 
     Parameters
@@ -105,9 +105,9 @@ def iso_contrast(
     >>> (10 ** found).round(3), crossed
     (array([[0.05,  inf]]), array([[ True, False]]))
     """
-    c = np.asarray(contrast, dtype=np.float64)
-    r = np.asarray(response, dtype=np.float64)
-    levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
+    c = np.asarray(contrast, float)
+    r = np.asarray(response, float)
+    levels = np.atleast_1d(np.asarray(level, float))
     if c.ndim != 1 or len(c) < 2 or r.shape[1:] != c.shape:
         raise InputError(
             f"a response grid of shape {r.shape} does not fit {c.shape} contrasts; give (X, C) "
@@ -184,9 +184,9 @@ def fit_iso_response(
     >>> round(fit.shape_rmse, 12), fit.reached
     (0.0, 5)
     """
-    xs = np.asarray(at, dtype=np.float64)
-    human = np.asarray(human_sensitivity, dtype=np.float64)
-    r = np.asarray(response, dtype=np.float64)
+    xs = np.asarray(at, float)
+    human = np.asarray(human_sensitivity, float)
+    r = np.asarray(response, float)
     if xs.shape != r.shape[:1] or human.shape != xs.shape:
         raise InputError(
             f"{xs.shape} conditions and {human.shape} sensitivities do not fit a response grid "

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, StrArray
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.errors import InputError, unknown_name
 
@@ -38,7 +38,7 @@ _TASKS = (
 
 def jnd(
     difference: npt.ArrayLike, response: npt.ArrayLike, level: npt.ArrayLike
-) -> tuple[FloatArray, npt.NDArray[np.str_]]:
+) -> tuple[FloatArray, StrArray]:
     """Find the first difference at which each row of responses reaches its level.
 
     Parameters
@@ -65,8 +65,8 @@ def jnd(
     >>> found.round(3), status.tolist()
     (array([ 3., nan, nan]), ['reached', 'never reached', 'above'])
     """
-    r = np.asarray(response, dtype=np.float64)
-    levels = np.asarray(level, dtype=np.float64)
+    r = np.asarray(response, float)
+    levels = np.asarray(level, float)
     defined = np.isfinite(r).all(axis=-1) & np.isfinite(levels) & (levels > 0)
     scaled = np.where(defined[:, None], r, 1.0) / np.where(defined, levels, 1.0)[:, None]
     log_d, crossed, recrossed = (values[0] for values in iso_contrast(difference, scaled, 1.0))
@@ -113,16 +113,17 @@ def ideal_dprime(
     6.072
     """
     by, f, r, c2 = (
-        np.asarray(values, dtype=np.float64) for values in (difference, frequency, radius, contrast)
+        np.asarray(values, float) for values in (difference, frequency, radius, contrast)
     )
+    by, f = np.broadcast_arrays(by, f)
     turn = np.radians(by) if task == "orientation" else np.zeros_like(by)
     if task not in ("contrast", "orientation", "frequency"):
         raise unknown_name(
             "task of the ideal observer", task, ["contrast", "orientation", "frequency"]
         )
     c1 = c2 + by if task == "contrast" else c2
-    reference = 2 * np.pi * np.stack([f + 0 * by, 0 * by + 0 * f])
-    longer = f * (1 + by) if task == "frequency" else f + 0 * by
+    reference = 2 * np.pi * np.stack([f, np.zeros_like(f)])
+    longer = f * (1 + by) if task == "frequency" else f
     test = 2 * np.pi * np.stack([longer * np.cos(turn), longer * np.sin(turn)])
 
     def overlap(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -174,9 +175,7 @@ def ideal_jnd(
     """
     if task not in _TASKS:
         return None
-    c_d, f, r, c = (
-        np.asarray(values, dtype=np.float64) for values in (faint, frequency, radius, contrast)
-    )
+    c_d, f, r, c = (np.asarray(values, float) for values in (faint, frequency, radius, contrast))
     if task.startswith("contrast"):
         return c_d
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -219,8 +218,8 @@ def slope(
 
 
 def _finite_pairs(level: npt.ArrayLike, threshold: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x = np.asarray(level, dtype=np.float64)
-    t = np.asarray(threshold, dtype=np.float64)
+    x = np.asarray(level, float)
+    t = np.asarray(threshold, float)
     if x.shape != t.shape or x.ndim != 1:
         raise InputError(f"{t.shape} thresholds do not fit {x.shape} levels; give one a level")
     finite = np.isfinite(t)
@@ -246,4 +245,4 @@ def anisotropy(frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike) -> 
     >>> anisotropy(0.05, 0.4).round(2)
     np.float64(7.16)
     """
-    return np.asarray(np.asarray(frequency_jnd, dtype=np.float64) / np.radians(orientation_jnd))
+    return np.asarray(np.asarray(frequency_jnd, float) / np.radians(orientation_jnd))

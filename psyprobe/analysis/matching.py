@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
     check_resampling,
@@ -72,7 +72,7 @@ class Matches:
     #: True where the response falls under that of the reference again at a higher contrast, so that
     #: more than one contrast matches. `contrast` is then the lowest of them (method "bracket": any
     #: of them).
-    ambiguous: npt.NDArray[np.bool_]
+    ambiguous: BoolArray
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ def match_contrast(
     >>> found.contrast.round(3), found.saturated
     (array([[0.25, 0.5 ], [0.75, 1.  ]]), array([[0, 0], [0, 1]], dtype=int8))
     """
-    c = np.asarray(contrast, dtype=np.float64)
-    r = np.asarray(response, dtype=np.float64)
-    targets = np.asarray(target, dtype=np.float64)
+    c = np.asarray(contrast, float)
+    r = np.asarray(response, float)
+    targets = np.asarray(target, float)
     if targets.ndim != 1 or not np.isfinite(targets).all():
         raise InputError(
             f"targets must be finite responses of shape (K,), not of shape {targets.shape}"
@@ -227,8 +227,8 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
     >>> normalise_responses([0.5, 1.0], [[0.1, 0.4]])
     array([[0.25, 1.  ]])
     """
-    c = np.asarray(contrast, dtype=np.float64)
-    r = np.asarray(response, dtype=np.float64)
+    c = np.asarray(contrast, float)
+    r = np.asarray(response, float)
     if not np.isclose(c[-1], 1, rtol=1e-9, atol=0):
         raise InputError(
             f"contrasts end at {c[-1]:g}; normalising needs the response at contrast 1"
@@ -236,8 +236,7 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
     if not (r[..., -1] > 0).all():
         raise InputError(
             f"{int((r[..., -1] <= 0).sum())} responses at contrast 1 are 0, and nothing can be "
-            "divided by them; "
-            f"match without normalising"
+            "divided by them; match without normalising"
         )
     return np.asarray(r / r[..., -1:])
 
@@ -290,13 +289,12 @@ def matching_error(
     >>> round(found.mean.value, 4), round(found.pooled.value, 4), found.by_frequency
     (1.0, 1.291, (0.0, 1.0, 2.0))
     """
-    m = np.asarray(matched, dtype=np.float64)
-    h = np.asarray(human, dtype=np.float64)
+    m = np.asarray(matched, float)
+    h = np.asarray(human, float)
     if m.shape != h.shape or m.ndim != 2 or m.shape[1] < 3:
         raise InputError(
             f"matches of shape {m.shape} do not fit human matches of shape {h.shape}; give "
-            "(references, frequencies) "
-            f"for both, with three frequencies at least"
+            "(references, frequencies) for both, with three frequencies at least"
         )
     if not (np.isfinite(m) & (m > 0)).all() or not (np.isfinite(h) & (h > 0)).all():
         raise InputError("matched contrasts must be finite and above 0")
@@ -345,20 +343,16 @@ ERROR_POOLED = Metric(
 )
 
 _KEY = (
-    "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a "
-    "factor of two): of "
-    "each frequency and then averaged, and of all matches at once. Smaller is better.",
+    "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a factor "
+    "of two): of each frequency and then averaged, and of all matches at once. Smaller is better.",
     "Intervals ({confidence} %) treat frequencies as independent. Neighbours are not, so the "
     "true intervals are wider.",
-    "sat. high, sat. low: matches that do not exist, because no contrast gives as large a "
-    "response as the "
-    "reference, or because the lowest contrast gives a larger one. The end of the range of "
-    "contrasts counts in "
-    "their place.",
+    "sat. high, sat. low: matches that do not exist, because no contrast gives as large a response "
+    "as the reference, or because the lowest contrast gives a larger one. The end of the range of "
+    "contrasts counts in their place.",
     "ambiguous: matches with more than one contrast.",
     "f32 floor, noise: share of responses to the reference at the floor of the paper's float32 "
-    "arithmetic, and "
-    "share not above the noise floor.",
+    "arithmetic, and share not above the noise floor.",
 )
 
 
@@ -524,9 +518,8 @@ class MatchedCurves:
         if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
             raise InputError(
                 f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, "
-                "and the result was "
-                f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at "
-                "all of theirs"
+                f"and the result was measured at {', '.join(f'{f:g}' for f in self.frequency)} "
+                "cpd; measure it at all of theirs"
             )
         matches = self.matches
         return Matches(matches.contrast[:, at], matches.saturated[:, at], matches.ambiguous[:, at])
@@ -661,7 +654,7 @@ def _matched(
     curves, target = _responses(result, measure, layer, prefix)
     (level,) = levels_of(result)
     frequency, contrast = (
-        result[name].values.astype(np.float64) for name in (level, stimulus_axis_of(result).name)
+        result[name].values.astype(float) for name in (level, stimulus_axis_of(result).name)
     )
     # A match stands on the response to its reference, and on the like response to a test; weaker
     # ones may be undefined.
@@ -676,9 +669,8 @@ def _matched(
         if not reference_index.size:
             raise InputError(
                 "normalising needs the response of the reference frequency, "
-                f"{result.attrs['reference_frequency']:g} "
-                "cpd, at contrast 1, and it is not among the test frequencies; match without "
-                "normalising"
+                f"{result.attrs['reference_frequency']:g} cpd, at contrast 1, and it is not among "
+                "the test frequencies; match without normalising"
             )
         curves, target = (
             normalise_responses(contrast, curves),
@@ -687,14 +679,12 @@ def _matched(
     measured = f"measured_{level}"
     return MatchedCurves(
         frequency=frequency,
-        reference_contrast=result["reference_contrast"].values.astype(np.float64),
+        reference_contrast=result["reference_contrast"].values.astype(float),
         matches=match_contrast(contrast, curves, target, method=method)
         if defined
         else _unmatched(target, curves),
-        measured_frequency=result[measured].values.astype(np.float64),
-        human=result["human_match"]
-        .transpose("reference_contrast", measured)
-        .values.astype(np.float64),
+        measured_frequency=result[measured].values.astype(float),
+        human=result["human_match"].transpose("reference_contrast", measured).values.astype(float),
         layer=layer,
         measure=measure,
         method=method,

@@ -188,9 +188,8 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     thresholds = contrast * (1 / multiplier if masked else multiplier)
     if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
         raise InputError(
-            f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold "
-            "at each level; "
-            "stimulus_contrast must be "
+            f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold at "
+            "each level; stimulus_contrast must be "
             f"{'multiplier * threshold' if masked else '1 / (multiplier * sensitivity)'}"
         )
     sensitivity = 1 / np.median(thresholds, axis=1)
@@ -274,9 +273,8 @@ def _stored(
     multiplier = np.unique(rows[:, 1])
     if len(rows) != len(scored) * len(multiplier) or not np.isfinite(rows).all():
         raise InputError(
-            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with "
-            "each of "
-            f"{len(multiplier)} multipliers, once and finite"
+            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each "
+            f"of {len(multiplier)} multipliers, once and finite"
         )
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
     path = grids / f"{test}.npz"
@@ -296,7 +294,7 @@ def _stored(
             f"{path}: s_ac has shape {archive['s_ac'].shape}, and (models, x, contrast) is {shape}"
         )
     x, contrast, grid = (
-        values.astype(np.float64)
+        values.astype(float)
         for values in (archive["x"], archive["contrast"], archive["s_ac"][models.index(model)])
     )
     return x, contrast, grid, rows

@@ -126,8 +126,7 @@ def observer_of(result: xr.Dataset) -> str:
     if str(np.asarray(observers)) != name:
         raise InputError(
             f"the responses are those of {np.asarray(observers)!s} and the attributes those of "
-            f"{name}; score and draw the "
-            f"results before they are concatenated"
+            f"{name}; score and draw the results before they are concatenated"
         )
     return name
 
@@ -160,9 +159,8 @@ def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[s
     missing = [name for name in needed if name not in variables]
     if missing:
         raise InputError(
-            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what "
-            "psyprobe.run() returned or a store "
-            f"holds"
+            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what psyprobe.run() "
+            "returned or a store holds"
         )
     return [str(name) for name in result["layer"].values]
 
@@ -221,7 +219,7 @@ def values_of(
         )
     values: FloatArray = variable.transpose(
         *[dim for dim in order if dim in variable.dims]
-    ).values.astype(np.float64)
+    ).values.astype(float)
     lost = ~np.isfinite(values) & (status_of(result, name, measure, layer, order) != UNDEFINED)
     if lost.any():
         raise InputError(
@@ -294,7 +292,7 @@ def select(
     )
     curve = None
     for name in (name for name in names if f"curve_{name}" in result.dims):
-        at = result[f"curve_{name}"].values.astype(np.float64)
+        at = result[f"curve_{name}"].values.astype(float)
         curve = (
             name,
             at,
@@ -309,8 +307,8 @@ def select(
         layer=resolved_layer,
         measure=resolved_measure,
         noise_floor=float(floor),
-        levels={name: result[name].values.astype(np.float64) for name in free},
-        difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
+        levels={name: result[name].values.astype(float) for name in free},
+        difference=result[difference].values.astype(float) if gridded else np.empty(0),
         grid=grid,
         status=status,
         pixels=pixels,
@@ -343,8 +341,8 @@ def _scored(
             f"attribute multiplier_of of the result is {scale!r}; it must be 'threshold' or "
             "'sensitivity'"
         )
-    multiplier = result["multiplier"].values.astype(np.float64)
-    at = np.meshgrid(*[result[place].values.astype(np.float64) for place in places], indexing="ij")
+    multiplier = result["multiplier"].values.astype(float)
+    at = np.meshgrid(*[result[place].values.astype(float) for place in places], indexing="ij")
 
     def flat(name: str, reader: Callable[..., FloatArray] = values_of) -> FloatArray:
         return reader(result, name, measure, layer, order).reshape(-1, len(multiplier))
@@ -431,7 +429,7 @@ def labelled(
 
     result = xarray.Dataset(
         {
-            name: variable(dims, np.asarray(values, dtype=np.float64), *description)
+            name: variable(dims, np.asarray(values, float), *description)
             for name, (dims, values, *description) in data.items()
             if values is not None
         },

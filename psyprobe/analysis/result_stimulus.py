@@ -142,8 +142,7 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     if conditions is None:
         raise InputError(
             f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings "
-            "without a mask, over one "
-            "of frequency, luminance and area"
+            "without a mask, over one of frequency, luminance and area"
         )
     return matched_thresholds(conditions)
 

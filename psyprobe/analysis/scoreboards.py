@@ -38,8 +38,7 @@ FLAGS = {
     "n": "more than 10 % of its points not above the noise floor",
     "u": "more than 10 % of its points undefined, since features all but vanish; score measure='l2'",
     "t": "more than 10 % of its points with a feature of the reference under a tenth as long as "
-    "the test's; "
-    "compare measure='l2'",
+    "the test's; compare measure='l2'",
     "e": "no score exists: all responses are equal, too many of them undefined, or too few "
     "thresholds reached",
 }
@@ -55,15 +54,13 @@ _KEY = (
     "(larger is better), or of a "
     "matching test the root mean square error in log10 contrast (smaller is better).",
     "f32 floor: share of the score points at the floor of the paper's float32 arithmetic, mean "
-    "over tests (-: not "
-    "known, or no angle is scored).",
+    "over tests (-: not known, or no angle is scored).",
 )
 _PEOPLE = (
     "one person: a person of the data in the place of an observer, on the levels at which that "
-    "person was measured. "
-    "In parentheses: what an observer scores on these levels, over that; 1 is as good as "
-    "another person, and an "
-    "observer may exceed it. No parentheses: not determined, or nobody was measured."
+    "person was measured. In parentheses: what an observer scores on these levels, over that; 1 is "
+    "as good as another person, and an observer may exceed it. No parentheses: not determined, or "
+    "nobody was measured."
 )
 #: Caveat of the intervals.
 _INTERVAL_CAVEAT = (
@@ -372,8 +369,7 @@ def _entries(score: Score) -> Entries:
     if OBSERVER not in entries:
         raise InputError(
             f"{score.experiment} has no metric by which observers are ranked, as where it was "
-            "asked in words; put its "
-            f"scores into a table with psyprobe.analysis.score_table"
+            "asked in words; put its scores into a table with psyprobe.analysis.score_table"
         )
     for test, entry in entries[OBSERVER].items():
         flags = "e"
@@ -407,8 +403,7 @@ def _check_measures(scores: Sequence[Score]) -> None:
         if other != score.measure:
             raise InputError(
                 f"scores of {score.experiment} are of the measures {other} and {score.measure}, "
-                "which cannot stand in one "
-                f"column; choose one with measure="
+                "which cannot stand in one column; choose one with measure="
             )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.intervals import check_resampling
+from psyprobe.analysis.intervals import check_resampling, normal_quantile, student_quantile
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.score import Recorded
@@ -162,9 +162,9 @@ def human_curve(
                 "people's contrast sensitivity is known over frequency, and this run varied "
                 f"{varied}"
             )
-        return human, human_at(csf, human, csf["frequency"].values.astype(np.float64))[1]
+        return human, human_at(csf, human, csf["frequency"].values.astype(float))[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
-    curve = np.asarray(values, dtype=np.float64)
+    curve = np.asarray(values, float)
     level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
     if curve.shape != csf[level].shape:
         places = (
@@ -351,13 +351,12 @@ def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str
     >>> round(float(found["shape_rmse_log10"][0]), 3), round(float(found["gain"][0]), 3)
     (0.0, 0.301)
     """
-    s = np.asarray(sensitivity, dtype=np.float64)
-    h = np.asarray(human, dtype=np.float64)
+    s = np.asarray(sensitivity, float)
+    h = np.asarray(human, float)
     if h.ndim != 1 or h.size < 2 or s.shape[-1:] != h.shape:
         raise InputError(
-            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; "
-            "give both at the same two "
-            f"frequencies or more"
+            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; give "
+            "both at the same two frequencies or more"
         )
     for name, values in (("sensitivities", s), ("human sensitivities", h)):
         if not (np.isfinite(values) & (values > 0)).all():
@@ -479,8 +478,6 @@ def _resample(
 
     None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
     """
-    from scipy.special import ndtri
-
     rng = np.random.default_rng(seed)
     n = len(log_s)
     if "log10_threshold_samples" in csf:
@@ -501,7 +498,7 @@ def _resample(
         )
         if not np.isfinite(half).all():
             return np.empty((0, *log_s.shape))
-        spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
+        spread = half.mean(axis=0) / normal_quantile(float(csf.attrs["confidence"]))
         samples = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
     if n < FEW:
         return samples
@@ -535,13 +532,11 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
 
     And what is missing to the spread of trials alone, where wordings differ by less than that.
     """
-    from scipy.special import ndtri
-
     half = 0.5 * (
         csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
     )
-    spread = np.where(np.isfinite(half), half, 0.0) / ndtri(
-        (1 + float(csf.attrs["confidence"])) / 2
+    spread = np.where(np.isfinite(half), half, 0.0) / normal_quantile(
+        float(csf.attrs["confidence"])
     )
     step = np.isin(flag_words(csf["status"])[place], STEPS)
     missing = np.where(step, 0.0, spread**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
@@ -554,10 +549,9 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
 
 def _reach(confidence: float, n: int) -> float:
     """Compute the half-width of an interval in standard deviations."""
-    from scipy.special import ndtri, stdtrit
-
-    level = (1 + confidence) / 2
-    return float(stdtrit(n - 1, level) * np.sqrt(n / (n - 1)) if n >= FEW else ndtri(level))
+    if n < FEW:
+        return normal_quantile(confidence)
+    return float(student_quantile(n, confidence) * np.sqrt(n / (n - 1)))
 
 
 def _statistic(

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
@@ -186,7 +186,7 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     ]
 
 
-def _have_logits(cells: fit.TrialCells) -> npt.NDArray[np.bool_]:
+def _have_logits(cells: fit.TrialCells) -> BoolArray:
     """Tell which prompts have a logit for each answer that counts, and were read by it."""
     none = np.zeros(len(cells.prompts), dtype=bool)
     if not {"logit", "p_yes", "image_seed"} <= set(cells.result.variables):
@@ -201,7 +201,7 @@ def _have_logits(cells: fit.TrialCells) -> npt.NDArray[np.bool_]:
 
 def _methods(
     cells: fit.TrialCells, counts: fit.ChatCounts, design: str, settings: fit.FitSettings
-) -> npt.NDArray[np.str_]:
+) -> StrArray:
     """Choose how each prompt is fitted: "logits", "counts" or "posterior".
 
     After QUEST+ the posterior counts where answers are drawn ones.
@@ -217,12 +217,12 @@ def _methods(
 def _fit(
     cells: fit.TrialCells,
     counts: fit.ChatCounts,
-    method: npt.NDArray[np.str_],
+    method: StrArray,
     settings: fit.FitSettings,
     offsets: FloatArray | None,
 ) -> fit.ChatFit:
     """Fit the prompts of each method, and join the fits."""
-    parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
+    parts: list[tuple[IntArray, fit.ChatFit]] = []
     by_logit, by_count, by_design = (
         np.flatnonzero(method == name) for name in ("logits", "counts", "posterior")
     )
@@ -285,9 +285,7 @@ def _rates(result: xr.Dataset, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return rates
 
 
-def _joined(
-    parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]
-) -> fit.ChatFit:
+def _joined(parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
     """Join fits of different prompts."""
     values: dict[str, Any] = {}
     for name, first in vars(parts[0][1]).items():
@@ -335,8 +333,6 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
 
     The curve of any other observer stays as it is.
     """
-    from scipy.special import ndtri
-
     sessions = sessions_of(csf)
     if not sessions:
         return csf
@@ -349,7 +345,7 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
     error = screen_error(
         [session.screen for session in sessions], [session.trials for session in sessions], -mean
     )
-    reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
+    reach = normal_quantile(float(csf.attrs["confidence"])) * error.total
     attributes = {
         name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")
     }
@@ -440,7 +436,7 @@ def prompt_mean(
     return mean, low, high, over
 
 
-def _sum_halves(half: FloatArray, mask: npt.NDArray[np.bool_], *, keep_open: bool) -> FloatArray:
+def _sum_halves(half: FloatArray, mask: BoolArray, *, keep_open: bool) -> FloatArray:
     """Sum halves of intervals over some prompts, infinite where one is.
 
     Of many prompts, an infinite one counts as the others do on average.
@@ -466,7 +462,7 @@ def _dataset(
     result: xr.Dataset,
     counts: fit.ChatCounts,
     chat_fit: fit.ChatFit,
-    method: npt.NDArray[np.str_],
+    method: StrArray,
     settings: fit.FitSettings,
     options: Mapping[str, str],
 ) -> xr.Dataset:

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
 from psyprobe.analysis.words.trial_table import trials
@@ -69,15 +70,15 @@ class ChatCounts:
     #: Number of answers that count, shape (P, F, L).
     trials: FloatArray
     #: Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3).
-    excluded: npt.NDArray[np.int64]
+    excluded: IntArray
     #: Questions that do not count because the display could not deliver the contrast, shape (F,):
     #: not asked, or asked with nothing of the pattern in the image.
-    not_shown: npt.NDArray[np.int64]
+    not_shown: IntArray
     #: The same for images without a pattern, which are alike for all levels, shape (P,).
     catch_yes: FloatArray
     catch_trials: FloatArray
     #: Replies to these that say neither, shape (P, 3).
-    catch_excluded: npt.NDArray[np.int64]
+    catch_excluded: IntArray
 
     @property
     def excluded_rate(self) -> FloatArray:
@@ -92,11 +93,11 @@ class TrialCells:
 
     result: xr.Dataset
     #: Index into `prompts`, as the next two shape (trials,).
-    prompt: npt.NDArray[np.int64]
+    prompt: IntArray
     #: Index into `values`; catch trials have none.
-    value: npt.NDArray[np.int64]
+    value: IntArray
     #: Number of the contrast, from the weakest; catch trials have none.
-    step: npt.NDArray[np.int64]
+    step: IntArray
     #: Identifiers.
     prompts: tuple[str, ...]
     level: str
@@ -105,11 +106,11 @@ class TrialCells:
     #: Number of contrasts L, the most that one wording has at one level.
     steps: int
     #: Whether it is a catch trial, as the next two shape (trials,).
-    catch: npt.NDArray[np.bool_]
+    catch: BoolArray
     #: Whether it has an answer that says yes or no.
-    counted: npt.NDArray[np.bool_]
+    counted: BoolArray
     #: Whether it was asked at all.
-    presented: npt.NDArray[np.bool_]
+    presented: BoolArray
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -118,9 +119,9 @@ class TrialCells:
 
     def column(self, name: str) -> FloatArray:
         """Read a numerical column of the table of questions."""
-        return np.asarray(self.result[name].values.astype(np.float64))
+        return np.asarray(self.result[name].values.astype(float))
 
-    def summed(self, mask: npt.NDArray[np.bool_], values: FloatArray | None = None) -> FloatArray:
+    def summed(self, mask: BoolArray, values: FloatArray | None = None) -> FloatArray:
         """Sum values, or count questions (no catch trials), in each cell, shape (P, F, L)."""
         total = np.zeros(self.shape)
         position = (self.prompt[mask], self.value[mask], self.step[mask])
@@ -169,7 +170,7 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
     prompts = tuple(dict.fromkeys(names.tolist()))
     number = {name: i for i, name in enumerate(prompts)}
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
-    nominal = result[stimulus_axis].values.astype(np.float64)
+    nominal = result[stimulus_axis].values.astype(float)
     catch = nominal == 0
     delivered = delivered_contrast(result)
     presented = (
@@ -178,24 +179,21 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
         else np.ones(nominal.shape, dtype=bool)
     )
     presented &= catch | ~(delivered < _LEAST_GAIN * nominal)
-    counted = presented & np.isfinite(result["response"].values.astype(np.float64))
+    counted = presented & np.isfinite(result["response"].values.astype(float))
     if not (counted & ~catch).any():
         if "finish" in result and (result["finish"].values[presented] == "length").all():
             raise InputError(
                 f"all {int(presented.sum())} replies of this run were cut off before they said yes "
-                "or no"
-                f"{_quote_commonest_reply(result, presented)}; set asking.max_tokens to more, or let the server "
-                "give more"
+                f"or no{_quote_commonest_reply(result, presented)}; set asking.max_tokens to more, "
+                "or let the server give more"
             )
         raise InputError(
             "no question of this run has an answer that says yes or "
             f"no{_quote_commonest_reply(result, presented)}; do the prompts and "
             f"their words for yes and no suit the probe {result.attrs.get('probe', '')!r}?"
         )
-    level_values = result[level].values.astype(np.float64)
-    distinct_values = np.unique(
-        np.concatenate([level_values[~catch], np.asarray(values, dtype=np.float64)])
-    )
+    level_values = result[level].values.astype(float)
+    distinct_values = np.unique(np.concatenate([level_values[~catch], np.asarray(values, float)]))
     value = np.where(
         catch, -1, np.searchsorted(distinct_values, level_values).clip(max=len(distinct_values) - 1)
     )
@@ -296,13 +294,13 @@ def count_cells(cells: TrialCells) -> ChatCounts:
         not_shown=np.bincount(cells.value[hidden], minlength=shape[1]).astype(np.int64),
         catch_yes=np.bincount(
             cells.prompt[blanks], weights=response[blanks], minlength=shape[0]
-        ).astype(np.float64),
-        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(np.float64),
+        ).astype(float),
+        catch_trials=np.bincount(cells.prompt[blanks], minlength=shape[0]).astype(float),
         catch_excluded=catch_excluded,
     )
 
 
-def _quote_commonest_reply(result: xr.Dataset, mask: npt.NDArray[np.bool_]) -> str:
+def _quote_commonest_reply(result: xr.Dataset, mask: BoolArray) -> str:
     """Quote the commonest reply, for a message."""
     replies = Counter(result["text"].values[mask].astype(str).tolist() if "text" in result else ())
     if not replies:
@@ -315,7 +313,7 @@ def delivered_contrast(result: xr.Dataset) -> FloatArray:
     """Read the delivered contrast or difference of each question, shape (trials,)."""
     stimulus_axis = stimulus_axis_of(result).name
     name = f"delivered_{stimulus_axis}" if f"delivered_{stimulus_axis}" in result else stimulus_axis
-    return np.asarray(result[name].values.astype(np.float64))
+    return np.asarray(result[name].values.astype(float))
 
 
 #: A fixed rate, or the bounds between which it is fitted.
@@ -349,7 +347,7 @@ class ChatFit:
     """Fits of P prompts at F levels."""
 
     #: Status of `fit_psychometric`, shape (P, F), as all but `samples`.
-    status: npt.NDArray[np.str_]
+    status: StrArray
     #: Log10 contrast at F = 0.5; NaN where the status has none.
     log10_threshold: FloatArray
     #: Ends of its interval.
@@ -413,8 +411,6 @@ def _count_fields(
     counts: ChatCounts, settings: FitSettings, resampled_sums: tuple[FloatArray, FloatArray] | None
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the fields of a `ChatFit`."""
-    from scipy.special import ndtri
-
     from psyprobe.analysis.psychometric import fit_psychometric
 
     # One more contrast, 0: the catch trials, which stand with the first curve of a wording, and
@@ -450,10 +446,10 @@ def _count_fields(
         goodness=settings.goodness and of_counts,
         **options,
     )
-    middle = np.array(fit.log10_threshold)
-    raw = np.array(fit.log10_raw_threshold)
-    low = np.array(fit.log10_threshold_low)
-    high = np.array(fit.log10_threshold_high)
+    middle = fit.log10_threshold
+    raw = fit.log10_raw_threshold
+    low = fit.log10_threshold_low
+    high = fit.log10_threshold_high
     if resampled_sums is not None:
         resampled_counts = np.zeros((len(resampled_sums[0]), *yes.shape))
         resampled_counts[..., 1:], resampled_counts[..., 0, 0] = resampled_sums
@@ -467,11 +463,11 @@ def _count_fields(
             np.where(finite, (resampled_thresholds - mean) ** 2, 0.0).sum(axis=0)
             / np.maximum(n - 1, 1)
         )
-        reach = float(ndtri((1 + settings.confidence) / 2)) * spread
+        reach = normal_quantile(settings.confidence) * spread
         low = middle - reach
         high = middle + reach
     status = np.asarray(fit.status).astype("<U16")
-    width = np.array(fit.log10_width)
+    width = fit.log10_width
     if settings.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
             middle, low, high, raw = (
@@ -480,7 +476,7 @@ def _count_fields(
         status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
     guesses, lapses = (
-        np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (fit.guess, fit.lapse)
+        np.broadcast_to(np.array(v, float), status.shape) for v in (fit.guess, fit.lapse)
     )
     has_number = np.isin(status, _WITH_NUMBER)
     threshold = np.where(has_number, middle, np.nan)
@@ -499,7 +495,7 @@ def _count_fields(
 
 
 def resampled_yes(
-    cells: TrialCells, prompt_indices: npt.NDArray[np.int64], *, resamples: int, seed: int
+    cells: TrialCells, prompt_indices: IntArray, *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Sum responses over images drawn with replacement, at each contrast.
 
@@ -540,7 +536,7 @@ def resampled_yes(
 def fit_p_yes(
     cells: TrialCells,
     contrast: FloatArray,
-    prompt_indices: npt.NDArray[np.int64],
+    prompt_indices: IntArray,
     settings: FitSettings,
 ) -> ChatFit:
     """Fit logits of yes by least squares; the levels of a prompt share guess and lapse rates.
@@ -635,7 +631,7 @@ def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def _cell_means(
-    position: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray
+    position: tuple[IntArray, ...], shape: tuple[int, ...], values: FloatArray
 ) -> FloatArray:
     """Average values in each cell: an image may be asked about twice, as in either order of two."""
     full_shape = (*shape, int(position[-1].max(initial=0)) + 1)
@@ -643,25 +639,20 @@ def _cell_means(
     count = np.zeros(full_shape)
     np.add.at(total, position, values)
     np.add.at(count, position, 1.0)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _logit_of_seeing(cells: TrialCells) -> FloatArray:
     """Compute the logit of "pattern seen", whatever the polarity or the order of images."""
     logit, p_yes, response = (cells.column(name) for name in ("logit", "p_yes", "response"))
     upright = np.abs(response - p_yes) <= np.abs(response - (1 - p_yes))
-    return np.asarray(np.where(upright, logit, -logit))
+    return np.where(upright, logit, -logit)
 
 
-def _number_images(
-    cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]
-) -> npt.NDArray[np.int64]:
+def _number_images(cell: IntArray, seeds: npt.NDArray[np.generic]) -> IntArray:
     """Number the images of each cell by their seeds."""
-    _, seed = np.unique(seeds, return_inverse=True)
-    keys = np.concatenate([cell, seed[None]])
-    distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
-    starts = np.r_[True, (np.diff(distinct[:-1], axis=1) != 0).any(axis=0)]
-    within = np.arange(distinct.shape[1]) - np.maximum.accumulate(
-        np.where(starts, np.arange(distinct.shape[1]), 0)
-    )
-    return np.asarray(within[inverse.reshape(-1)])
+    import pandas
+
+    codes = np.unique(seeds, return_inverse=True)[1]
+    ranks = pandas.Series(codes).groupby(list(cell)).rank("dense")
+    return np.asarray(ranks, np.int64) - 1

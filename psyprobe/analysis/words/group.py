@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
-from psyprobe.analysis.intervals import draw_counts, student_reach
+from psyprobe.analysis.intervals import draw_counts, normal_quantile, student_reach
 from psyprobe.analysis.noise_ceiling import curve_scores, is_error
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, interval_text
@@ -45,7 +44,7 @@ class PeopleCurve:
     low: FloatArray
     high: FloatArray
     #: Whether thresholds lie below what is claimed of a screen that nobody measured, shape (F,).
-    unsure: npt.NDArray[np.bool_]
+    unsure: BoolArray
 
     @property
     def name(self) -> str:
@@ -72,8 +71,6 @@ def people_curve(
     degrees of freedom, and in squares the error of the screen, which people at one screen have in
     common.
     """
-    from scipy.special import ndtri
-
     people = [csf for csf in csfs if person_of(csf)]
     local = [csf for csf in people if not is_remote(csf)]
     # Screens elsewhere are no part of a mean with calibrated ones.
@@ -105,7 +102,7 @@ def people_curve(
             curve.trials / sum(log_value.trials for log_value in sessions) for curve in sessions
         ]
     error = screen_error(screens, weights, -mean)
-    reach = np.hypot(reach, float(ndtri((1 + confidence) / 2)) * error.total)
+    reach = np.hypot(reach, normal_quantile(confidence) * error.total)
     middle, low, high = (
         np.asarray(10.0**log_value) for log_value in (mean, mean - reach, mean + reach)
     )

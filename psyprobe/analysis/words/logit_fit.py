@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray, StrArray
 
 #: Lowest and highest value of a rate.
 Bounds: TypeAlias = tuple[float, float]
@@ -100,7 +99,7 @@ def fit_logits(
 def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Average over the last axis, and count the values that are not NaN."""
     has = np.isfinite(values)
-    n = has.sum(axis=-1).astype(np.float64)
+    n = has.sum(axis=-1).astype(float)
     return np.where(has, values, 0.0).sum(axis=-1) / np.maximum(n, 1), n
 
 
@@ -314,7 +313,7 @@ def _logit(p: FloatArray) -> FloatArray:
         return np.asarray((np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR))
 
 
-def _range(values: FloatArray, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+def _range(values: FloatArray, use: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Find the lowest and highest of the values in use; infinite without any."""
     return np.where(use, values, np.inf).min(axis=-1), np.where(use, values, -np.inf).max(axis=-1)
 
@@ -328,7 +327,7 @@ _LEAST_SPREAD = 0.5
 _SIGNIFICANT = 0.01
 
 
-def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
+def logit_status(fit: LogitFit, logit: FloatArray) -> StrArray:
     """Name the status of each curve, in the words that `fit_psychometric` uses.
 
     Parameters
@@ -378,7 +377,7 @@ def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
 
 def _tests_of_falling(
     mean: FloatArray, images: FloatArray, spread: FloatArray
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[BoolArray, BoolArray]:
     """Test whether logits fall where they should rise, and whether they fall throughout."""
     from scipy.special import chdtrc
 
@@ -393,5 +392,5 @@ def _tests_of_falling(
         for values in (mean, -mean)
     )
     freedom = (use.sum(axis=-1) - 1).clip(1)
-    unlikely: npt.NDArray[np.bool_] = chdtrc(freedom, rising) < _SIGNIFICANT
+    unlikely: BoolArray = chdtrc(freedom, rising) < _SIGNIFICANT
     return unlikely, chdtrc(freedom, falling) >= _SIGNIFICANT

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, IntArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.posterior import Posterior, ThresholdPosterior, default_grid
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
@@ -117,7 +117,7 @@ def answers_of_trials(cells: fit.TrialCells) -> Iterator[TrialAnswer]:
 def update_posteriors(
     result: xr.Dataset,
     cells: fit.TrialCells,
-    prompt_indices: npt.NDArray[np.int64],
+    prompt_indices: IntArray,
     offsets: FloatArray | None = None,
     session: int | None = None,
 ) -> list[Posterior]:
@@ -193,7 +193,7 @@ def fit_posterior(
     cells: fit.TrialCells,
     counts: fit.ChatCounts,
     settings: fit.FitSettings,
-    prompt_indices: npt.NDArray[np.int64],
+    prompt_indices: IntArray,
     offsets: FloatArray | None = None,
 ) -> fit.ChatFit:
     """Estimate thresholds of some prompts with central credible intervals, from posteriors.
@@ -236,7 +236,7 @@ def _posterior_fields(
     cells: fit.TrialCells,
     counts: fit.ChatCounts,
     settings: fit.FitSettings,
-    prompt_indices: npt.NDArray[np.int64],
+    prompt_indices: IntArray,
     offsets: FloatArray | None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the fields of a `ChatFit`."""
@@ -299,7 +299,7 @@ def _contrasts(result: xr.Dataset) -> FloatArray:
     elif difference := fit.experiment_table(result, "difference"):
         ends = read_levels("levels", difference["levels"])[[0, -1]]
     else:
-        nominal = result[stimulus_axis].values.astype(np.float64)
+        nominal = result[stimulus_axis].values.astype(float)
         return np.array([nominal[nominal > 0].min(), nominal.max()])
     # As designs round them.
     return np.array([power_of_ten(x) for x in np.log10(ends).tolist()])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
@@ -96,9 +97,8 @@ class PromptEffects(Recorded):
         ]
         if self.group_p is not None:
             lines.append(
-                f"Kinds of wording differ from {self.reference_group!r} by the effects shown; p "
-                f"= {self.group_p:.2g} "
-                f"(likelihood ratio)."
+                f"Kinds of wording differ from {self.reference_group!r} by the effects shown; p = "
+                f"{self.group_p:.2g} (likelihood ratio)."
             )
         if not self.converged:
             lines.append(
@@ -142,7 +142,7 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
             "the mixed-effects model needs statsmodels; install it with pip install "
             '"psyprobe[chat]"'
         ) from None
-    from scipy.special import chdtrc, ndtri
+    from scipy.special import chdtrc
 
     usable = csf["usable"].values.astype(bool)
     prompt, level_index = np.nonzero(usable)
@@ -158,10 +158,10 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     values = csf[level].values
     present = np.unique(level_index)
     names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
-    by_level = (level_index[:, None] == present).astype(np.float64)
+    by_level = (level_index[:, None] == present).astype(float)
     groups = csf["group"].values.astype(str)[prompt]
     reference, *other_groups = dict.fromkeys(groups.tolist())
-    by_group = (groups[:, None] == np.array(other_groups, dtype=groups.dtype)).astype(np.float64)
+    by_group = (groups[:, None] == np.array(other_groups, dtype=groups.dtype)).astype(float)
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
@@ -176,8 +176,8 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
             p_value = float(
                 chdtrc(len(other_groups), max(0.0, 2 * (with_groups.llf - without.llf)))
             )
-    fixed = np.asarray(fitted.fe_params, dtype=np.float64)
-    reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)
+    fixed = np.asarray(fitted.fe_params, float)
+    reach = normal_quantile(confidence) * np.asarray(fitted.bse_fe, float)
     between = float(np.asarray(fitted.cov_re).ravel()[0])
     rest = float(fitted.scale)
     return PromptEffects(

@@ -126,7 +126,7 @@ def csf_robustness(
     [('all', 1.0), ('models', 1.0), ('bands', 1.0)]
     """
     known_bands, log_s, share = (
-        np.asarray(values, dtype=np.float64) for values in (bands, sensitivity, accuracy)
+        np.asarray(values, float) for values in (bands, sensitivity, accuracy)
     )
     shape = (len(models), known_bands.size)
     if log_s.shape != shape or share.shape != shape:
@@ -148,7 +148,7 @@ def csf_robustness(
         mean = np.where(finite, log_s, 0).sum(axis=1) / np.where(
             finite.any(axis=1), finite.sum(axis=1), np.nan
         )
-        pair = mean[:, None], np.asarray(corrupted, dtype=np.float64).reshape(-1, 1)
+        pair = mean[:, None], np.asarray(corrupted, float).reshape(-1, 1)
         link = _link("all", *pair, confidence, resamples, np.random.default_rng([seed, 3]))
         links = (*links, replace(link, over="corruptions"))
     rows = [tuple(map(tuple, values.tolist())) for values in (log_s, share)]
@@ -239,9 +239,7 @@ def sensitivity_at(
     >>> sensitivity_at([1, 4], [10, 1000], [0.5, 1, 2, 4]).tolist()
     [nan, 1.0, 2.0, 3.0]
     """
-    f, s, centres = (
-        np.asarray(values, dtype=np.float64) for values in (frequency, sensitivity, bands)
-    )
+    f, s, centres = (np.asarray(values, float) for values in (frequency, sensitivity, bands))
     defined = np.isfinite(s) & (s > 0)
     if not defined.any():
         return np.full(centres.shape, np.nan)

@@ -78,7 +78,7 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
     result = trials(result)
     if not {"p_yes", "reading", "reply_requested", "prompt"} <= set(result.variables):
         return None
-    p = result["p_yes"].values.astype(np.float64)
+    p = result["p_yes"].values.astype(float)
     reading = result["reading"].values.astype(str)
     with_text = np.isfinite(p) & result["reply_requested"].values.astype(bool)
     legible = with_text & np.isin(reading, ("yes", "no"))
@@ -112,8 +112,7 @@ _KEY = (
     "scored, of all asked.",
     "CSF: geometric mean over prompts. usable: prompts in it.",
     "read otherwise: of the replies read as text, those that another reader takes differently "
-    "(opposite: for "
-    "the other answer; left out: for neither), and the score under that reader.",
+    "(opposite: for the other answer; left out: for neither), and the score under that reader.",
 )
 _KEY_WITHOUT_PEOPLE = (
     "thresholds: usable ones, of all prompts and levels.",
@@ -125,8 +124,7 @@ _KEY_WITHOUT_PEOPLE = (
 
 _KEY_OF_DIFFERENCES = (
     "threshold: the difference between two images at which 75 % of the choices are right (d' = "
-    "0.954). Its "
-    "inverse stands in place of a sensitivity.",
+    "0.954). Its inverse stands in place of a sensitivity.",
 )
 
 _KEY_OF_ACUITY = ("limit: 1 / that period, the highest frequency told from a uniform field.",)
@@ -539,10 +537,9 @@ def session_notes(csf: xr.Dataset) -> tuple[str, ...]:
         notes.append(f"area under the log CSF of each session, in order: {areas}")
     if is_remote(csf):
         notes.append(
-            "answered elsewhere, on a screen of their own: its light, the distance within 10 % "
-            "and who sat there are "
-            "taken on trust; groups and differences within a person can be told, thresholds of "
-            "one person cannot"
+            "answered elsewhere, on a screen of their own: its light, the distance within 10 % and "
+            "who sat there are taken on trust; groups and differences within a person can be told, "
+            "thresholds of one person cannot"
         )
     measured = all(session.screen.light == "measured" for session in sessions)
     offset = float(csf.attrs["screen_offset"])

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import BoolArray, FloatArray
 from psyprobe.analysis.words.trial_table import arrange_trials, is_in_words, trial_count, trials
 from psyprobe.errors import InputError
 from psyprobe.observers.human_screen import Screen
@@ -144,7 +143,7 @@ class ScreenError:
     total: FloatArray
     #: Whether a threshold lies where an unmeasured panel's single steps decide, so that little is
     #: claimed of it.
-    unsure: npt.NDArray[np.bool_]
+    unsure: BoolArray
 
 
 def screen_error(

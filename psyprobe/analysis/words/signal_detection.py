@@ -66,8 +66,8 @@ def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
     >>> print(log_linear_rate([0, 5, 10], 10).round(4))
     [0.0455 0.5    0.9545]
     """
-    k = np.asarray(yes, dtype=np.float64)
-    n = np.asarray(trials, dtype=np.float64)
+    k = np.asarray(yes, float)
+    n = np.asarray(trials, float)
     try:
         k, n = np.broadcast_arrays(k, n)
     except ValueError:
@@ -172,7 +172,7 @@ def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
     """
     from scipy.special import ndtri
 
-    p = np.asarray(proportion_correct, dtype=np.float64)
+    p = np.asarray(proportion_correct, float)
     if not np.all((p > 0) & (p < 1)):
         bad = p[~((p > 0) & (p < 1))].flat[0]
         raise InputError(
@@ -219,9 +219,7 @@ def d_prime_threshold(
     0.0316
     """
     try:
-        c, d = np.broadcast_arrays(
-            np.asarray(contrast, dtype=np.float64), np.asarray(d_prime, dtype=np.float64)
-        )
+        c, d = np.broadcast_arrays(np.asarray(contrast, float), np.asarray(d_prime, float))
     except ValueError:
         raise InputError(
             "contrast and d' do not broadcast; the last axis of each is levels"
@@ -238,14 +236,12 @@ def d_prime_threshold(
 
     x = np.log10(c)
     rising = rising_means(d, np.ones(d.shape))
-    levels = c.shape[-1]
     above = rising >= criterion
     first = np.where(above.any(axis=-1), above.argmax(axis=-1), 0)
-    upper = np.clip(first, 1, max(levels - 1, 1))
-    inside = (first > 0) & (levels > 1)
-    if levels < 2:
+    if c.shape[-1] < 2:
         return np.full(c.shape[:-1], np.nan)
-
+    inside = first > 0
+    upper = np.maximum(first, 1)
     x0 = pick(x, upper - 1)
     x1 = pick(x, upper)
     d0 = pick(rising, upper - 1)

@@ -5,12 +5,13 @@ Results are kept in the first form; analysis reads the table, which has one row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import IntArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
 from psyprobe.running.task import stimulus_axis_of
@@ -120,8 +121,7 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
     for name in facts:
         values = _encode_column(name, columns[name][first_rows])
         data[name] = ("prompt", values, _attributes(table, name))
-    scalars = {name: table[name] for name in table.variables if not table[name].dims}
-    return xr.Dataset(data, coordinates, table.attrs).assign_coords(scalars)
+    return xr.Dataset(data, coordinates, table.attrs).assign_coords(_scalars(table))
 
 
 def trials(result: xr.Dataset) -> xr.Dataset:
@@ -159,7 +159,7 @@ def trials(result: xr.Dataset) -> xr.Dataset:
         {name: ("trial", values, attributes[name]) for name, values in columns.items()},
         attrs=result.attrs,
     )
-    return table.assign_coords({name: result[name] for name in _scalars(result)})
+    return table.assign_coords(_scalars(result))
 
 
 def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]]:
@@ -181,8 +181,8 @@ def _flatten_part(result: xr.Dataset, prefix: str) -> dict[str, npt.NDArray[Any]
     return columns
 
 
-def _scalars(result: xr.Dataset) -> Iterator[str]:
-    return (str(name) for name in result.variables if not result[name].dims)
+def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
+    return {str(name): result[name] for name in result.variables if not result[name].dims}
 
 
 def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
@@ -197,7 +197,7 @@ def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
     return len(set(places)) < len(places)
 
 
-def _positions(values: npt.NDArray[Any], index: Sequence[Any]) -> npt.NDArray[np.int64]:
+def _positions(values: npt.NDArray[Any], index: Sequence[Any]) -> IntArray:
     numbers = {value: place for place, value in enumerate(index)}
     return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
 
