@@ -223,10 +223,11 @@ class DetectionScore(LayerScore):
             "of a person": "1",
             "above flat": "1",
         }
+        worst = number(min(noise_ceiling.scores))
+        best = number(max(noise_ceiling.scores))
         note = (
-            f"{noise_ceiling.persons} people of {first.dataset}, {low:.3g} to {high:.3g} {self.unit}, from "
-            f"{number(min(noise_ceiling.scores))} to {number(max(noise_ceiling.scores))}; a flat CSF scores "
-            f"{number(first.flat)} there"
+            f"{noise_ceiling.persons} people of {first.dataset}, {low:.3g} to {high:.3g} "
+            f"{self.unit}, from {worst} to {best}; a flat CSF scores {number(first.flat)} there"
         )
         if not first.determined:
             note += ", as people do, so that a fraction says nothing"

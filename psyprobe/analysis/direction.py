@@ -1,9 +1,9 @@
 """Decide whether the angle between two features says anything.
 
-A feature that all but vanishes has no direction. Energy models, differences of Gaussians and any other filter bank give next to nothing for a uniform
-field: what is left is rounding, and an angle against it is one against noise. How far rounding
-turns a feature is measured: the reference is shown once more with about half of its pixels moved by
-one step of rounding.
+A feature that all but vanishes has no direction. Energy models, differences of Gaussians and any
+other filter bank give next to nothing for a uniform field: what is left is rounding, and an angle
+against it is one against noise. How far rounding turns a feature is measured: the reference is
+shown once more with about half of its pixels moved by one step of rounding.
 """
 
 from __future__ import annotations

@@ -422,68 +422,58 @@ class MatchingScore(LayerScore):
         label: str,
         short: str,
         error: MatchingError | None,
-        responder_matches: MatchingResponder | None,
+        matches: MatchingResponder | None,
     ) -> Row:
-        reached: dict[Metric, tuple[float | None, float | None, float | None]] = {
-            ERROR_MEAN: (None, None, None),
-            ERROR_POOLED: (None, None, None),
+        estimates: dict[Metric, Estimate | None] = {
+            ERROR_MEAN: None if error is None else error.mean,
+            ERROR_POOLED: None if error is None else error.pooled,
         }
-        if error is not None:
-            for metric, estimate in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled)):
-                reached[metric] = estimate.value, estimate.low, estimate.high
+        reached: dict[Metric, tuple[float | None, float | None, float | None]] = {
+            metric: (None, None, None)
+            if estimate is None
+            else (estimate.value, estimate.low, estimate.high)
+            for metric, estimate in estimates.items()
+        }
         counts = {
             "sat. high": "saturated_high",
             "sat. low": "saturated_low",
             "ambiguous": "ambiguous",
         }
         cells = {
-            "mean [interval]": "-" if error is None else _interval(error.mean),
-            "pooled [interval]": "-" if error is None else _interval(error.pooled),
-            **{
-                heading: ""
-                if responder_matches is None
-                else f"{getattr(responder_matches, n)}/{responder_matches.total}"
-                for heading, n in counts.items()
-            },
+            "mean [interval]": _interval(estimates[ERROR_MEAN]),
+            "pooled [interval]": _interval(estimates[ERROR_POOLED]),
         }
-        statistics = {
+        for heading, name in counts.items():
+            count = matches and getattr(matches, name)
+            cells[heading] = "" if matches is None else f"{count}/{matches.total}"
+        statistics: dict[str, Any] = {
             "confidence": self.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
-            **{
-                f"{metric.name}{end}": value
-                for metric, values in reached.items()
-                for end, value in zip(("", "_low", "_high"), values, strict=True)
-            },
-            **{
-                name: responder_matches and getattr(responder_matches, name)
-                for name in ("saturated_low", "saturated_high", "ambiguous")
-            },
-            "matches": responder_matches and responder_matches.total,
         }
+        for metric, values in reached.items():
+            ends = zip(("", "_low", "_high"), values, strict=True)
+            statistics |= {f"{metric.name}{end}": value for end, value in ends}
+        for name in ("saturated_low", "saturated_high", "ambiguous"):
+            statistics[name] = matches and getattr(matches, name)
+        statistics["matches"] = matches and matches.total
         flags = ""
-        note = ""
-        if responder_matches is not None and responder == OBSERVER:
-            flags = "s" * (responder_matches.saturated > 0) + "a" * (
-                responder_matches.ambiguous > 0
-            )
-            remarks = [
-                f"{responder_matches.saturated} of {responder_matches.total} matches saturated"
-            ] * (responder_matches.saturated > 0)
-            note = "; ".join(
-                [
-                    *remarks,
-                    *[f"{responder_matches.ambiguous} ambiguous"]
-                    * (responder_matches.ambiguous > 0),
-                ]
-            )
+        remarks = []
+        if matches is not None and responder == OBSERVER:
+            if matches.saturated:
+                flags += "s"
+                total = matches.total
+                remarks.append(f"{matches.saturated} of {total} matches saturated")
+            if matches.ambiguous:
+                flags += "a"
+                remarks.append(f"{matches.ambiguous} ambiguous")
         return self.row(
             Row(title, responder, label, cells, statistics),
             short,
             reached,
             "mean error",
             flags,
-            note,
+            "; ".join(remarks),
         )
 
     def notes(self) -> list[str]:
@@ -710,5 +700,7 @@ def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
     )
 
 
-def _interval(estimate: Estimate) -> str:
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "-"
     return f"{estimate.value:.3f}{ends_text(estimate.low, estimate.high)}"

@@ -194,19 +194,23 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
         )
     sensitivity = 1 / np.median(thresholds, axis=1)
     measure = "difference" if model in _METRICS else "angular_float32"
-    level = {
-        name: details[key]
-        for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))
-    }
-    difference = {
-        "name": "contrast",
-        "unit": "1",
-        "label": details["contrast"],
-        "kind": details["kind"],
-    }
     layout = {
-        "levels": [{**level, "values": values, "scored": scored}],
-        "difference": {**difference, "values": contrasts},
+        "levels": [
+            {
+                "name": details["level"],
+                "unit": details["unit"],
+                "label": details["label"],
+                "values": values,
+                "scored": scored,
+            }
+        ],
+        "difference": {
+            "name": "contrast",
+            "unit": "1",
+            "label": details["contrast"],
+            "kind": details["kind"],
+            "values": contrasts,
+        },
         "multiplier": multiplier,
         "multiplier_of": "threshold" if masked else "sensitivity",
         "scored_difference": contrast,

@@ -94,7 +94,7 @@ class Responses:
     curve: tuple[str, FloatArray, FloatArray] | None
 
     def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
-        """Flatten a grid to one row a condition, (X, D), and map each level to its value in each row."""
+        """List the value of each level in each row of a grid, and the grid as rows, (X, D)."""
         values = np.meshgrid(*self.levels.values(), indexing="ij")
         at = {
             name: grid_values.ravel() for name, grid_values in zip(self.levels, values, strict=True)
@@ -240,12 +240,8 @@ def status_of(
     if f"{name}_status" in result and measure not in DEFINED_ALWAYS:
         return values_of(result, f"{name}_status", measure, layer, order)
     sizes = result[name].sizes
-    dims = (
-        [dim for dim in order if dim in sizes]
-        if order
-        else [d for d in sizes if d not in ("measure", "layer")]
-    )
-    return np.full([sizes[dim] for dim in dims], float(SOUND))
+    dims = order or [str(dim) for dim in sizes if dim not in ("measure", "layer")]
+    return np.full([sizes[dim] for dim in dims if dim in sizes], float(SOUND))
 
 
 def select(
@@ -618,13 +614,12 @@ def detection_result(
         level = next(level for level in levels if level["name"] == curve["level"])
         data["human_curve"] = ((name,), curve["sensitivity"], sensitivity, "Human sensitivity")
         coordinates[name] = ((name,), curve["values"], level["unit"], level["label"])
-    descriptions = {
-        "levels": json.dumps([level["name"] for level in levels]),
-        **({"contrast_kind": difference["kind"]} if difference.get("kind") else {}),
-        **({"multiplier_of": layout["multiplier_of"]} if human else {}),
-        "score_measure": layout["score_measure"],
-        "human_model": human,
-    }
+    descriptions = {"levels": json.dumps([level["name"] for level in levels])}
+    if difference.get("kind"):
+        descriptions["contrast_kind"] = difference["kind"]
+    if human:
+        descriptions["multiplier_of"] = layout["multiplier_of"]
+    descriptions |= {"score_measure": layout["score_measure"], "human_model": human}
     return labelled(data, coordinates, {**attributes, **descriptions})
 
 

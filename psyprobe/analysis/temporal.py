@@ -137,7 +137,8 @@ def _responses_at(
     if not np.isclose(result[_LEVEL].values, frequency, rtol=1e-9).any():
         frequencies = ", ".join(f"{value:.4g}" for value in result[_LEVEL].values)
         raise InputError(
-            f"temporal_frequency {frequency:g} Hz is no level of the result; it has {frequencies} Hz"
+            f"temporal_frequency {frequency:g} Hz is no level of the result; it has "
+            f"{frequencies} Hz"
         )
     measure, layer = resolve_measure_and_layer(result, layers, measure, layer)
     at_frequency = result.sel({_LEVEL: frequency}, method="nearest")

@@ -4,7 +4,7 @@ References
 ----------
 Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal
 vision-language models. arXiv 2508.10367: Pearson correlation and root mean square error, of the
-mean curve (Table 1) and wording by wording (Table 2).
+mean curve (Table 1) and prompt by prompt (Table 2).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -277,14 +277,15 @@ NOTHING = "nothing"
 class Statistic:
     """One statistic of a contrast sensitivity function."""
 
-    #: Statistic of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
+    #: Statistic of the mean curve over prompts (Table 1 of the paper); None where it does not
+    #: exist.
     value: float | None
     #: Ends of its interval.
     low: float | None
     high: float | None
-    #: Mean of the statistic computed for each wording (Table 2).
+    #: Mean of the statistic computed for each prompt (Table 2).
     prompt_mean: float | None
-    #: Its standard deviation, which needs two wordings.
+    #: Its standard deviation, which needs two prompts.
     prompt_sd: float | None
 
 
@@ -294,9 +295,9 @@ class CsfScores(Recorded):
 
     #: The human curve.
     human: str
-    #: Statistics of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so
-    #: that, by the triangle inequality, its error is never larger than the mean error of the
-    #: wordings.
+    #: Statistics of sensitivities, as in the paper. The mean curve is the arithmetic mean over
+    #: prompts, so that, by the triangle inequality, its error is never larger than the mean error
+    #: of the prompts.
     pearson_linear: Statistic
     rmse_linear: Statistic
     #: Statistics of log10 sensitivities, of which the highest do not decide alone; the mean curve
@@ -307,18 +308,18 @@ class CsfScores(Recorded):
     shape_rmse_log10: Statistic
     #: Log10 of that gain: what the observer's sensitivities are to be multiplied by.
     gain: float | None
-    #: Wordings with a usable threshold at every scored frequency. Only these enter.
+    #: Prompts with a usable threshold at every scored frequency. Only these enter.
     n_valid: int
-    #: Number of all wordings.
+    #: Number of all prompts.
     n_prompts: int
-    #: Scored frequencies: those where at least half of the wordings have a usable threshold.
+    #: Scored frequencies: those where at least half of the prompts have a usable threshold.
     n_frequencies: int
     #: Number of all frequencies.
     n_asked: int
     #: Confidence of the intervals.
     confidence: float
-    #: Units that vary in the intervals: "prompts" or "trials"; "nothing" where there are none, because with fewer
-    #: than three wordings a threshold has an interval that is open at both ends.
+    #: Units that vary in the intervals: "prompts" or "trials"; "nothing" where there are none,
+    #: because with fewer than three prompts a threshold has an interval that is open at both ends.
     interval_over: str
 
 
@@ -393,14 +394,14 @@ def compare_with_human(
         The human curve: a name that `human_curves` gives; one curve by its name; or sensitivities
         at the frequencies of the run.
     resamples : int, optional
-        Of the bootstrap over wordings, at least 100.
+        Of the bootstrap over prompts, at least 100.
     seed : int, optional
         Of the bootstrap.
 
     Returns
     -------
     CsfScores
-        With the numbers of wordings and frequencies on which it stands.
+        With the numbers of prompts and frequencies on which it stands.
 
     Raises
     ------
@@ -411,9 +412,9 @@ def compare_with_human(
 
     Notes
     -----
-    The intervals are those of the mean curve. Wordings are drawn with replacement, together with
-    the resampled images where the run has logits; with fewer than three wordings thresholds are
-    drawn within their own intervals. Steps are drawn between their levels, for all wordings alike,
+    The intervals are those of the mean curve. Prompts are drawn with replacement, together with
+    the resampled images where the run has logits; with fewer than three prompts thresholds are
+    drawn within their own intervals. Steps are drawn between their levels, for all prompts alike,
     since these were shown the same ones. With s the standard deviation of the samples, times sqrt(n
     / (n - 1)), on Fisher's z for correlations and on the logarithm for errors, the interval is
     value ± t s there, Student's t with n - 1 degrees of freedom.
@@ -530,7 +531,7 @@ def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -
     Steps stand between the same levels in all prompts; and where prompts differ by less than trials
     alone would make them, what is missing.
 
-    And what is missing to the spread of trials alone, where wordings differ by less than that.
+    And what is missing to the spread of trials alone, where prompts differ by less than that.
     """
     half = 0.5 * (
         csf["log10_threshold_high"].values[place] - csf["log10_threshold_low"].values[place]
@@ -564,8 +565,9 @@ def _statistic(
     samples = samples[np.isfinite(samples)]
     if not np.isfinite(value):
         return Statistic(None, None, None, mean, sd)
+    open_ended = Statistic(float(value), None, None, mean, sd)
     if samples.size < 2:
-        return Statistic(float(value), None, None, mean, sd)
+        return open_ended
     if name.startswith("pearson"):
         limit = 1 - 1e-12
         spread = np.arctanh(samples.clip(-limit, limit)).std(ddof=1)
@@ -578,8 +580,8 @@ def _statistic(
         # Beyond a factor of e**20 an end says nothing.
         ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
     if not ends[0] < ends[1]:
-        return Statistic(float(value), None, None, mean, sd)
-    return Statistic(float(value), float(ends[0]), float(ends[1]), mean, sd)
+        return open_ended
+    return replace(open_ended, low=float(ends[0]), high=float(ends[1]))
 
 
 def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:

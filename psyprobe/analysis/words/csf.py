@@ -37,9 +37,9 @@ LOW_VALIDITY = 0.1
 NO_VALIDITY = 0.5
 #: The status of the latter.
 UNREADABLE = "unreadable"
-#: How a wording can be fitted.
+#: How a prompt can be fitted.
 METHODS = ("counts", "logits", "posterior")
-#: Fewer wordings than this say nothing of others.
+#: Fewer prompts than this say nothing of others.
 FEW = 3
 
 _COPIED = (
@@ -83,7 +83,7 @@ def chat_csf(
         Of a questioning run.
     guess, lapse : float or (float, float), optional
         Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are
-        fitted, common to all levels of a wording; catch trials tell the guess rate. Without them
+        fitted, common to all levels of a prompt; catch trials tell the guess rate. Without them
         what the experiment says, else (0, 0.5), or 1 / m where one of m answers is right, and
         (0, 0.1). Logits tell the guess rate so well that it is bounded only where it is
         fixed.
@@ -114,7 +114,7 @@ def chat_csf(
         `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
         `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and
         `catch_trials` by prompt. Over the level: `mean_sensitivity`, geometric over usable
-        wordings, with its interval, and `n_usable`.
+        prompts, with its interval, and `n_usable`.
 
         Of a person, the intervals of the mean hold the error of the screen, whose standard
         deviation is `log10_screen_sd`; where `unsure`, the threshold lies below a contrast of 0.03 on a
@@ -139,10 +139,10 @@ def chat_csf(
 
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve
     is flagged (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The
-    interval of the mean is over wordings, Student's t of the log sensitivities; with fewer than
-    three wordings that of the curves themselves, than which no interval is narrower. Curves that a
+    interval of the mean is over prompts, Student's t of the log sensitivities; with fewer than
+    three prompts that of the curves themselves, than which no interval is narrower. Curves that a
     step fits best ("separable", "quasi_separable") add the whole of their own interval: all
-    wordings were shown the same levels, and agreeing between two of them is no precision.
+    prompts were shown the same levels, and agreeing between two of them is no precision.
 
     References
     ----------
@@ -297,7 +297,7 @@ def _joined(parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]) -
     if not sizes:
         return fit.ChatFit(**values)
     # Curves without samples stand still in them: their own spread is in the spread between
-    # wordings.
+    # prompts.
     size = max(sizes)
     samples = np.broadcast_to(values["log10_threshold"], (size, *shape)).copy()
     for rows, part in parts:
@@ -322,7 +322,7 @@ def _blank_unreadable(chat_fit: fit.ChatFit, counts: fit.ChatCounts) -> fit.Chat
             "p_value",
         )
     }
-    # Rates of a wording to which nothing was answered are nobody's.
+    # Rates of a prompt to which nothing was answered are nobody's.
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
     rates = {name: np.where(silent, np.nan, getattr(chat_fit, name)) for name in ("guess", "lapse")}
     return replace(chat_fit, status=status, **blank, **rates)
@@ -387,11 +387,11 @@ def prompt_mean(
 ) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
-    One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a
-    standard deviation of 0.35 log10. Its variance is that between wordings over their number, and,
-    where images were resampled, what these contribute besides: all wordings saw the same ones. The
+    One of sensitivities would grow with the spread between prompts, by a factor of 1.38 for a
+    standard deviation of 0.35 log10. Its variance is that between prompts over their number, and,
+    where images were resampled, what these contribute besides: all prompts saw the same ones. The
     interval is over "prompts" that could have been chosen, or over the "trials" of the few that
-    were. It is never narrower than that of trials alone; and where a step fits best, wordings agree
+    were. It is never narrower than that of trials alone; and where a step fits best, prompts agree
     because they were shown the same levels, so that their steps' intervals do not shrink with their
     number.
     """
@@ -414,7 +414,7 @@ def prompt_mean(
             of_images = (np.where(usable, chat_fit.samples, 0.0).sum(axis=1) / count).var(
                 axis=0, ddof=1
             )
-            # Each wording's own part of it is already in the spread between wordings.
+            # Each prompt's own part of it is already in the spread between prompts.
             single_variance = (np.where(usable, chat_fit.samples.var(axis=0, ddof=1), 0.0)).sum(
                 axis=0
             ) / count**2

@@ -3,7 +3,7 @@
 References
 ----------
 Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal
-vision-language models. arXiv 2508.10367: 25 wordings, ten questions at each frequency and contrast,
+vision-language models. arXiv 2508.10367: 25 prompts, ten questions at each frequency and contrast,
 and a logistic function for each frequency; threshold is where half of the answers are yes.
 """
 
@@ -54,9 +54,9 @@ def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
 class ChatCounts:
     """Answers by prompt (P), level (F) and contrast (L), and those to catch trials by prompt."""
 
-    #: Wordings, by identifier, in the order in which they were asked.
+    #: Prompts, by identifier, in the order in which they were asked.
     prompts: tuple[str, ...]
-    #: What kind of wording each is; empty text where the run does not say.
+    #: What kind of prompt each is; empty text where the run does not say.
     groups: tuple[str, ...]
     #: Name of the level: "frequency", "phase", "luminance".
     level: str
@@ -103,7 +103,7 @@ class TrialCells:
     level: str
     #: Values of the level, shape (F,).
     values: FloatArray
-    #: Number of contrasts L, the most that one wording has at one level.
+    #: Number of contrasts L, the most that one prompt has at one level.
     steps: int
     #: Whether it is a catch trial, as the next two shape (trials,).
     catch: BoolArray
@@ -142,7 +142,7 @@ def locate_trials(result: xr.Dataset, values: Sequence[float] = ()) -> TrialCell
     Returns
     -------
     Places
-        Contrasts are numbered in the order of what arrives of them, for each wording and level by
+        Contrasts are numbered in the order of what arrives of them, for each prompt and level by
         itself: adaptive designs choose other contrasts for each. A pattern of which less than a
         hundredth arrives, as one that rounding wiped out, counts as not shown.
 
@@ -355,7 +355,7 @@ class ChatFit:
     log10_threshold_high: FloatArray
     #: Width from F = 0.05 to 0.95, log10 contrast.
     log10_width: FloatArray
-    #: Rates that all levels of a wording share.
+    #: Rates that all levels of a prompt share.
     guess: FloatArray
     lapse: FloatArray
     #: Log10 contrast at which half of the answers are yes; NaN where they never are.
@@ -413,7 +413,7 @@ def _count_fields(
     """Compute the fields of a `ChatFit`."""
     from psyprobe.analysis.psychometric import fit_psychometric
 
-    # One more contrast, 0: the catch trials, which stand with the first curve of a wording, and
+    # One more contrast, 0: the catch trials, which stand with the first curve of a prompt, and
     # once only, since its levels have the guess rate in common. Steps without trials have contrast
     # 1.
     tested = np.where(counts.trials > 0, counts.contrast, 1.0)
@@ -504,7 +504,7 @@ def resampled_yes(
     cells : TrialCells
         Of the questions of a run.
     prompt_indices : ndarray of int64, shape (G,)
-        Indices of the wordings.
+        Indices of the prompts.
     resamples : int
         How many times, B.
     seed : int
@@ -524,7 +524,7 @@ def resampled_yes(
         mean, n = averaged(selected)
         off = np.where(np.isfinite(selected), selected - mean[..., None], 0.0)
         images = selected.shape[-1]
-        # Wordings saw the same images, so these are drawn once for all.
+        # Prompts saw the same images, so these are drawn once for all.
         weights = rng.multinomial(
             images, np.full(images, 1 / images), size=(resamples, *selected.shape[1:-1])
         )
@@ -553,7 +553,7 @@ def fit_p_yes(
     Returns
     -------
     ChatFit
-        Of these wordings, with samples.
+        Of these prompts, with samples.
     """
     from scipy.special import stdtrit
 
@@ -608,8 +608,8 @@ def by_image(cells: TrialCells, values: FloatArray) -> tuple[FloatArray, FloatAr
     Returns
     -------
     tests : ndarray of float64, shape (P, F, L, R)
-        NaN where a wording has no answer to an image. The image of one place is the same for all
-        wordings. Of two images asked about in both orders, the mean, which a preference for one
+        NaN where a prompt has no answer to an image. The image of one place is the same for all
+        prompts. Of two images asked about in both orders, the mean, which a preference for one
         position does not move.
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.

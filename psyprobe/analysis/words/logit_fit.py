@@ -113,7 +113,7 @@ def wild_replicates(
     replacement, this works with one image a level.
 
     What the logits of an image differ from the fit is turned around or left, at random and for all
-    wordings alike, since these looked at the same image. Unlike drawing images with replacement, it
+    prompts alike, since these looked at the same image. Unlike drawing images with replacement, it
     works with one image a level.
 
     Parameters

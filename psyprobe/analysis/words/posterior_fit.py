@@ -130,7 +130,7 @@ def update_posteriors(
     cells : TrialCells
         Of its questions.
     prompt_indices : ndarray of int64, shape (G,)
-        Indices of the wordings.
+        Indices of the prompts.
     offsets : ndarray, shape (S,), optional
         By how many log10 units the thresholds of each session lie above those of all.
     session : int, optional

@@ -41,25 +41,25 @@ class Effect:
 
 @dataclass(frozen=True)
 class PromptEffects(Recorded):
-    """Effects of wording and level on log10 sensitivity."""
+    """Effects of prompt and level on log10 sensitivity."""
 
     observer: str
-    #: Levels, and kinds of wording where there are several.
+    #: Levels, and kinds of prompt where there are several.
     effects: tuple[Effect, ...]
-    #: The kind of wording that stands in the levels' means; empty where there is only one.
+    #: The kind of prompt that stands in the levels' means; empty where there is only one.
     reference_group: str
-    #: Standard deviation between wordings that all levels share, log10.
+    #: Standard deviation between prompts that all levels share, log10.
     prompt_sd: float
-    #: Standard deviation of the rest: wordings that differ in shape, and the error of thresholds.
+    #: Standard deviation of the rest: prompts that differ in shape, and the error of thresholds.
     residual_sd: float
     #: Share of the variance at one level that all levels have in common, 0 to 1.
     share: float
-    #: P-value of the hypothesis that kinds of wording do not differ (likelihood ratio,
+    #: P-value of the hypothesis that kinds of prompt do not differ (likelihood ratio,
     #: chi-square); None with one kind.
     group_p: float | None
     #: Thresholds that entered.
     n: int
-    #: Wordings that entered.
+    #: Prompts that entered.
     n_prompts: int
     #: Whether the fit converged. A `prompt_sd` of 0 is the end of its range and no failure.
     converged: bool
@@ -115,14 +115,14 @@ class PromptEffects(Recorded):
 
 
 def prompt_effects(csf: xr.Dataset) -> PromptEffects:
-    """Part the spread of sensitivities into wording and level: a linear mixed-effects model.
+    """Part the spread of sensitivities into prompt and level: a linear mixed-effects model.
 
-    log10 sensitivity = level + kind of wording + wording (random) + rest (random).
+    log10 sensitivity = level + kind of prompt + prompt (random) + rest (random).
 
     Parameters
     ----------
     csf : xarray.Dataset
-        Of `chat_csf`, with three wordings at least.
+        Of `chat_csf`, with three prompts at least.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     Raises
     ------
     InputError
-        If fewer than three wordings have usable thresholds at two frequencies, or statsmodels is
+        If fewer than three prompts have usable thresholds at two frequencies, or statsmodels is
         not installed.
     """
     try:
@@ -165,7 +165,7 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
-        # A standard deviation between wordings of 0 lies at the end of its range, and is said to be
+        # A standard deviation between prompts of 0 lies at the end of its range, and is said to be
         # singular.
         warnings.simplefilter("ignore")
         fitted = model(log_s, design, groups=prompt).fit(reml=True)

@@ -123,12 +123,12 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
         By reader, before polarity: "yes", "no" or "invalid".
     """
     result = trials(result)
-    wordings = [wording for wording, _ in _interpreted_prompts(result)]
+    prompts = [prompt for prompt, _ in _interpreted_prompts(result)]
     texts = result["text"].values.astype(str).tolist()
     readings: dict[str, np.ndarray] = {}
     for name, reader in READERS.items():
-        replies = zip(texts, wordings, strict=True)
-        answers = [reader(text, wording.yes, wording.no) for text, wording in replies]
+        replies = zip(texts, prompts, strict=True)
+        answers = [reader(text, prompt.yes, prompt.no) for text, prompt in replies]
         readings[name] = np.array(answers, dtype=object)
     if JUDGE_READING in result:
         readings[JUDGE] = result[JUDGE_READING].values.astype(str).astype(object)

@@ -53,7 +53,7 @@ class Agreement(Recorded):
     n: int
     #: Answers with first-token probabilities whose text says neither yes nor no.
     unread: int
-    #: Agreement wording by wording.
+    #: Agreement prompt by prompt.
     by_prompt: dict[str, float]
 
     @property
@@ -144,20 +144,20 @@ class CsfPoint:
 
     #: Value of the level, as a frequency in cpd.
     value: float
-    #: Geometric mean over usable wordings; None where there is none.
+    #: Geometric mean over usable prompts; None where there is none.
     sensitivity: float | None
     #: Its interval; None where an end is open.
     low: float | None
     high: float | None
     #: Sensitivity of people; None where the curve does not reach, or there is none.
     human: float | None
-    #: Wordings with a usable threshold.
+    #: Prompts with a usable threshold.
     usable: int
-    #: Number of all wordings.
+    #: Number of all prompts.
     prompts: int
-    #: How many wordings have which status.
+    #: How many prompts have which status.
     statuses: Mapping[str, int]
-    #: Wordings of which more than 10 % of the replies say neither yes nor no.
+    #: Prompts of which more than 10 % of the replies say neither yes nor no.
     low_validity: int
     #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
@@ -211,9 +211,9 @@ class ChatScore(Tabled):
     blind: Mapping[str, float | None]
     #: Level by level.
     curve: tuple[CsfPoint, ...]
-    #: Median over wordings of the rate of yes without a pattern.
+    #: Median over prompts of the rate of yes without a pattern.
     guess: float | None
-    #: Median over wordings of the rate of no to any.
+    #: Median over prompts of the rate of no to any.
     lapse: float | None
     #: Share of replies that say neither yes nor no, and are left out.
     excluded: float
