@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """What one responder did, for a table, the scoreboard and a file."""
+    """The row of one responder in a table, on the scoreboard and in a file."""
 
     #: Title of the table in which it stands; rows of one title stand together. Empty: in files
     #: only.
@@ -103,7 +103,7 @@ class Recorded:
 
 
 class Score(Protocol):
-    """What tables, scoreboards, figures and files take, of a probe of any package."""
+    """What tables, scoreboards, figures and files need of a score of any package."""
 
     @property
     def observer(self) -> str:
@@ -126,7 +126,7 @@ class Score(Protocol):
 
     @property
     def random_weights(self) -> bool:
-        """Whether the observer was not trained."""
+        """True if the observer was not trained."""
 
     @property
     def confidence(self) -> float:

@@ -107,7 +107,7 @@ class PromptEffects(Recorded):
         return lay_out(format, rows, lines)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row an effect, indexed by its name, in log10 sensitivity."""
+        """Tabulate the effects, one a row, in log10 sensitivity."""
         return frame_of(self.effects).set_index("name")
 
     def __str__(self) -> str:

@@ -294,7 +294,7 @@ class _Words:
 
     @property
     def either(self) -> str:
-        """The pattern of either answer, with a group of its name."""
+        """Write the pattern of either answer, with a group of its name."""
         return f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
 
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
@@ -486,7 +486,7 @@ def _read_statements(sentences: list[str], polarity: int) -> Reading | None:
 
 @dataclass(frozen=True)
 class _Statement:
-    """What a text states."""
+    """A statement about the pattern in the image."""
 
     #: 1 where it says that there is a pattern, -1 that there is none, 0 neither.
     sign: int

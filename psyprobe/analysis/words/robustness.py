@@ -48,7 +48,7 @@ class Link(Recorded):
 
 @dataclass(frozen=True)
 class Robustness(Recorded):
-    """What sensitivity tells of accuracy, over some models and bands."""
+    """Correlations of sensitivity and accuracy over some models and bands."""
 
     models: tuple[str, ...]
     #: Centres of the bands, cpd.
@@ -60,7 +60,7 @@ class Robustness(Recorded):
     confidence: float
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a correlation, indexed by what it is over."""
+        """Tabulate the correlations, one a row, by what they are over."""
         return frame_of(self.links).set_index("over")
 
 
