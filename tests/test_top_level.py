@@ -105,3 +105,16 @@ def test_a_number_may_begin_with_a_point(tmp_path: Path) -> None:
         picture = tmp_path / "picture.npz"
         settings = ["--set", f"contrast={text}", "frequency=4."]
         assert main(["render", "gabor_achromatic", *settings, "-o", str(picture)]) == 0
+
+
+def test_several_layers_score_as_one_table(tmp_path: Path) -> None:
+    def features(images: np.ndarray) -> dict[str, np.ndarray]:
+        return {"mean": images.mean(axis=(1, 2)), "spread": images.std(axis=(1, 2))}
+
+    observer = pp.observer(features, name="two layers", features=("mean", "spread"))
+    result = pp.run("area", observer, score_only=True, progress=False)
+    scores = pp.score(result)
+    assert [score.layer for score in scores] == ["mean", "spread"]
+    assert "mean" in str(scores) and "spread" in str(scores)
+    assert {"mean", "spread"} <= set(scores.to_frame()["layer"])
+    assert pp.score(result, layer="spread").layer == "spread"

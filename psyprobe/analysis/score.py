@@ -199,6 +199,22 @@ FORMATS = ("text", "markdown", "latex", "csv", "json")
 NO_SCORE = "no score: there is no human reference to compare with"
 
 
+class Scores(tuple[Score, ...]):
+    """The scores of several layers of a result, which print as one table."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Tabulate all single values, one row a responder of each layer."""
+        import pandas
+
+        return pandas.concat([score.to_frame() for score in self], ignore_index=True)
+
+    def _repr_html_(self) -> str:
+        return html_tables(self)
+
+    def __str__(self) -> str:
+        return score_table(self)
+
+
 @dataclass(frozen=True)
 class Tabled(Recorded):
     """A score with tables for files, terminals and notebooks."""

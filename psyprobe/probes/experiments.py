@@ -32,6 +32,7 @@ from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
     import xarray
+    from distributed import Client
 
     from psyprobe.observers.protocol import Observer
 
@@ -60,7 +61,7 @@ def run(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
-    executor: Any = None,
+    executor: int | str | Executor | Client | None = None,
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
     budget: float | Budget | None = None,
@@ -145,7 +146,7 @@ def run_experiment(
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
     score_only: bool = False,
-    executor: Any = None,
+    executor: int | str | Executor | Client | None = None,
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
     budget: float | Budget | None = None,
@@ -225,7 +226,7 @@ def run_shard(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
-    executor: Any = None,
+    executor: int | str | Executor | Client | None = None,
     progress: bool | None = None,
     prices: str | Path | Prices | None = None,
 ) -> None:

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe.analysis.score import NO_SCORE, Score
+from psyprobe._typing import Option
+from psyprobe.analysis.score import NO_SCORE, Score, Scores
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
 from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from psyprobe.analysis.scoreboards import Scoreboard
 
 
-def score(result: xr.Dataset, **options: Any) -> Score:
-    """Score a result against people.
+def score(result: xr.Dataset, **options: Option) -> Score | Scores:
+    """Score a result against people, each layer by itself.
 
     Parameters
     ----------
@@ -38,14 +40,13 @@ def score(result: xr.Dataset, **options: Any) -> Score:
 
     Returns
     -------
-    Score
-        Printing it gives a table.
+    Score or Scores
+        One score, or one a layer where the observer has several; printing them gives a table.
 
     Raises
     ------
     InputError
-        This is no result, there is no human reference, several layers were run and none was named,
-        or values are not finite.
+        This is no result, there is no human reference, or values are not finite.
     UnknownNameError
         The probe, measure or layer is not known.
 
@@ -61,13 +62,10 @@ def score(result: xr.Dataset, **options: Any) -> Score:
             f"{result.attrs.get('experiment', 'this result')} has {NO_SCORE}; give its page a "
             "[human]"
         )
-    if len(scores) > 1:
-        layers = ", ".join(score.layer for score in scores)
-        raise InputError(f"the result holds {len(scores)} layers ({layers}); name one with layer=")
-    return scores[0]
+    return scores[0] if len(scores) == 1 else Scores(scores)
 
 
-def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
+def score_layers(result: xr.Dataset, **options: Option) -> tuple[Score, ...]:
     """Score each layer of a result; none where there is no human reference.
 
     Parameters
@@ -83,7 +81,7 @@ def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
     return tuple(_probe_function(result, "score", "scored")(result, **options))
 
 
-def all_scores(results: Sequence[xr.Dataset], **options: Any) -> list[Score]:
+def all_scores(results: Sequence[xr.Dataset], **options: Option) -> list[Score]:
     """Score each result, and several results jointly where their probe does so.
 
     Parameters
@@ -112,7 +110,7 @@ def scoreboard(
     *,
     published: bool = False,
     sort: str | None = None,
-    **options: Any,
+    **options: Option,
 ) -> Scoreboard:
     """Tabulate the scores of observers in tests, one row for each layer, with trivial responders.
 
@@ -146,7 +144,7 @@ def plot(
     *,
     measure: str | None = None,
     layer: str | None = None,
-    levels: Any = None,
+    levels: str | npt.ArrayLike | None = None,
     human: Human = "both",
     cmap: str | None = None,
     width: float | None = None,
