@@ -13,6 +13,7 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import UniformClip, specification
+from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.catalogue import load_stimulus
 
 DOCS = Path(__file__).parents[2] / "docs" / "clips.md"
@@ -71,9 +72,9 @@ def test_every_frame_is_certified(stimulus: Path, capsys: pytest.CaptureFixture[
     assert certificate["contrast"].delivered == pytest.approx(0.1, rel=1e-9)
     assert certificate["values outside gamut"].delivered == 0
     wrong = clip.stills(0, 5).changed(contrast=0.11).draw().pixels
-    measurements = specification.Sheet(100.0, "float64")
-    rows = {row.quantity: row for row in clip.rows(wrong, "luminance", measurements, None)}
-    assert not rows["contrast"].passed
+    conditions = ImageMeasurements(100.0, "float64")
+    measurements = clip.measure_image(wrong, "luminance", conditions, None)
+    assert not next(each for each in measurements if each.quantity == "contrast").passed
     assert main(["check", str(stimulus)]) == 0
     assert "contrast" in capsys.readouterr().out
 

@@ -67,5 +67,5 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by) and len(drawn_by) > 2
     assert len(here.shown) == len(elsewhere.shown)
     assert all(map(np.array_equal, here.shown, elsewhere.shown))
-    for name in ("response", "scored_response", "pixels_response"):
+    for name in alone.data_vars:
         np.testing.assert_array_equal(result[name], alone[name])
