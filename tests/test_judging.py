@@ -56,7 +56,7 @@ def test_the_prompt_holds_all_three_texts_and_the_reply_is_read() -> None:
 def test_braces_in_an_answer_fill_in_nothing(answer: str) -> None:
     prompt = JudgePrompt("p", "1", "", "{answer}|{key}", {})
     case = Case("item", "p", "Q", "K", f"{answer}{{key}}{{question}}")
-    assert prompt.filled(case) == f"{answer}{{key}}{{question}}|K"
+    assert prompt.fill(case) == f"{answer}{{key}}{{question}}|K"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
     replies = ["2", "0", "I cannot say", "2", "2"]
     judge = Judge(Says(lambda prompt, seed: replies[seed]), repeats=5, temperature=1.0)
     found = judge_cases([CASE], judge, progress=False)["item"]
-    assert found.read == (1.0, 0.0, 1.0, 1.0)
+    assert found.values == (1.0, 0.0, 1.0, 1.0)
     assert found.unread == ("I cannot say",)
     assert found.mean == 0.75
     assert found.majority == 1.0

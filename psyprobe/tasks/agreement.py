@@ -1,4 +1,4 @@
-"""How far people agree, on decisions and on answers, and what they reach together.
+"""Measure how far people agree, on decisions and on answers, and average their scores.
 
 References
 ----------
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agreement(Recorded):
-    """How two people decided on what both have decided."""
+    """How often two people decided alike on the tasks that both have decided."""
 
-    #: Their names.
+    #: Names of the two people.
     first: str
     second: str
-    #: Tasks that both have decided.
+    #: Number of tasks that both have decided.
     both: int
-    #: Of these, decided alike.
+    #: Number of these that were decided alike.
     equal: int
-    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to
-    #: 1. None where nothing could be beyond it: nobody decided, or both always the same.
+    #: Cohen's kappa: agreement beyond what their shares of each verdict bring about by chance, from
+    #: -1 to 1. None if chance alone brings about all: no task in common, or a single verdict.
     kappa: float | None
 
     def __str__(self) -> str:
@@ -52,43 +52,44 @@ class Agreement(Recorded):
 
 
 def agreement(
-    first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]
+    first: str, second: str, first_verdicts: Mapping[str, str], second_verdicts: Mapping[str, str]
 ) -> Agreement:
-    """How far two people agree.
+    """Measure how far the verdicts of two people, by task, agree.
 
     Examples
     --------
-    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
-    >>> print(agreement("Ann", "Bob", one, other))
+    >>> ann, bob = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
+    >>> print(agreement("Ann", "Bob", ann, bob))
     Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
     """
-    both = [name for name in ones if name in others]
-    equal = sum(ones[name] == others[name] for name in both)
-    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
-    # In whole numbers: "by chance" times n squared.
-    chance = sum(mine[value] * theirs[value] for value in mine)
-    certain = len(both) ** 2
-    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
-    return Agreement(first, second, len(both), equal, kappa)
+    tasks = [name for name in first_verdicts if name in second_verdicts]
+    equal = sum(first_verdicts[name] == second_verdicts[name] for name in tasks)
+    first_counts = Counter(first_verdicts[name] for name in tasks)
+    second_counts = Counter(second_verdicts[name] for name in tasks)
+    # Whole numbers: the share by chance times the squared number of tasks.
+    chance = sum(first_counts[verdict] * second_counts[verdict] for verdict in first_counts)
+    certain = len(tasks) ** 2
+    kappa = None if chance == certain else (equal * len(tasks) - chance) / (certain - chance)
+    return Agreement(first, second, len(tasks), equal, kappa)
 
 
 def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
-    """How far each two people agree."""
+    """Measure how far each two of several people agree."""
     return [
-        agreement(one, other, verdicts[one], verdicts[other])
-        for one, other in combinations(sorted(verdicts), 2)
+        agreement(first, second, verdicts[first], verdicts[second])
+        for first, second in combinations(sorted(verdicts), 2)
     ]
 
 
 @dataclass(frozen=True)
 class PeopleAgreement(Tabled):
-    """How far the people agree who answered one benchmark."""
+    """How far the people who answered one benchmark agree."""
 
     experiment: str
     persons: tuple[str, ...]
-    #: Of each two of them.
+    #: Agreement of each two of them.
     pairs: tuple[Agreement, ...]
-    #: Of intervals, of which there are none.
+    #: Coverage of intervals; this score has none.
     confidence: float = 0.95
     random_weights: bool = False
     layer: str = ""
@@ -100,7 +101,7 @@ class PeopleAgreement(Tabled):
         return f"{len(self.persons)} people"
 
     def rows(self) -> list[Row]:
-        """Each two of them."""
+        """Return a row for each two people."""
         title = f"{self.experiment} (agreement of {self.observer})"
         return [
             Row(title, OBSERVER, f"{pair.first} and {pair.second}", _cells(pair), pair.to_dict())
@@ -108,39 +109,40 @@ class PeopleAgreement(Tabled):
         ]
 
     def notes(self) -> list[str]:
-        """What the headings mean."""
+        """Explain the headings."""
         return [
             "alike: questions with answers to choose from that two people answered alike, of "
-            "those that both answered; "
-            "kappa: Cohen's, agreement beyond what their shares of each answer bring about by "
-            "chance."
+            "those that both answered; kappa: Cohen's, agreement beyond what their shares of "
+            "each answer bring about by chance."
         ]
 
 
 @dataclass(frozen=True)
 class PeopleMean(TaskScore):
-    """What three people or more reach in one benchmark without the best and the worst of them."""
+    """The mean of three people or more in one benchmark, without the best and the worst of them."""
 
-    #: Title of the table, and by metric the mean with the ends of the range of those who are left.
+    #: Title of the table.
     table: str
+    #: Mean of each metric, with the ends of the range of the people in it.
     values: MetricValues
+    #: The best and the worst person.
     left_out: tuple[str, str]
 
     def rows(self) -> list[Row]:
-        """One row."""
+        """Return the row of the mean."""
         best, worst = self.left_out
-        told = [
+        note = (
             f"the mean of people leaves out the best of them, {best}, and the worst, {worst}; "
             "its range is theirs"
-        ]
-        return [self.row(self.table, OBSERVER, self.values, told)]
+        )
+        return [self.row(self.table, OBSERVER, self.values, [note])]
 
     def notes(self) -> list[str]:
-        """Nothing besides what stands below single observers."""
+        """Return no notes: those of single observers explain the metrics."""
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """The one row."""
+        """Return the row as JSON can hold it."""
         return {"experiment": self.experiment, "left_out": self.left_out, **self.rows()[0].record}
 
 
@@ -149,74 +151,75 @@ def people_scores(
     table: str,
     score: Callable[[xarray.Dataset], Sequence[ReadScore]],
     values: Callable[[pd.DataFrame], MetricValues],
-    chosen: Callable[[xarray.Dataset], Mapping[str, str]],
+    choices: Callable[[xarray.Dataset], Mapping[str, str]],
 ) -> list[PeopleMean | PeopleAgreement]:
-    """Score what people reach together, and how far they agree, experiment by experiment.
+    """Average the scores of people, and measure how far they agree, experiment by experiment.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of any observers in a benchmark.
+        Results of any observers in a benchmark.
     table : str
         Title of the table of means.
     score : callable
-        From a result to its scores, of which the first counts.
+        Gives the scores of a result, of which the first counts.
     values : callable
-        From metrics to what a row shows.
-    chosen : callable
+        Gives what a row shows of metrics.
+    choices : callable
         As for `agreement_of_people`.
     """
     means = []
     for members in people_by_experiment(results):
         scores = {person: score(result)[0] for person, result in members.items()}
-        first = next(iter(scores.values()))
+        first_score = next(iter(scores.values()))
         mean = mean_of_people({person: score.metrics for person, score in scores.items()})
         observer = f"mean of {len(scores) - 2} of {len(scores)} people"
-        attributes = {**first.attributes, "observer": observer}
+        attributes = {**first_score.attributes, "observer": observer}
         left_out = mean.attrs["left_out"]
         means.append(
-            PeopleMean(attributes, first.confidence, "", "", table, values(mean), left_out)
+            PeopleMean(attributes, first_score.confidence, "", "", table, values(mean), left_out)
         )
-    return [*means, *agreement_of_people(results, chosen)]
+    return [*means, *agreement_of_people(results, choices)]
 
 
-def _cells(one: Agreement) -> dict[str, str]:
-    share = f" ({100 * one.equal / one.both:.1f} %)" if one.both else ""
+def _cells(pair: Agreement) -> dict[str, str]:
+    share = f" ({100 * pair.equal / pair.both:.1f} %)" if pair.both else ""
     return {
-        "alike": f"{one.equal} of {one.both}{share}",
-        "kappa": "" if one.kappa is None else f"{one.kappa:.2f}",
+        "alike": f"{pair.equal} of {pair.both}{share}",
+        "kappa": "" if pair.kappa is None else f"{pair.kappa:.2f}",
     }
 
 
 def agreement_of_people(
-    results: Sequence[xarray.Dataset], chosen: Callable[[xarray.Dataset], Mapping[str, str]]
+    results: Sequence[xarray.Dataset], choices: Callable[[xarray.Dataset], Mapping[str, str]]
 ) -> tuple[PeopleAgreement, ...]:
-    """How far the people among results agree, experiment by experiment; nothing of one person
-    alone.
+    """Measure how far the people among results agree, for each experiment that two answered.
 
     Parameters
     ----------
     results : sequence of xarray.Dataset
-        Of any observers in a benchmark.
-    chosen : callable
-        From a result to the answers that were chosen among others, by the name of their question.
+        Results of any observers in a benchmark.
+    choices : callable
+        Gives the answers of a result that were chosen among several, by the name of the question.
     """
     return tuple(
         PeopleAgreement(
             experiment=str(next(iter(members.values())).attrs["experiment"]),
             persons=tuple(members),
-            pairs=tuple(agreements({person: chosen(one) for person, one in members.items()})),
+            pairs=tuple(
+                agreements({person: choices(result) for person, result in members.items()})
+            ),
         )
         for members in people_by_experiment(results, 2)
     )
 
 
 def people_by_experiment(
-    results: Sequence[xarray.Dataset], fewest: int = FEWEST
+    results: Sequence[xarray.Dataset], min_count: int = FEWEST
 ) -> list[dict[str, xarray.Dataset]]:
-    """The people among results, by pseudonym, experiment by experiment; where they are so many."""
+    """Group the results of people by experiment, if enough people answered it, and by pseudonym."""
     groups: dict[str, dict[str, xarray.Dataset]] = {}
     for result in results:
         if person := person_of(result):
             groups.setdefault(str(result.attrs["experiment_digest"]), {})[person] = result
-    return [members for members in groups.values() if len(members) >= fewest]
+    return [members for members in groups.values() if len(members) >= min_count]

@@ -1,8 +1,8 @@
-"""A run about items as a session: the questions, and those to a judge about what rules leave open.
+"""Schedule a run about items: its questions, then cases for a judge that rules leave open.
 
-A model gets all questions at once. A person gets one after the other in an order of their own,
-drawn by their session, and each only when the answer before it is in the store; an attempt that
-they gave up is asked again as another one.
+A model gets all questions at once. A person gets one after the other in a random order, seeded by
+their session, and each only when the answer before it is in the store; an attempt that they gave up
+is asked again as another one.
 """
 
 from __future__ import annotations
@@ -32,42 +32,50 @@ from psyprobe.tasks.items import Case, ItemQuestion, Judge, read_planned
 if TYPE_CHECKING:
     import xarray
 
-#: Seconds to an answer, as a guess, and what is said of it.
+#: Seconds to an answer where nothing was measured, and the remark on it.
 _LATENCY = 1.0
-_UNKNOWN = "Tokens are not known before a question is answered, and 1 s an answer is a guess."
+_LATENCY_NOTE = "Tokens are not known before a question is answered, and 1 s an answer is a guess."
+#: Descriptions of the types of options.
+_KINDS: Mapping[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number with a point",
+    list: "a list",
+}
 
 
 @dataclass(frozen=True)
 class ItemTask:
-    """What a benchmark wants to know of one observer."""
+    """The questions of a benchmark to one observer."""
 
-    #: Of the way of asking: a change of it asks anew.
+    #: Version of the procedure of asking: with another one all is asked again.
     version: str
     questions: Sequence[ItemQuestion]
-    #: From the replies, by the names of the questions, to what a judge is asked about them.
+    #: Makes a judge's cases from the replies by the names of the questions.
     cases: Callable[[Mapping[str, str]], Sequence[Case]]
     #: Items and options, as JSON can hold them: with the answers all that a result needs.
     items: Sequence[Mapping[str, Any]]
     options: Mapping[str, Any]
-    #: Whether a question comes after all others where somebody is asked who remembers, by its name.
+    #: Whether a person, who remembers, gets the question of a name after all others.
     afterwards: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True)
 class TaskPlan(Recorded):
-    """What a run about items means before anything is asked."""
+    """The size and cost of a run about items before anything is asked."""
 
     experiment: str
     observer: str
     questions: int
     answered: int
     images: int
-    #: What is left takes about so long.
+    #: Estimated duration of the remaining questions.
     seconds: float
-    #: What comes afterwards, in words.
+    #: A sentence about a judge that is asked afterwards.
     afterwards: str = ""
-    #: What is left takes, of an observer that answers in words; and from where that is known, as a
-    #: sentence.
+    #: Cost of the remaining questions, of an observer that answers in words, and a sentence about
+    #: its source.
     left: Expense | None = None
     source: str = ""
 
@@ -77,16 +85,15 @@ class TaskPlan(Recorded):
         return html.paragraphs(str(self))
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{self.experiment} with {self.observer}: {self.questions:,} questions about "
-            f"{self.images:,} images; "
-            f"{self.answered:,} are answered.{self.afterwards}"
-            + (f"\nLeft are {self.left}. {self.source}" if self.left else "")
+            f"{self.images:,} images; {self.answered:,} are answered.{self.afterwards}"
         )
+        return f"{text}\nLeft are {self.left}. {self.source}" if self.left else text
 
 
 class ItemSchedule(ExperimentSchedule):
-    """One run about items: a round of questions, and one to a judge about what rules leave open.
+    """The schedule of a run about items: rounds of questions, and one of cases for a judge.
 
     Raises
     ------
@@ -101,25 +108,23 @@ class ItemSchedule(ExperimentSchedule):
         self.task = task
         self.judge = judge
         items.check_questions(task.questions, observer)
-        self._one_by_one = isinstance(observer, SeatedObserver)
-        self._questions = (
-            [replace(question, attempt=1) for question in task.questions]
-            if self._one_by_one
-            else task.questions
-        )
+        self._is_person = isinstance(observer, SeatedObserver)
+        self._questions = task.questions
+        if self._is_person:
+            self._questions = [replace(question, attempt=1) for question in task.questions]
         self._keys = items.keys_of(self._questions, observer, task.version)
-        #: As the run begins: of a person's last attempts there may be others.
+        #: Keys of first attempts.
         self._first_keys = list(self._keys.values())
         self._rounds = self._batches()
-        #: Names and keys of the round under way, if it is about items; which of them were given up;
-        #: and all replies.
+        #: Keys of the current round by the names of its questions; empty in the judge's round.
         self._round: dict[str, str] = {}
+        #: Names of questions whose last attempt was given up.
         self._given_up: set[str] = set()
         self._replies: dict[str, str] = {}
         self._cases: list[tuple[str, str, list[str]]] = []
 
     def layout(self) -> dict[str, Any]:
-        """Items, options, judge, and the keys of the answers."""
+        """Return items, options, judge, and the keys of the answers."""
         return {
             "version": self.task.version,
             "items": digest(self.task.items),
@@ -130,17 +135,18 @@ class ItemSchedule(ExperimentSchedule):
 
     @property
     def named(self) -> list[dict[str, str]]:
-        """The key of each question, and what it is called."""
+        """The key and the name of each question."""
         return [{"key": key, "item": name} for name, key in self._keys.items()]
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """The items and the cards."""
+        """Yield the items and the cards of the observers."""
         yield digest(self.task.items), "items", self.task.items
         yield from super().contents()
 
     def next(self) -> list[Batch]:
-        """The questions, then those to a judge, then none; of a part its questions alone, since a
-        judge needs all.
+        """Return the batches of the next round: questions, then a judge's, then none.
+
+        A shard has no judge's round, since a judge needs all replies.
         """
         batches = next(self._rounds, [])
         holds = self.holds
@@ -150,155 +156,137 @@ class ItemSchedule(ExperimentSchedule):
         return [batch for batch in batches if holds(batch.questions[0].key)]
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what was said about the items; verdicts are read from the store."""
+        """Take the replies about items; verdicts are read from the store."""
         if self.holds is None:
-            found = {name: answers[key]["reply"] for name, key in self._round.items()}
-            self._given_up = {name for name, reply in found.items() if reply["finish"] == GIVEN_UP}
-            self._replies |= {name: reply["text"] for name, reply in found.items()}
+            replies = {name: answers[key]["reply"] for name, key in self._round.items()}
+            self._given_up = {
+                name for name, reply in replies.items() if reply["finish"] == GIVEN_UP
+            }
+            self._replies |= {name: reply["text"] for name, reply in replies.items()}
         self._round = {}
 
     def outcome(self) -> dict[str, Any]:
-        """Which cases were judged, and by which questions; and the keys of a person's attempts that
-        count.
-        """
-        return {
-            "cases": self._cases,
-            **({"keys": list(self._keys.values())} if self._one_by_one else {}),
-        }
+        """Return the cases with their keys, and the keys of a person's last attempts."""
+        outcome: dict[str, Any] = {"cases": self._cases}
+        if self._is_person:
+            outcome["keys"] = list(self._keys.values())
+        return outcome
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
-        """What is left to ask of the observer."""
+        """Estimate the cost of the questions that are not answered yet."""
         keys = list(self._keys.values())
-        found = store.answers(keys)
-        afterwards = ""
+        answers = store.answers(keys)
+        answered_count = sum(key in answers for key in keys)
         questions = self.task.questions
         pace = measured_pace(
             store,
             self.observer,
-            [each["reply"] for each in found.values()],
+            [answer["reply"] for answer in answers.values()],
             {"probe": self.experiment.probe},
-            items.put if timed else None,
+            items.answer_items if timed else None,
             items.batches_of(questions[:1], self.observer, self.task.version),
-        ) or Pace(None, 0.0, None, _LATENCY, None, USD, _UNKNOWN)
-        sizes = (
-            [read_planned(*image).shape[:2] for image in questions[0].images] if questions else []
-        )
-        left = expense(self.observer, pace, sum(key not in found for key in keys), sizes)
+        ) or Pace(None, 0.0, None, _LATENCY, None, USD, _LATENCY_NOTE)
+        images = {image for question in questions for image in question.images}
+        sizes = [
+            read_planned(*image).shape[:2]
+            for question in questions[:1]
+            for image in question.images
+        ]
+        remaining = expense(self.observer, pace, len(keys) - answered_count, sizes)
+        afterwards = ""
         if self.judge is not None:
-            afterwards = (
-                f" What rules leave open is asked of {self.judge.observer.card.name} afterwards."
-            )
+            judge_name = self.judge.observer.card.name
+            afterwards = f" What rules leave open is asked of {judge_name} afterwards."
         return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             questions=len(keys),
-            answered=sum(key in found for key in keys),
-            images=len(
-                {sha256 for question in self.task.questions for _, sha256 in question.images}
-            ),
-            seconds=left.seconds,
+            answered=answered_count,
+            images=len({sha256 for _, sha256 in images}),
+            seconds=remaining.seconds,
             afterwards=afterwards,
-            left=left,
+            left=remaining,
             source=pace.source,
         )
 
     @property
     def distinct(self) -> int:
-        """Questions that differ in more than their names."""
+        """Number of questions that differ in more than their names."""
         return len(set(self._first_keys))
 
     def _batches(self) -> Iterator[list[Batch]]:
-        if self._one_by_one:
-            yield from self._in_turn()
+        if self._is_person:
+            yield from self._single_questions()
         else:
             self._round = self._keys
             yield items.batches_of(self._questions, self.observer, self.task.version)
         if self.judge is not None:
-            found = {
-                case: items.judge_questions(case, self.judge)
-                for case in self.task.cases(self._replies)
-            }
-            asked = [question for each in found.values() for question in each]
             observer = self.judge.observer
-            keys = items.keys_of(asked, observer, items.JUDGING)
-            self._cases = [
-                (case.name, case.prompt, [keys[one.name] for one in each])
-                for case, each in found.items()
-            ]
-            yield items.batches_of(asked, observer, items.JUDGING)
+            questions: list[ItemQuestion] = []
+            self._cases = []
+            for case in self.task.cases(self._replies):
+                case_questions = items.judge_questions(case, self.judge)
+                keys = items.keys_of(case_questions, observer, items.JUDGING)
+                self._cases.append((case.name, case.prompt, list(keys.values())))
+                questions += case_questions
+            yield items.batches_of(questions, observer, items.JUDGING)
 
-    def _in_turn(self) -> Iterator[list[Batch]]:
-        """One question a round, in an order that the session draws."""
-        drawn = np.random.default_rng(int(self.observer.card.digest[:16], 16)).permutation(
-            len(self._questions)
-        )
-        questions = [self._questions[i] for i in drawn]
-        for question in sorted(questions, key=lambda each: self.task.afterwards(each.name)):
+    def _single_questions(self) -> Iterator[list[Batch]]:
+        """Yield one question a round, in a random order that the session's digest seeds."""
+        generator = np.random.default_rng(int(self.observer.card.digest[:16], 16))
+        questions = [self._questions[i] for i in generator.permutation(len(self._questions))]
+        questions.sort(key=lambda question: self.task.afterwards(question.name))
+        for question in questions:
             self._given_up = {question.name}
-            asked = question
             while self._given_up:
-                self._round = items.keys_of([asked], self.observer, self.task.version)
+                self._round = items.keys_of([question], self.observer, self.task.version)
                 self._keys |= self._round
-                yield items.batches_of([asked], self.observer, self.task.version)
-                asked = replace(asked, attempt=asked.attempt + 1)
+                yield items.batches_of([question], self.observer, self.task.version)
+                question = replace(question, attempt=question.attempt + 1)
 
 
 def items_of(experiment: Experiment) -> Path:
-    """The folder of items that a page must name."""
+    """Return the folder of items that an experiment names; raise an InputError without one."""
     if experiment.items is None:
         raise InputError(f"{experiment.name}: there is no 'items'; give the folder that holds them")
     return experiment.items
 
 
 def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a page, each of a known name and of the kind of its default."""
+    """Return the options of an experiment, each of a known name and of the type of its default."""
     for name, value in experiment.options.items():
         if name not in defaults:
             raise unknown_name(f"option of probe {experiment.probe!r}", name, defaults)
-        if not isinstance(value, type(defaults[name])) or isinstance(value, bool) != isinstance(
-            defaults[name], bool
-        ):
-            kind = {
-                str: "text",
-                bool: "true or false",
-                int: "a whole number",
-                float: "a number with a point",
-                list: "a list",
-            }[type(defaults[name])]
-            raise InputError(f"options.{name} is {value!r}; give {kind}")
+        kind = type(defaults[name])
+        # A bool is an int to Python, but not to a page.
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
+            raise InputError(f"options.{name} is {value!r}; give {_KINDS[kind]}")
     return {**defaults, **experiment.options}
 
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
-    """The answers of a run about items, in the order of its questions."""
+    """Return the answers of a run about items, in the order of its questions."""
     return [Answer.from_dict(answer["reply"]) for answer in store.iterate_answers(_keys_of(record))]
 
 
 def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
-    """A column of a result: seconds that a person looked before each answer; none of anybody
-    else.
-    """
-    asked = bool(answers) and answers[0].session is not None
-    return {"reaction_seconds": np.array([answer.latency for answer in answers])} if asked else {}
+    """Return a person's reaction times, s, as a column of a result; no column for a model."""
+    if not answers or answers[0].session is None:
+        return {}
+    return {"reaction_seconds": np.array([answer.latency for answer in answers])}
 
 
 def item_result(
     items: Sequence[str], columns: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> xarray.Dataset:
-    """The result of a run about items: one value an item of every column, selected by its name."""
+    """Make the result of a run about items: each column has a value an item, by its name."""
     import xarray
 
-    data = {
-        name: (
-            "item",
-            values,
-            {
-                "units": "s" if name.startswith("reaction_seconds") else "1",
-                "long_name": name.replace("_", " ").capitalize(),
-            },
-        )
-        for name, values in columns.items()
-    }
+    data = {}
+    for name, values in columns.items():
+        units = "s" if name.startswith("reaction_seconds") else "1"
+        long_name = name.replace("_", " ").capitalize()
+        data[name] = ("item", values, {"units": units, "long_name": long_name})
     names = np.array(items, dtype=object)
     index = ("item", names, {"units": "1", "long_name": "Item"})
     return xarray.Dataset(data, {"item": index}, dict(attributes))
@@ -309,19 +297,24 @@ def _keys_of(record: RunRecord) -> list[str]:
 
 
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
-    """The same, with the options of the page, the judge, and of each case its name, prompt, and
-    replies with ends.
+    """Return a result's attributes: those of any run, options, judge, and the judge's replies.
+
+    The replies stand by case, with its name and prompt, each with its stop reason.
     """
     cases = record.outcome["cases"]
     layout = record.layout
-    found = store.require_answers([key for _, _, keys in cases for key in keys])
-    replies = {
-        key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()
-    }
-    judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
-    spent = TotalCost(
-        answer["reply"] for answer in (*store.answers(_keys_of(record)).values(), *found.values())
-    ).to_dict()
+    judge_answers = store.require_answers([key for _, _, keys in cases for key in keys])
+    replies = {key: answer["reply"] for key, answer in judge_answers.items()}
+    judged = [
+        (name, prompt, [(replies[key]["text"], replies[key]["finish"]) for key in keys])
+        for name, prompt, keys in cases
+    ]
+    answers = store.answers(_keys_of(record))
+    total = TotalCost([*(answer["reply"] for answer in answers.values()), *replies.values()])
     return run_attributes(
-        record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent
+        record,
+        options=layout["options"],
+        judge=layout["judge"],
+        judged=judged,
+        spent=total.to_dict(),
     )

@@ -1,12 +1,10 @@
-"""Asking about items in words: a benchmark's, the steps of a construction, and a judge about what
-rules leave open.
+"""Ask about items in words: those of a benchmark, of a construction, and cases for a judge.
 
-What is asked is plain data, files by path and content and texts, so that another process could ask
-it; images are read only when their turn comes.
+Questions are plain data, files by path and content and texts, so that another process could ask
+them; images are read only when they are needed.
 
-A judge is a chat model that is asked the same way, with no image: it reads what rules cannot. Who
-judges, in which words and how often, is part of a result. Rules come first; what they leave open is
-for whoever calls to decide. What a judge said is kept raw like any answer, so that nothing is
+A judge is a chat model that reads the replies that rules cannot read. Its card, prompts and repeats
+are part of a result. Its replies are stored word for word like any answer, so that nothing is
 judged twice and every verdict can be read again. A reply that is none of the verdicts is counted,
 and never taken for one.
 """
@@ -45,11 +43,10 @@ from psyprobe.running.origins import Origins
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store, open_store
 
-#: Of the way in which a judge is asked.
+#: Version of the procedure by which a judge is asked.
 JUDGING = "judge 1"
 _MARKUP = r"[\s*_`\"'(){}\[\]:=]*"
-#: A reply in lower case that is one word or number; a sign, a fraction or a further word makes it
-#: none.
+#: A reply in lower case that is a single word or number, without sign or fraction.
 _VERDICT = re.compile(
     rf"{_MARKUP}(?:(?:the |my |final )*(?:score|verdict|answer|rating|grade)(?: "
     rf"is)?\b{_MARKUP})?(?P<verdict>[^\W_]+)"
@@ -61,54 +58,64 @@ _VERDICT = re.compile(
 class ItemQuestion:
     """One question about an item."""
 
-    #: By what the asker knows it again; unique among those asked together.
+    #: Name by which the caller finds the answer; unique among questions asked together.
     name: str
     prompt: str
     decoding: Decoding
-    #: Path and SHA-256 of each image file, in the order in which they are shown; none for a
-    #: question in words alone.
+    #: Path and SHA-256 of each image file, in the order of display; none for a question in words
+    #: alone.
     images: tuple[tuple[str, str], ...] = ()
-    #: Instruction that goes before.
+    #: System text of the prompt.
     system: str = ""
-    #: The answers among which a person chooses; none where they answer in words of their own.
+    #: The answers among which a person chooses; none for a free answer.
     words: tuple[str, ...] = ()
-    #: At which attempt of a person, from 1; 0 of anybody else, who needs no other.
+    #: A person's attempt at the question, from 1; 0 for any other observer.
     attempt: int = 0
 
     @functools.cached_property
-    def asked(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
-        told = {"prompt": self.prompt, "system": self.system, "decoding": self.decoding.to_dict()}
-        return (
-            {**told, "words": list(self.words), "attempt": self.attempt} if self.attempt else told
-        )
+        request: dict[str, Any] = {
+            "prompt": self.prompt,
+            "system": self.system,
+            "decoding": self.decoding.to_dict(),
+        }
+        if self.attempt:
+            request |= {"words": list(self.words), "attempt": self.attempt}
+        return request
 
     @functools.cached_property
-    def digests(self) -> tuple[str, str]:
-        """Of what is shown, and of what is asked."""
-        return digest([sha256 for _, sha256 in self.images]), digest(self.asked)
+    def image_digest(self) -> str:
+        """Digest of the images."""
+        return digest([sha256 for _, sha256 in self.images])
+
+    @functools.cached_property
+    def request_digest(self) -> str:
+        """Digest of all but the images."""
+        return digest(self.request)
 
 
 @dataclass(frozen=True)
 class ImageQuestions:
-    """The images of one batch, and what is asked about them, by the digest that its questions
-    carry.
-    """
+    """The images of a batch, and the requests about them."""
 
     images: tuple[tuple[str, str], ...]
-    asked: Mapping[str, Mapping[str, Any]]
+    #: Prompt, system text and decoding of each question, by the digest of the request.
+    requests: Mapping[str, Mapping[str, Any]]
 
 
-def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Put questions about items; an answer holds "reply", as `Answer.to_dict` gives it.
+def answer_items(
+    observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]
+) -> Iterator[Answered]:
+    """Put questions about items to observers; an answer holds "reply", an `Answer` as a dictionary.
 
     Raises
     ------
     InputError
-        An image is not what it was when the questions were made.
+        An image has changed since the questions were made.
     """
-    for name, together in groupby(batches, key=lambda batch: batch.questions[0].observer):
-        yield from _put(observers[name], together)
+    for name, observer_batches in groupby(batches, key=lambda batch: batch.questions[0].observer):
+        yield from _answer(observers[name], observer_batches)
 
 
 def ask_items(
@@ -120,32 +127,27 @@ def ask_items(
     label: str = "",
     progress: bool | None = None,
 ) -> dict[str, Answer]:
-    """Ask what a store does not know yet, outside of any experiment.
+    """Ask questions outside of any experiment, and return the answers by the questions' names.
 
     Parameters
     ----------
     questions : sequence of ItemQuestion
-        All that is to be asked; questions alike in all but their name are asked once.
+        The questions; those alike in all but their name are asked once.
     observer : AnswerObserver
-        Who is asked.
+        The observer to ask.
     version : str
-        Of the way of asking.
+        Version of the procedure of asking.
     store : str, Path or Store, optional
-        The file that keeps answers. Without it nothing is kept.
+        The store that holds answers, and is not asked for again. Without it nothing is stored.
     label : str
-        What stands before the progress bar.
+        Text before the progress bar.
     progress : bool, optional
-        Whether to show one; by default on a terminal and in a notebook.
-
-    Returns
-    -------
-    dict of str to Answer
-        By name.
+        Whether to show a bar; by default on a terminal and in a notebook.
 
     Raises
     ------
     InputError
-        As `check_questions`.
+        The observer cannot answer the questions, or two of them have one name.
     """
     check_questions(questions, observer)
     keys = keys_of(questions, observer, version)
@@ -153,70 +155,73 @@ def ask_items(
         opened.add_contents([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
+        origins = Origins(opened, observers)
         with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
             bar.set_description(label or observer.card.name)
-            asked = [
-                *ask_round(opened, put, observers, Origins(opened, observers), batches, bar, writer)
+            round_keys = [
+                *ask_round(opened, answer_items, observers, origins, batches, bar, writer)
             ]
         answers = {
             key: Answer.from_dict(answer["reply"])
-            for key, answer in zip(asked, opened.iterate_answers(asked), strict=True)
+            for key, answer in zip(round_keys, opened.iterate_answers(round_keys), strict=True)
         }
     return {name: answers[key] for name, key in keys.items()}
 
 
 def check_questions(questions: Sequence[ItemQuestion], observer: AnswerObserver) -> None:
-    """Refuse an observer that cannot be asked so, and two questions of one name."""
-    if observer.card.ability != "answer":
+    """Refuse an observer that cannot answer the questions, and two questions of one name."""
+    card = observer.card
+    if card.ability != "answer":
         raise InputError(
-            f"{observer.card.name} has the ability {observer.card.ability!r}, and questions "
-            "need one that answers in "
-            "words, such as openai:MODEL"
+            f"{card.name} has the ability {card.ability!r}, and questions need one that answers "
+            "in words, such as openai:MODEL"
         )
-    names = [question.name for question in questions]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two questions are called {twice!r}; give each a name of its own")
-    most = max((len(question.images) for question in questions), default=0)
-    if observer.images_at_once is not None and most > observer.images_at_once:
+    counts = Counter(question.name for question in questions)
+    for name, count in counts.items():
+        if count > 1:
+            raise InputError(f"two questions are called {name!r}; give each a name of its own")
+    image_count = max((len(question.images) for question in questions), default=0)
+    if observer.images_at_once is not None and image_count > observer.images_at_once:
         raise InputError(
-            f"a question shows {most} images, and {observer.card.name} takes "
-            f"{observer.images_at_once} at once; put "
-            "them side by side in one file, or take another observer"
+            f"a question shows {image_count} images, and {card.name} takes "
+            f"{observer.images_at_once} at once; put them side by side in one file, or take "
+            "another observer"
         )
 
 
 def batches_of(
     questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
 ) -> list[Batch]:
-    """Questions about the same images together: servers and models reuse what they made of them."""
-    together: dict[tuple[tuple[str, str], ...], list[ItemQuestion]] = {}
+    """Group questions by their images, which servers and models then read once."""
+    groups: dict[tuple[tuple[str, str], ...], list[ItemQuestion]] = {}
     for question in questions:
-        together.setdefault(question.images, []).append(question)
+        groups.setdefault(question.images, []).append(question)
     return [
         Batch(
-            tuple(_question(question, observer, version) for question in members),
-            ImageQuestions(images, {question.digests[1]: question.asked for question in members}),
+            tuple(_question(question, observer, version) for question in group),
+            ImageQuestions(
+                images, {question.request_digest: question.request for question in group}
+            ),
             # A person's attempts are all of one session.
-            session=observer.card.digest if members[0].attempt else "",
+            session=observer.card.digest if group[0].attempt else "",
         )
-        for images, members in together.items()
+        for images, group in groups.items()
     ]
 
 
 def keys_of(
     questions: Sequence[ItemQuestion], observer: AnswerObserver, version: str
 ) -> dict[str, str]:
-    """The key under which a store keeps the answer to each question, by name."""
+    """Return the key of each question's answer in a store, by the question's name."""
     return {question.name: _question(question, observer, version).key for question in questions}
 
 
 def _question(question: ItemQuestion, observer: AnswerObserver, version: str) -> Question:
-    return Question(*question.digests, observer.card.digest, version)
+    return Question(question.image_digest, question.request_digest, observer.card.digest, version)
 
 
-def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
-    under_way: dict[str, tuple[Question, ImageQuestions]] = {}
+def _answer(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
+    pending: dict[str, tuple[Question, ImageQuestions]] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
@@ -225,63 +230,56 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
                 read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images
             )
             for question in batch.questions:
-                asked = work.asked[question.request]
-                under_way[question.key] = (question, work)
-                decoding = Decoding(**asked["decoding"])
-                words = tuple(asked.get("words", ()))
-                attempt = asked.get("attempt", 1)
+                request = work.requests[question.request]
+                pending[question.key] = (question, work)
                 yield Inquiry(
-                    asked["prompt"],
+                    request["prompt"],
                     images,
-                    asked["system"],
-                    decoding,
-                    words,
+                    request["system"],
+                    Decoding(**request["decoding"]),
+                    tuple(request.get("words", ())),
                     question.key,
-                    attempt=attempt,
+                    attempt=request.get("attempt", 1),
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):
-        question, work = under_way.pop(inquiry.key)
-        told = (
-            (question.request, "request", work.asked[question.request]),
+        question, work = pending.pop(inquiry.key)
+        contents = (
+            (question.request, "request", work.requests[question.request]),
             (question.stimulus, "stimuli", [sha256 for _, sha256 in work.images]),
         )
-        yield Answered(question, {"reply": answer.to_dict()}, told, Origin(served=answer.named))
+        yield Answered(question, {"reply": answer.to_dict()}, contents, Origin(served=answer.named))
 
 
 def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
-    """An image file, which must be the one that was planned."""
+    """Read an image file; raise an InputError if its content is another than planned."""
     raw = read_bytes(path)
     if hashlib.sha256(raw).hexdigest() != sha256:
         raise InputError(f"{path} has changed since the questions were made; run again")
     return decode_image(raw, path)
 
 
-# -- a judge
-# ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class JudgePrompt:
-    """What a judge is asked, and which replies are verdicts."""
+    """The prompt of a judge, and which replies are verdicts."""
 
-    #: Of the prompt; the digest changes with the text even where nobody changed the version.
+    #: Name and version of the prompt; its digest changes with the text even in the same version.
     name: str
     version: str
-    #: With {question}, {key} and {answer} to be filled in.
     system: str
+    #: Prompt with the fields {question}, {key} and {answer}.
     text: str
-    #: Reply in lower case, and what it stands for; "" stands for none of them.
+    #: Verdicts by the reply in lower case.
     verdicts: Mapping[str, float | str]
 
-    def filled(self, case: Case) -> str:
-        """The prompt for one case; what stands in braces inside an answer is left as it is."""
-        parts = {"{question}": case.question, "{key}": case.key, "{answer}": case.answer}
-        return re.sub(r"\{(?:question|key|answer)\}", lambda found: parts[found.group()], self.text)
+    def fill(self, case: Case) -> str:
+        """Fill the prompt's fields from a case; braces inside an answer stay as they are."""
+        fields = {"{question}": case.question, "{key}": case.key, "{answer}": case.answer}
+        field_pattern = r"\{(?:question|key|answer)\}"
+        return re.sub(field_pattern, lambda match: fields[match.group()], self.text)
 
     def read(self, reply: str) -> float | str | None:
-        """The verdict that a reply is, or None: reasoning, a label and markup aside, it must be the
-        whole reply.
+        """Read a verdict; None unless, but for reasoning, label and markup, it is the whole reply.
 
         Examples
         --------
@@ -289,29 +287,32 @@ class JudgePrompt:
         >>> [prompt.read(text) for text in ("2", "Score: 1.", "<think>0?</think>2", "0.5", "1 or 2")]
         [1.0, 0.5, 1.0, None, None]
         """
-        said = _VERDICT.fullmatch(without_reasoning(reply))
-        return self.verdicts.get(said["verdict"]) if said else None
+        match = _VERDICT.fullmatch(without_reasoning(reply))
+        return self.verdicts.get(match["verdict"]) if match else None
 
     def verdicts_of(self, replies: Sequence[tuple[str, str]]) -> Verdicts:
-        """What several replies about one case come to, each with why it ended; one that was cut off
-        is no verdict.
+        """Read replies about one case, each given with its stop reason; a cut one is no verdict.
 
         Examples
         --------
         >>> judge_prompts()["rbench_short"].verdicts_of([("2", "stop"), ("1", "length"), ("Hm", "stop")])
-        Verdicts(read=(1.0,), unread=('1', 'Hm'), cut=1)
+        Verdicts(values=(1.0,), unread=('1', 'Hm'), cut=1)
         """
-        read = [(None if end == "length" else self.read(reply), reply) for reply, end in replies]
-        return Verdicts(
-            read=tuple(verdict for verdict, _ in read if verdict is not None),
-            unread=tuple(reply for verdict, reply in read if verdict is None),
-            cut=sum(end == "length" for _, end in replies),
-        )
+        values = []
+        unread = []
+        for reply, stop_reason in replies:
+            verdict = None if stop_reason == "length" else self.read(reply)
+            if verdict is None:
+                unread.append(reply)
+            else:
+                values.append(verdict)
+        cut = sum(stop_reason == "length" for _, stop_reason in replies)
+        return Verdicts(tuple(values), tuple(unread), cut)
 
 
 @functools.cache
 def judge_prompts() -> dict[str, JudgePrompt]:
-    """The prompts that come with psyprobe, by name.
+    """Return the judge's prompts that come with psyprobe, by name.
 
     Examples
     --------
@@ -327,15 +328,15 @@ def judge_prompts() -> dict[str, JudgePrompt]:
 
 @dataclass(frozen=True)
 class Judge:
-    """Who judges, and how."""
+    """A judge: an observer, and how it is asked."""
 
-    #: Any that answers in words: `load_observer("openai:MODEL")`.
+    #: An observer that answers in words: `load_observer("openai:MODEL")`.
     observer: AnswerObserver
     #: How often each case is put; with temperature 0 once is enough.
     repeats: int = 1
-    #: Of the sampling, 0 to 2; each repeat has a seed of its own.
+    #: Temperature of the sampling, 0 to 2; each repeat has another seed.
     temperature: float = 0.0
-    #: Where a reply is cut off, reasoning included.
+    #: Tokens after which a reply is cut off, reasoning included.
     max_tokens: int = JUDGE_TOKENS
 
     def __post_init__(self) -> None:
@@ -348,42 +349,42 @@ class Judge:
             )
 
     def decoding(self, repeat: int) -> Decoding:
-        """How the reply of one repeat is drawn."""
+        """Return the decoding of a repeat, with its seed."""
         seed = repeat if self.temperature else None
         return Decoding(self.temperature, self.max_tokens, logprobs=False, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything one must know to judge again, as JSON can hold it."""
-        prompts = {
-            name: f"{each.version} ({digest([each.system, each.text, dict(each.verdicts)])[:12]})"
-            for name, each in judge_prompts().items()
-        }
-        return {**vars(self), "observer": self.observer.card.to_dict(), "prompts": prompts}
+        """Return all that judging again needs, as JSON can hold it."""
+        versions = {}
+        for name, prompt in judge_prompts().items():
+            contents = [prompt.system, prompt.text, dict(prompt.verdicts)]
+            versions[name] = f"{prompt.version} ({digest(contents)[:12]})"
+        return {**vars(self), "observer": self.observer.card.to_dict(), "prompts": versions}
 
 
 @dataclass(frozen=True)
 class Case:
     """One answer to be judged."""
 
-    #: Unique among the cases judged together.
+    #: Name of the case, unique among those judged together.
     name: str
     #: Name of the judge's prompt.
     prompt: str
-    #: What was asked, what is right, and what was answered.
+    #: The question, the right answer, and the answer to judge.
     question: str
     key: str
     answer: str
-    #: Put once, however often the judge is asked about others.
-    once: bool = False
+    #: Put only once, however many repeats the judge has.
+    single_repeat: bool = False
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What a judge made of one case."""
+    """The verdicts of a judge on one case."""
 
-    #: One for each reply that was a verdict.
-    read: tuple[float | str, ...]
-    #: The replies that were none, word for word.
+    #: Verdicts, without the replies that were none.
+    values: tuple[float | str, ...]
+    #: Replies that were no verdict, word for word.
     unread: tuple[str, ...]
     #: How many of these were cut off before they ended.
     cut: int = 0
@@ -391,29 +392,25 @@ class Verdicts:
     @property
     def failed(self) -> bool:
         """Whether no reply was a verdict."""
-        return not self.read
+        return not self.values
 
     @property
     def mean(self) -> float:
         """Mean of numeric verdicts, from 0 to 1."""
         if self.failed:
-            remedy = "give the judge more tokens" if self.cut else "judge again"
-            how = " and was cut off" if self.cut else ""
+            remedy = " and was cut off; give the judge more tokens" if self.cut else "; judge again"
             raise InputError(
-                f"the judge gave no verdict but {self.unread[0]!r}{how}; {remedy}, or leave the "
-                "item out"
+                f"the judge gave no verdict but {self.unread[0]!r}{remedy}, or leave the item out"
             )
-        return sum(float(each) for each in self.read) / len(self.read)
+        return sum(map(float, self.values)) / len(self.values)
 
     @property
     def majority(self) -> float | str | None:
-        """The verdict of more than half of the replies, those that were none counted; None where
-        there is none.
-        """
+        """The verdict of more than half of all replies, unread ones included; None without one."""
         if self.failed:
             return None
-        verdict, count = Counter(self.read).most_common(1)[0]
-        return verdict if 2 * count > len(self.read) + len(self.unread) else None
+        verdict, count = Counter(self.values).most_common(1)[0]
+        return verdict if 2 * count > len(self.values) + len(self.unread) else None
 
 
 def judge_cases(
@@ -423,48 +420,43 @@ def judge_cases(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> dict[str, Verdicts]:
-    """Put cases to a judge outside of any experiment; what the store holds is not asked again.
+    """Put cases to a judge outside of any experiment, and return verdicts by the cases' names.
 
     Parameters
     ----------
     cases : sequence of Case
-        What rules left open.
+        The cases that rules left open.
     judge : Judge
-        Who judges, and how.
+        The judge.
     store, progress
         As for `ask_items`.
-
-    Returns
-    -------
-    dict of str to Verdicts
-        By name of the case.
 
     Raises
     ------
     UnknownNameError
         There is no such prompt.
     PsyprobeError
-        The judge cannot be reached: never is something else put in its place.
+        The judge cannot be reached: nothing is ever put in its place.
     """
     questions = {case.name: judge_questions(case, judge) for case in cases}
-    asked = [question for each in questions.values() for question in each]
-    label = f"judge {judge.observer.card.name}"
     answers = ask_items(
-        asked, judge.observer, version=JUDGING, store=store, label=label, progress=progress
+        [question for repeats in questions.values() for question in repeats],
+        judge.observer,
+        version=JUDGING,
+        store=store,
+        label=f"judge {judge.observer.card.name}",
+        progress=progress,
     )
-    return {
-        case.name: judge_prompts()[case.prompt].verdicts_of(
-            [
-                (found.text, found.finish)
-                for found in (answers[each.name] for each in questions[case.name])
-            ]
-        )
-        for case in cases
-    }
+    verdicts = {}
+    for case in cases:
+        replies = [answers[question.name] for question in questions[case.name]]
+        texts = [(reply.text, reply.finish) for reply in replies]
+        verdicts[case.name] = judge_prompts()[case.prompt].verdicts_of(texts)
+    return verdicts
 
 
 def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
-    """One question for each time that a case is put."""
+    """Make the question of each repeat of a case."""
     prompts = judge_prompts()
     if case.prompt not in prompts:
         raise unknown_name("prompt for a judge", case.prompt, prompts)
@@ -472,25 +464,25 @@ def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
     return [
         ItemQuestion(
             f"{case.name}\n{repeat}",
-            prompt.filled(case),
+            prompt.fill(case),
             judge.decoding(repeat),
             system=prompt.system,
         )
-        for repeat in range(1 if case.once else judge.repeats)
+        for repeat in range(1 if case.single_repeat else judge.repeats)
     ]
 
 
 def judge_of(experiment: Experiment) -> Judge | None:
-    """The judge that a page names, or None."""
-    named = experiment.judge
-    if named is None:
+    """Load the judge that an experiment names; None if it names none."""
+    page = experiment.judge
+    if page is None:
         return None
-    judging = cast(AnswerObserver, load_observer(named.observer, **named.options))
-    return Judge(judging, named.repeats, named.temperature, named.max_tokens)
+    observer = cast(AnswerObserver, load_observer(page.observer, **page.options))
+    return Judge(observer, page.repeats, page.temperature, page.max_tokens)
 
 
 def reader_of(judge: Judge) -> dict[str, str]:
-    """Attributes of a variable of a result that holds what a judge makes of its replies."""
+    """Return the attributes of a result's variable that holds a judge's readings."""
     name = judge.observer.card.name
     return {
         "units": "1",
@@ -499,23 +491,19 @@ def reader_of(judge: Judge) -> dict[str, str]:
     }
 
 
-def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:
-    """Of cases: how many there are, how many have no verdict at all, and how many replies were none
-    or were cut off.
-    """
-    found = list(found)
+def count_verdicts(verdicts: Iterable[Verdicts]) -> dict[str, int]:
+    """Count cases, cases without any verdict, and replies that were no verdict or cut off."""
+    cases = list(verdicts)
     return {
-        "cases": len(found),
-        "without_verdict": sum(each.failed for each in found),
-        "unread_replies": sum(len(each.unread) for each in found),
-        "cut_replies": sum(each.cut for each in found),
+        "cases": len(cases),
+        "without_verdict": sum(case.failed for case in cases),
+        "unread_replies": sum(len(case.unread) for case in cases),
+        "cut_replies": sum(case.cut for case in cases),
     }
 
 
 def read_verdicts(text: str) -> dict[str, Verdicts]:
-    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies
-    with their ends.
-    """
+    """Read verdicts by case from JSON: name, prompt, and replies with their stop reasons."""
     prompts = judge_prompts()
     return {
         name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)

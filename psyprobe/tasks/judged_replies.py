@@ -1,4 +1,4 @@
-"""A judge as a second reader of what an observer said in words."""
+"""Let a judge read the replies of an observer, as a second reader."""
 
 from __future__ import annotations
 
@@ -27,30 +27,29 @@ def judge_replies(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> xr.Dataset:
-    """Let a judge read every reply of a run: of a yes/no run whose text was wanted, or of a
-    benchmark.
+    """Let a judge read every reply of a run, of a yes/no probe or a benchmark.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a questioning run whose answers are yes and no, in whatever language, or of a probe that
-        has a function ``judge_replies``, as benchmarks have.
+        Result of a run whose answers are yes and no, in any language, or of a probe that has a
+        function ``judge_replies``, as benchmarks have.
     judge : Judge
-        Who judges, and how; each reply to a question is put to it once, however often it was given.
+        The judge; each reply to a question is put to it once, however often it was given.
     store, progress
         As for `judge_cases`.
 
     Returns
     -------
     xarray.Dataset
-        The run with what the judge makes of each reply. Its score then says what it would be under
-        the judge. Of a yes/no run that is a variable `judged`: "yes", "no", "invalid" where the
-        judge finds neither or gives no verdict, and "" where no text was wanted.
+        The result with the judge's readings, under which its score is given too. In a yes/no run
+        they are a variable `judge_reading`: "yes", "no", "invalid" where the judge finds neither or
+        gives no verdict, and "" where no text was requested.
 
     Raises
     ------
     InputError
-        Nobody could judge replies of such a run.
+        Replies of such a run cannot be judged.
     """
     probe = result.attrs.get("probe", "")
     judge_of_probe = getattr(load_probe(probe), "judge_replies", None)
@@ -63,22 +62,19 @@ def judge_replies(
             "out"
         )
     table = trials(result)
-    asked = table["reply_requested"].values.astype(bool)
-    pairs = list(
-        zip(
-            *(table[name].values.astype(str).tolist() for name in ("prompt_text", "text")),
-            strict=True,
-        )
-    )
-    distinct = dict.fromkeys(pair for pair, each in zip(pairs, asked, strict=True) if each)
-    cases = {pair: Case(json.dumps(pair), "yes_no", pair[0], "", pair[1]) for pair in distinct}
+    requested = table["reply_requested"].values.astype(bool)
+    prompts = table["prompt_text"].values[requested].astype(str).tolist()
+    texts = table["text"].values[requested].astype(str).tolist()
+    replies = list(zip(prompts, texts, strict=True))
+    cases = {
+        (prompt, text): Case(json.dumps((prompt, text)), "yes_no", prompt, "", text)
+        for prompt, text in replies
+    }
     verdicts = judge_cases(list(cases.values()), judge, store=store, progress=progress)
-    read = {pair: verdicts[case.name].majority or "invalid" for pair, case in cases.items()}
-    readings = np.array(
-        [read[pair] if each else "" for pair, each in zip(pairs, asked, strict=True)], dtype=object
-    )
-    about = {
+    readings = np.full(requested.shape, "", dtype=object)
+    readings[requested] = [verdicts[cases[reply].name].majority or "invalid" for reply in replies]
+    attributes = {
         "units": "1",
         "long_name": f"yes, no or invalid: the reply as {judge.observer.card.name} reads it",
     }
-    return arrange_trials(table.assign({JUDGE_READING: (("trial",), readings, about)}))
+    return arrange_trials(table.assign({JUDGE_READING: (("trial",), readings, attributes)}))

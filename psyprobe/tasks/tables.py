@@ -1,6 +1,4 @@
-"""What benchmarks read and write: tables of answers that others wrote, all metrics of all models,
-and scores.
-"""
+"""Tables and scores of benchmarks: answers from elsewhere, metrics of models, rows of scores."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -34,14 +33,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 
-#: Columns of a table, and bytes that a workbook may unpack to.
-_MOST_COLUMNS = 10_000
-_MOST_BYTES = 300_000_000
+#: Most columns of a table, and most bytes of an unpacked workbook.
+_MAX_COLUMNS = 10_000
+_MAX_BYTES = 300_000_000
 
 
 def read_answer_table(path: str | Path) -> pd.DataFrame:
-    """Any such table as text: .csv, .tsv, .xlsx, .json (a list of objects, or columns of rows) or
-    .jsonl.
+    """Read a table of answers as text: .csv, .tsv, .xlsx, .json or .jsonl.
+
+    A .json file holds a list of objects, or the columns of a table as pandas writes them.
 
     Raises
     ------
@@ -51,9 +51,9 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix in (".json", ".jsonl"):
-        return _json(file)
+        return _read_json(file)
     if suffix == ".xlsx":
-        return _sheet(file)
+        return _read_workbook(file)
     if suffix in (".csv", ".tsv"):
         return read_table(file, (), "\t" if suffix == ".tsv" else ",")[0]
     raise InputError(f"{path} is no table of answers; give .csv, .tsv, .xlsx, .json or .jsonl")
@@ -62,24 +62,9 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
 def read_table(
     path: str | Path, columns: tuple[str, ...], separator: str = ","
 ) -> tuple[pd.DataFrame, str]:
-    """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK,
-    whichever it is.
-    """
-    raw = read_bytes(path)
-    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried
-    # first.
-    for encoding in ("UTF-8", "GBK"):
-        try:
-            text = raw.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
-            break
-        except UnicodeDecodeError:
-            continue
-    else:
-        raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
-    if text.partition("\n")[0].count(separator) >= _MOST_COLUMNS:
-        raise InputError(
-            f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?"
-        )
+    """Read a CSV with some required columns as text, "NA" included; return its encoding too."""
+    text, encoding = _decode(read_bytes(path), path)
+    _check_width(text.partition("\n")[0].count(separator) + 1, path)
     try:
         table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -126,18 +111,35 @@ def round_half_up(value: float, digits: int) -> str:
 
 
 def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
-    """What stands on each line of a file that is not blank, with its number from 1."""
-    found = []
+    """Read each line of a JSON Lines file that is not blank, with its number from 1."""
     # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
-    for at, line in enumerate(read_text(path).split("\n"), start=1):
-        if line.strip():
-            found.append((at, parse_json(line, f"{path}, line {at}")))
-    return found
+    return [
+        (line_number, parse_json(line, f"{path}, line {line_number}"))
+        for line_number, line in enumerate(read_text(path).split("\n"), start=1)
+        if line.strip()
+    ]
 
 
-def _sheet(path: Path) -> pd.DataFrame:
+def _decode(raw: bytes, path: str | Path) -> tuple[str, str]:
+    """Decode text as UTF-8 or GBK, and return it with its encoding."""
+    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried
+    # first.
+    for encoding, codec in (("UTF-8", "utf-8-sig"), ("GBK", "GBK")):
+        with suppress(UnicodeDecodeError):
+            return raw.decode(codec), encoding
+    raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
+
+
+def _check_width(column_count: int, path: str | Path) -> None:
+    if column_count > _MAX_COLUMNS:
+        raise InputError(
+            f"{path} has more than {_MAX_COLUMNS:,} columns; is it a table of answers?"
+        )
+
+
+def _read_workbook(path: Path) -> pd.DataFrame:
     try:
-        check_unpacked(path, _MOST_BYTES)
+        check_unpacked(path, _MAX_BYTES)
         table = pd.read_excel(path, dtype=str, keep_default_na=False)
     except ImportError:
         raise InputError(
@@ -151,35 +153,30 @@ def _sheet(path: Path) -> pd.DataFrame:
         raise InputError(f"{path} is no Excel workbook; save it again, or as CSV") from None
     if not len(table):
         raise InputError(f"{path} has no rows")
-    # Cells that were never written come as numbers that are none.
+    # Cells that were never written come as NaN.
     return table.where(table.notna(), "")
 
 
-def _json(path: Path) -> pd.DataFrame:
-    """A list of objects, one object a line, or pandas' columns of rows, as VLMEvalKit's .json may
-    be.
-    """
+def _read_json(path: Path) -> pd.DataFrame:
+    """Read a list of objects, one object a line, or columns of rows, as VLMEvalKit writes them."""
     try:
-        found = parse_json(read_text(path), str(path))
+        data = parse_json(read_text(path), str(path))
     except InputError:
-        found = [values for _, values in read_json_lines(path)]
-    if (
-        isinstance(found, dict)
-        and found
-        and all(isinstance(column, dict) for column in found.values())
-    ):
-        places = list(dict.fromkeys(place for column in found.values() for place in column))
-        found = [{name: column.get(place) for name, column in found.items()} for place in places]
-    rows = [found] if isinstance(found, dict) else found
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        data = [values for _, values in read_json_lines(path)]
+    if isinstance(data, dict):
+        is_columns = data and all(isinstance(column, dict) for column in data.values())
+        data = _rows_of(data) if is_columns else [data]
+    if not isinstance(data, list) or not data or not all(isinstance(row, dict) for row in data):
         raise InputError(f"{path} is no list of objects; it should hold one for each item")
-    if max(map(len, rows)) > _MOST_COLUMNS:
-        raise InputError(
-            f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?"
-        )
+    _check_width(max(map(len, data)), path)
     return pd.DataFrame(
-        [{_text(name): _text(value) for name, value in row.items()} for row in rows]
+        [{_text(name): _text(value) for name, value in row.items()} for row in data]
     ).fillna("")
+
+
+def _rows_of(columns: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    labels = dict.fromkeys(label for column in columns.values() for label in column)
+    return [{name: column.get(label) for name, column in columns.items()} for label in labels]
 
 
 def _text(value: Any) -> str:
@@ -190,7 +187,7 @@ def _text(value: Any) -> str:
 
 
 def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
-    """A table for people, as CSV: whatever its cells hold, no spreadsheet runs it."""
+    """Format a table for people as CSV in which no cell is run by a spreadsheet."""
     return str(table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index))
 
 
@@ -211,19 +208,17 @@ def encode_images(paths: Iterable[Path], indices: Iterable[object]) -> list[str]
 
 
 def write_tsv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as VLMEvalKit reads its data sets, whole or not at all."""
-    how: dict[str, Any] = {
-        "sep": "\t",
-        "index": False,
-        "quoting": csv.QUOTE_ALL,
-        "lineterminator": "\n",
-    }
-    write_whole(path, lambda partial: table.to_csv(partial, **how))
+    """Write a table as VLMEvalKit reads its data sets, completely or not at all."""
+    write_whole(
+        path,
+        lambda partial: table.to_csv(
+            partial, sep="\t", index=False, quoting=csv.QUOTE_ALL, lineterminator="\n"
+        ),
+    )
 
 
-def printed_name(model: str, known: Iterable[str]) -> str | None:
-    """The name under which a paper prints a model, however it is written; None where it prints no
-    such model.
+def printed_name(model: str, printed_names: Iterable[str]) -> str | None:
+    """Find the name under which a paper prints a model; None if it prints no such model.
 
     Case, signs, the "v" of a version, a maker before a slash, and "hf", "chat" and "instruct" at
     the end do not count; nor do "VL" or a size that one of the two leaves out, where only one
@@ -236,32 +231,35 @@ def printed_name(model: str, known: Iterable[str]) -> str | None:
     >>> printed_name("liuhaotian/llava-v1.5-7b", ["LLaVA1.5", "LLaVANext"]), printed_name("llava", ["LLaVA1.5"])
     ('LLaVA1.5', None)
     """
-    names = list(known)
-    for dropped in ("", "vl"):
-        stem, size = _stem_and_size(model, dropped)
-        others = {
-            name: each for name in names if (each := _stem_and_size(name, dropped))[0] == stem
-        }
-        equal = [name for name, each in others.items() if each[1] == size]
-        near = equal or [name for name, each in others.items() if not (each[1] and size)]
-        if len(near) == 1:
-            return near[0]
+    names = list(printed_names)
+    for letters in ("", "vl"):
+        stem, size = _stem_and_size(model, letters)
+        sizes = {}
+        for name in names:
+            printed_stem, printed_size = _stem_and_size(name, letters)
+            if printed_stem == stem:
+                sizes[name] = printed_size
+        matches = [name for name in sizes if sizes[name] == size]
+        if not matches:
+            matches = [name for name in sizes if not (sizes[name] and size)]
+        if len(matches) == 1:
+            return matches[0]
     return None
 
 
-def near_names(model: str, known: Iterable[str]) -> list[str]:
+def near_names(model: str, printed_names: Iterable[str]) -> list[str]:
     """Write a note for a model that a paper does not print, if the paper has some like it."""
-    names = {_plain_name(name): name for name in known}
+    names = {_plain_name(name): name for name in printed_names}
     matches = difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)
     near = ", ".join(names[match] for match in matches)
     return [f"{model}: no printed values stand under this name; near: {near}."] if near else []
 
 
-def _stem_and_size(model: str, dropped: str) -> tuple[str, str]:
-    """A plain name without some letters, and the size at its end ("7b") apart."""
-    found = re.fullmatch(r"(.*?)\|?(\d+(?:\.\d+)?b)?", _plain_name(model))
-    assert found is not None
-    return found[1].replace(dropped, "") if dropped else found[1], found[2] or ""
+def _stem_and_size(model: str, letters: str) -> tuple[str, str]:
+    """Split a plain name, without some letters, from the size at its end ("7b")."""
+    match = re.fullmatch(r"(.*?)\|?(\d+(?:\.\d+)?b)?", _plain_name(model))
+    assert match is not None
+    return match[1].replace(letters, ""), match[2] or ""
 
 
 def _plain_name(model: str) -> str:
@@ -272,18 +270,14 @@ def _plain_name(model: str) -> str:
 
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
-    """The metrics of all models, by model, with all digits, as "csv" or "json"."""
-    listed = pd.concat(
-        [table.assign(model=model) for model, table in metrics.items()], ignore_index=True
-    )
-    listed = listed[["model", *[name for name in listed if name != "model"]]]
+    """Format the metrics of all models with all digits, as "csv" or "json"."""
+    tables = [table.assign(model=model) for model, table in metrics.items()]
+    combined = pd.concat(tables, ignore_index=True)
+    combined = combined[["model", *[name for name in combined if name != "model"]]]
     if format == "csv":
-        return csv_table(listed).rstrip("\n")
-    return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
+        return csv_table(combined).rstrip("\n")
+    return str(combined.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
 
-
-# -- scores
-# ----------------------------------------------------------------------------------------------------------
 
 #: What a responder reached in each metric: value and the ends of its interval.
 MetricValues: TypeAlias = Mapping[Metric, tuple[float, float | None, float | None]]
@@ -293,22 +287,22 @@ MetricValues: TypeAlias = Mapping[Metric, tuple[float, float | None, float | Non
 class TaskScore(Tabled):
     """A score as tables, scoreboards and files take it; see `psyprobe.analysis.score.Score`."""
 
-    #: Of the result: observer, experiment and what else is told of the run.
+    #: Attributes of the result: observer, experiment, options of the run.
     attributes: Mapping[str, Any]
-    #: Of all intervals, in (0, 1).
+    #: Coverage of all intervals, in (0, 1).
     confidence: float
-    #: Of the observer, and what was measured; empty where there is no choice.
+    #: Layer of the observer, and measure; empty where there is no choice.
     layer: str
     measure: str
 
     @property
     def observer(self) -> str:
-        """Whose score."""
+        """Name of the observer."""
         return str(self.attributes["observer"])
 
     @property
     def experiment(self) -> str:
-        """In what."""
+        """Name of the experiment."""
         return str(self.attributes["experiment"])
 
     @property
@@ -317,7 +311,7 @@ class TaskScore(Tabled):
         return bool(self.attributes["random_weights"])
 
     def rows(self) -> Sequence[Row]:
-        """The observer first, then the trivial responders beside it."""
+        """Return the observer's row, then those of trivial responders."""
         raise NotImplementedError
 
     def row(
@@ -327,27 +321,26 @@ class TaskScore(Tabled):
         values: MetricValues,
         notes: Sequence[str] = (),
     ) -> Row:
-        """What a responder reached in each metric: value and the ends of its interval."""
-        told: dict[str, Any] = {
-            name: getattr(self, name) for name in ("experiment", "observer", "layer")
+        """Make a responder's row: the value of each metric, and the ends of its interval."""
+        record: dict[str, Any] = {
+            "experiment": self.experiment,
+            "observer": self.observer,
+            "layer": self.layer,
+            "responder": responder,
         }
-        told["responder"] = responder
         cells: dict[str, str] = {}
         entries: dict[Metric, Entry] = {}
         for metric, (value, low, high) in values.items():
-            interval = (
-                ""
-                if low is None
-                else f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
-            )
-            cells[metric.suffix] = number(value, metric.digits) + interval
-            told |= {
-                f"{metric.name}{part}": one
-                for part, one in (("", value), ("_low", low), ("_high", high))
-            }
+            cell = number(value, metric.digits)
+            if low is not None:
+                cell += f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+            cells[metric.suffix] = cell
+            record[metric.name] = value
+            record[f"{metric.name}_low"] = low
+            record[f"{metric.name}_high"] = high
             entries[metric] = Entry(value, low, high)
         label = "" if responder == OBSERVER else responder
-        return Row(table, responder, label, cells, told, entries, notes)
+        return Row(table, responder, label, cells, record, entries, notes)
 
 
 def compare_readings(
@@ -364,9 +357,9 @@ def compare_readings(
 
 @dataclass(frozen=True)
 class ReadScore(TaskScore):
-    """A score of replies in words, which others may read otherwise."""
+    """A score of replies in words, with what it would be under other readers."""
 
-    #: How other readers differ from the one that counts, and what the score is under each.
+    #: How other readers differ from the one that counts, and the score under each.
     readings: tuple[Rereading, ...]
 
     @property
@@ -382,31 +375,25 @@ class ReadScore(TaskScore):
         }
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
-        """A row for each other reader that differs: in how many replies or items, and the score
-        under it.
-        """
+        """Return a row for each reader that differs: number of replies or items, and score."""
         title = f"{self.observer}: the same replies read otherwise"
-        return [
-            Row(
-                title,
-                OBSERVER,
-                reading.reader,
-                {unit: str(reading.n)}
-                | reading.cells
-                | {name: number(value, digits) for name, value in reading.score.items()},
-            )
-            for reading in self.readings
-            if reading.differ
-        ]
+        rows = []
+        for reading in self.readings:
+            if reading.differ:
+                cells = {unit: str(reading.n), **reading.cells}
+                for name, value in reading.score.items():
+                    cells[name] = number(value, digits)
+                rows.append(Row(title, OBSERVER, reading.reader, cells))
+        return rows
 
     def read_alike(self) -> list[str]:
-        """A remark that names the readers that do not differ."""
+        """Return a remark that names the readers that do not differ, if there are any."""
         alike = [reading.reader for reading in self.readings if not reading.differ]
         return [f"read alike by {' and by '.join(alike)}"] if alike else []
 
 
 def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
-    """Results by who was asked; in what, too, where they are of several experiments."""
+    """Key results by their observers, and experiments too if there are several."""
     several = len({result.attrs["experiment"] for result in results}) > 1
     return {
         result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result
@@ -414,8 +401,6 @@ def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
     }
 
 
-def place(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
-    """Where a probe draws its one panel: the axes that are given, or new ones of a figure that is
-    given.
-    """
+def axes_of(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
+    """Return the axes for a probe's only panel: new ones of a figure, or else the given ones."""
     return ax if figure is None else figure.add_subplot()

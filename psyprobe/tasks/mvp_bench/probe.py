@@ -50,10 +50,10 @@ from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
+    answer_items,
     count_verdicts,
     judge_cases,
     judge_of,
-    put,
     read_verdicts,
     reader_of,
 )
@@ -71,7 +71,7 @@ from psyprobe.tasks.mvp_bench.questions import (
 )
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_replies, parse_reply
 from psyprobe.tasks.parts import answers_table, by_parts
-from psyprobe.tasks.tables import MetricValues, ReadScore, by_observer, compare_readings, place
+from psyprobe.tasks.tables import MetricValues, ReadScore, axes_of, by_observer, compare_readings
 
 if TYPE_CHECKING:
     import xarray
@@ -135,7 +135,7 @@ _HEADINGS = {
 #: Resamples where only the values count.
 _FEWEST = 100
 
-answer = put
+answer = answer_items
 
 
 def plan(
@@ -261,7 +261,7 @@ def plot(
     """Draw low-level against high-level questions; see `plot_mvp` for other contrasts."""
     refuse_features(measure=measure, layer=layer)
     metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
-    return plot_mvp(metrics, "level", place(ax, figure))
+    return plot_mvp(metrics, "level", axes_of(ax, figure))
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:

@@ -174,7 +174,7 @@ def _ask(
             decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
         )
         image = item.sha256 if step.looks else ""
-        key = digest([VERSION, question.asked, image, observer.card.digest])
+        key = digest([VERSION, question.request, image, observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
             open_steps[question.name] = (item, question, key)
     if not open_steps:

@@ -44,10 +44,10 @@ from psyprobe.tasks.items import (
     Case,
     ItemQuestion,
     Judge,
+    answer_items,
     count_verdicts,
     judge_cases,
     judge_of,
-    put,
     read_verdicts,
     reader_of,
 )
@@ -65,10 +65,10 @@ from psyprobe.tasks.r_bench.scores import (
 from psyprobe.tasks.tables import (
     MetricValues,
     ReadScore,
+    axes_of,
     by_observer,
     compare_readings,
     csv_table,
-    place,
 )
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ _HEADINGS = {
 }
 _json = partial(json.dumps, ensure_ascii=False)
 
-answer = put
+answer = answer_items
 
 
 def plan(
@@ -221,7 +221,7 @@ def plot(
 
     refuse_features(measure=measure, layer=layer)
     metrics = {name: read_run(result).metrics for name, result in by_observer(results).items()}
-    return bars(metrics, "step", ax=place(ax, figure))
+    return bars(metrics, "step", ax=axes_of(ax, figure))
 
 
 def report(results: Sequence[xarray.Dataset]) -> list[Part]:

@@ -327,7 +327,7 @@ def judgements(
     for case, case_verdicts in verdicts.items():
         kind, caption, name = case.split("\n", 2)
         by_item.setdefault((kind, name), []).append(case_verdicts)
-        rows.append((name, kind, int(caption), case_verdicts.read, case_verdicts.unread))
+        rows.append((name, kind, int(caption), case_verdicts.values, case_verdicts.unread))
     for (kind, name), group in by_item.items():
         if name in choices:
             majority = group[0].majority
@@ -363,7 +363,12 @@ def _cases(
     prompt = _PROMPTS[task]
     return [
         Case(
-            f"{kind}\n{i if several else -1}\n{name}", prompt, question, key, texts[0], once=several
+            f"{kind}\n{i if several else -1}\n{name}",
+            prompt,
+            question,
+            key,
+            texts[0],
+            single_repeat=several,
         )
         for i, key in enumerate(keys)
     ]
