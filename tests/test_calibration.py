@@ -79,7 +79,7 @@ def test_jpeg_is_found_behind_resizing() -> None:
     kept = {
         str(grade.stripes).rpartition(",")[0]
         for grade in result.grades
-        if grade.told and grade.stripes.side < calibration.SIDE
+        if grade.is_told and grade.stripes.side < calibration.SIDE
     }
     assert lost - kept == {
         "red-green stripes, period 2 px, 120 codes",
@@ -92,7 +92,7 @@ def test_jpeg_is_found_behind_resizing() -> None:
 @pytest.mark.parametrize("trials", [7, 8, 20, 50])
 def test_guessing_passes_a_grade_in_one_of_a_hundred_at_most(trials: int) -> None:
     counts = np.arange(trials + 1)
-    told = [Grade(Stripes(64, 64, 8.0, 8), trials, int(k), int(trials - k)).told for k in counts]
+    told = [Grade(Stripes(64, 64, 8.0, 8), trials, int(k), int(trials - k)).is_told for k in counts]
     assert 0 < binom.pmf(counts[told], trials, 0.5).sum() <= CHANCE
     assert told == [bool(binom.sf(k - 1, trials, 0.5) <= CHANCE) for k in counts]
 

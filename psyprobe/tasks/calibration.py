@@ -1,13 +1,12 @@
-"""What a server does to images before its model looks, found from outside: ``psyprobe ask
---calibrate``.
+"""Measure how a server resizes and compresses images, by its answers: ``psyprobe ask --calibrate``.
 
-Stripes of which only what survives can be told are shown, in grades, and the observer says whether
-they are nearer to vertical or to horizontal. They have slope 2:1, so that the finer axis passes the
-limit of sampling first and its alias has the other direction: sampled at side M, stripes on an
-image of side S are told rightly while 2 S / (M period) is below 2 / (cos + sin) = 1.49 (less where
-smoothing leaves too little to see), and wrongly over the whole octave beyond wherever anything of
-them is seen. Right answers thus show that M is at least 2 S / (1.49 period), however it is
-smoothed, and going on by octaves from the coarsest is not misled by aliases.
+Stripes are shown in grades of fineness and contrast, and the observer says whether they are nearer
+to vertical or to horizontal. They have slope 2:1, so that the finer axis passes the limit of
+sampling first and its alias has the other direction: sampled at side M, stripes on an image of side
+S are told rightly while 2 S / (M period) is below 2 / (cos + sin) = 1.49 (less where smoothing
+leaves too little to see), and wrongly over the whole octave beyond wherever anything of them is
+seen. Right answers thus show that M is at least 2 S / (1.49 period), however it is smoothed, and
+going on by octaves from the coarsest is not misled by aliases.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +33,21 @@ QUESTION = (
     "The image shows stripes. Are they nearer to vertical or to horizontal? Answer with "
     "vertical or horizontal."
 )
-#: Side of the image whose resizing is found out, px.
+#: Side of the image whose resizing is measured, px.
 SIDE = 1344
-#: Sides at which a model may look, px, that the stripes of the grades tell apart: first by octaves,
-#: then between two.
+#: Sides of a model's input, px, that the first grades tell apart, and steps from one to the next.
 OCTAVES = (52, 104, 208, 416, 832)
 STEPS = 4
 #: Periods of stripes of colour, px: halving the resolution of colour reverses or loses the last.
 COLOUR_PERIODS = (8.0, 4.0, 2.0)
-#: Contrast of faint stripes, codes of 255 from trough to crest, and their period, px: that of a
+#: Contrasts of faint stripes, codes of 255 from trough to crest, and their period, px: that of a
 #: block of JPEG.
 CODES = (32, 8, 4, 3, 2, 1)
 FAINT_PERIOD = 8.0
 #: A grade is told (or reversed) where so many right (or wrong) answers have at most this
 #: probability by guessing.
 CHANCE = 0.01
-#: Fewer cannot be told from guessing.
+#: Least number of trials that can be told from guessing.
 FEWEST = math.ceil(math.log2(1 / CHANCE))
 #: Unit vector across vertical stripes (columns, rows), and the highest frequency told rightly, in
 #: units of Nyquist's.
@@ -58,7 +56,7 @@ _LIMIT = 2 / sum(_ACROSS)
 #: Codes of red, green and blue for one of Cr (ITU-R BT.601).
 _RED_GREEN = np.array([1.402, -0.299 / 0.587 * 1.402, 0.0])
 #: The largest disc of the grades of colour and contrast, px.
-_LARGEST = 416
+_MAX_DIAMETER = 416
 _DECODING = Decoding(max_tokens=64, logprobs=False)
 
 
@@ -69,16 +67,16 @@ class Stripes:
     Parameters
     ----------
     side : int
-        Of the image, px.
+        Side of the image, px.
     diameter : int
-        Of the disc, px.
+        Diameter of the disc, px.
     period : float
-        Of the stripes, px, across them.
+        Period across the stripes, px.
     codes : int
-        From trough to crest in the middle, 1 to 240; of colour in Cr of JPEG (ITU-R BT.601), up to
-        160.
+        Contrast from trough to crest in the middle, 1 to 240; for colour in Cr of JPEG (ITU-R
+        BT.601), up to 160.
     colour : bool
-        Red and green of one luma, as JPEG has it, in place of light and dark.
+        Whether stripes are red and green of one luma, as JPEG has it, in place of light and dark.
     """
 
     side: int
@@ -94,16 +92,16 @@ class Stripes:
 
 
 def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
-    """The image of stripes, with a phase and a lean to the left or right that the seed chooses.
+    """Draw stripes, with a phase and a lean to the left or right that the seed chooses.
 
     Parameters
     ----------
     stripes : Stripes
-        What is drawn.
+        The stripes to draw.
     vertical : bool
         Whether they are nearer to vertical, with slope 2:1; else nearer to horizontal.
     seed : int
-        Same seed, same image.
+        Seed of phase and lean.
 
     Returns
     -------
@@ -119,16 +117,15 @@ def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
     rng = np.random.default_rng(seed)
     phase = 2 * math.pi * rng.random()
     lean = 1 if rng.random() < 0.5 else -1
-    at = np.arange(stripes.diameter) - (stripes.diameter - 1) / 2
-    x = at[None, :]
-    y = at[:, None]
+    offsets = np.arange(stripes.diameter) - (stripes.diameter - 1) / 2
+    x = offsets[None, :]
+    y = offsets[:, None]
     fine, coarse = (x, y) if vertical else (y, x)
     # Soft from half of the radius on: a sharp edge has a direction of its own that outlives the
     # stripes.
     edge = np.cos(math.pi * np.clip(2 * np.hypot(x, y) / stripes.diameter - 0.5, 0, 0.5)) ** 2
-    wave = edge * np.sin(
-        2 * math.pi / stripes.period * (_ACROSS[0] * fine + lean * _ACROSS[1] * coarse) + phase
-    )
+    position = _ACROSS[0] * fine + lean * _ACROSS[1] * coarse
+    wave = edge * np.sin(2 * math.pi / stripes.period * position + phase)
     # An odd number of codes has no middle code: rounding goes to the even one, 128 or 130 or so,
     # all around.
     middle = 128 - stripes.codes // 2 + stripes.codes / 2
@@ -136,14 +133,14 @@ def draw(stripes: Stripes, vertical: bool, seed: int) -> npt.NDArray[np.uint8]:
     disc = np.rint(middle + stripes.codes / 2 * wave[..., None] * channels).astype(np.uint8)
     before = (stripes.side - stripes.diameter) // 2
     after = stripes.side - stripes.diameter - before
-    around = ((before, after), (before, after), (0, 0))
-    image = np.pad(disc, around, constant_values=int(np.rint(middle)))
+    margins = ((before, after), (before, after), (0, 0))
+    image = np.pad(disc, margins, constant_values=int(np.rint(middle)))
     return np.broadcast_to(image, (stripes.side, stripes.side, 3))
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What came of one grade of stripes."""
+    """The answers to one grade of stripes."""
 
     stripes: Stripes
     trials: int
@@ -152,31 +149,30 @@ class Grade:
     wrong: int
 
     @property
-    def told(self) -> bool:
-        """Right more often than guessing is."""
+    def is_told(self) -> bool:
+        """Whether answers are right more often than by guessing."""
         return _tail(self.right, self.trials) <= CHANCE
 
     @property
-    def turned(self) -> bool:
-        """Wrong more often than guessing is, as aliases are."""
+    def is_reversed(self) -> bool:
+        """Whether answers are wrong more often than by guessing, as to aliases."""
         return _tail(self.wrong, self.trials) <= CHANCE
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of the share of right answers, 95 %, Wilson's."""
+        """Wilson's 95 % interval of the share of right answers."""
         share = self.right / self.trials
-        return bounded_interval(
-            share, math.sqrt(share * (1 - share) / self.trials), self.trials, 0.95
-        )
+        error = math.sqrt(share * (1 - share) / self.trials)
+        return bounded_interval(share, error, self.trials, 0.95)
 
     @property
     def verdict(self) -> str:
-        """What it says: "told", "reversed" or "not told"."""
-        return "told" if self.told else "reversed" if self.turned else "not told"
+        """The verdict: "told", "reversed" or "not told"."""
+        return "told" if self.is_told else "reversed" if self.is_reversed else "not told"
 
 
 def _tail(count: int, trials: int) -> float:
-    """Probability of so many or more of one kind by guessing between two."""
+    """Return the probability of at least so many answers of one kind by guessing between two."""
     from scipy.special import bdtrc
 
     return float(bdtrc(count - 1, trials, 0.5))
@@ -184,18 +180,18 @@ def _tail(count: int, trials: int) -> float:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found out about an observer's images from outside.
+    """The result of `calibrate`: what a server does to an observer's images.
 
     Parameters
     ----------
     observer : str
-        Its name.
+        Name of the observer.
     grades : tuple of Grade
-        In the order in which they were shown.
+        Grades in the order in which they were shown.
     at_least, below : int or None
-        Bounds of the side, px, at which an image of `SIDE` is looked at; None where there is none.
+        Bounds of the side, px, to which an image of `SIDE` is resized; None where there is none.
     findings : tuple of str
-        In plain words; each is a bound.
+        Sentences, each of which is a bound.
     spent : mapping
         Answers, tokens and cost, as `TotalCost` has them.
     """
@@ -208,7 +204,7 @@ class Calibration:
     spent: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return all as JSON can hold it."""
         grades = [
             {
                 **asdict(grade.stripes),
@@ -220,18 +216,19 @@ class Calibration:
             }
             for grade in self.grades
         ]
-        sides = {"side": SIDE, "at_least": self.at_least, "below": self.below}
-        findings = {"findings": list(self.findings), "cannot_tell": list(CANNOT_TELL)}
         return {
             "observer": self.observer,
-            **sides,
-            **findings,
+            "side": SIDE,
+            "at_least": self.at_least,
+            "below": self.below,
+            "findings": list(self.findings),
+            "cannot_tell": list(CANNOT_TELL),
             "grades": grades,
             "spent": self.spent,
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a grade of stripes: how often they were told right, and the verdict."""
+        """Return a row a grade of stripes: how often they were told right, and the verdict."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict()["grades"])
@@ -240,37 +237,27 @@ class Calibration:
         rows = [["shown", "right", "of", "95 % interval", "stripes are"]]
         for grade in self.grades:
             low, high = grade.interval
-            rows.append(
-                [
-                    str(grade.stripes),
-                    str(grade.right),
-                    str(grade.trials),
-                    f"{low:.2f} to {high:.2f}",
-                    grade.verdict,
-                ]
-            )
-        return lay_out(
-            "text", rows, ["", "Found:", *self.findings, "", "What this cannot tell:", *CANNOT_TELL]
-        )
+            counts = [str(grade.right), str(grade.trials)]
+            rows.append([str(grade.stripes), *counts, f"{low:.2f} to {high:.2f}", grade.verdict])
+        lines = ["", "Found:", *self.findings, "", "What this cannot tell:", *CANNOT_TELL]
+        return lay_out("text", rows, lines)
 
 
-#: What no answer from outside can tell.
+#: Remarks on what answers cannot tell.
 CANNOT_TELL = (
     "- Whether stripes are lost on the way or by the eye: a model that does not see fine, "
-    "coloured or faint stripes "
-    "looks like one that is served less of the image, so only what is told is certain.",
+    "coloured or faint stripes looks like one that is served less of the image, so only what is "
+    "told is certain.",
     "- Tiles: a model that looks at an image in pieces, or twice at two sizes, is found at its "
     "finest.",
     "- Images of other sizes and shapes: a server may resize those otherwise; sides hold for "
-    f"images of {SIDE} x "
-    f"{SIDE} px. JPEG after smaller images were enlarged spares fine colour and faint stripes, "
-    "and is not found.",
+    f"images of {SIDE} x {SIDE} px. JPEG after smaller images were enlarged spares fine colour "
+    "and faint stripes, and is not found.",
 )
 
 
 def most_questions(trials: int) -> int:
-    """How many questions `calibrate` puts at most; it puts `trials` where not even the coarsest
-    stripes are told.
+    """Return the most questions that `calibrate` puts; at least it puts `trials`.
 
     Parameters
     ----------
@@ -282,8 +269,8 @@ def most_questions(trials: int) -> int:
     >>> most_questions(20)
     340
     """
-    between = int(math.log2(STEPS))
-    return trials * (len(OCTAVES) + between + len(COLOUR_PERIODS) + 1 + len(CODES))
+    bisections = int(math.log2(STEPS))
+    return trials * (len(OCTAVES) + bisections + len(COLOUR_PERIODS) + 1 + len(CODES))
 
 
 def calibrate(
@@ -294,8 +281,7 @@ def calibrate(
     decoding: Decoding = _DECODING,
     progress: bool | None = None,
 ) -> Calibration:
-    """Find out how a server resizes and compresses images, by stripes that its model names the
-    direction of.
+    """Measure how a server resizes and compresses images, by stripes whose direction it names.
 
     Three series go from the coarsest grade to the first that is not told: fine grey stripes on an
     image of `SIDE`, for resizing; red-green ones at a size that resizing leaves alone, for JPEG's
@@ -305,12 +291,12 @@ def calibrate(
     Parameters
     ----------
     observer : AnswerObserver
-        Who is asked; one that does not know at which size it looks.
+        The observer to ask, without an input size.
     trials : int
         Questions a grade, each with a direction, phase and lean of its own, at least `FEWEST`. An
         observer that guesses passes a grade with a probability of at most `CHANCE` (0.6 % at 20).
     seed : int
-        Of the images.
+        Seed of the images.
     decoding : Decoding
         How answers are drawn.
     progress : bool, optional
@@ -330,22 +316,22 @@ def calibrate(
     """
     check_calibrated(observer, trials)
     with progress_bar(most_questions(trials), progress, "question") as bar:
-        asking = _Asking(observer, trials, seed, decoding, bar)
-        at_least, below, findings = _resizing(asking)
+        test = _StripeTest(observer, trials, seed, decoding, bar)
+        at_least, below, findings = _resizing(test)
         if at_least is not None:
-            findings += [_colour(asking, at_least), _contrast(asking, at_least)]
+            findings += [_colour(test, at_least), _contrast(test, at_least)]
     return Calibration(
         observer.card.name,
-        tuple(asking.grades),
+        tuple(test.grades),
         at_least,
         below,
         tuple(findings),
-        asking.spending.to_dict(),
+        test.total_cost.to_dict(),
     )
 
 
 def check_calibrated(observer: AnswerObserver, trials: int) -> None:
-    """Refuse what `calibrate` cannot ask, or not often enough to tell from guessing."""
+    """Refuse an observer that `calibrate` cannot ask, and too few trials to tell from guessing."""
     if trials < FEWEST:
         raise InputError(
             f"{trials} trials a grade cannot be told from guessing; give at least {FEWEST}, 20 "
@@ -361,13 +347,12 @@ def check_calibrated(observer: AnswerObserver, trials: int) -> None:
         rows, columns = card.input_size
         raise InputError(
             f"{card.name} is shown images of {rows} x {columns} px; calibration finds out at "
-            "which size a model looks, "
-            "so leave input_size out, or name a model behind a server"
+            "which size a model looks, so leave input_size out, or name a model behind a server"
         )
 
 
-class _Asking:
-    """Who is asked and how, and all that came of it."""
+class _StripeTest:
+    """Asks an observer about grades of stripes, and collects the grades and their cost."""
 
     def __init__(
         self, observer: AnswerObserver, trials: int, seed: int, decoding: Decoding, bar: Any
@@ -378,18 +363,18 @@ class _Asking:
         self._decoding = decoding
         self._bar = bar
         self.grades: list[Grade] = []
-        self.spending = TotalCost()
+        self.total_cost = TotalCost()
 
     def grade(self, stripes: Stripes) -> Grade:
-        """Ask about one grade."""
-        said = {True: 0, False: 0}
+        """Ask about a grade in all its trials."""
+        counts = {True: 0, False: 0}
         for inquiry, answer in ask_all(self._observer, self._inquiries(stripes)):
             reading = read_reply(answer.text, yes=("vertical",), no=("horizontal",))
             if reading in ("yes", "no"):
-                said[reading == inquiry.key] += 1
-            self.spending.add(answer.to_dict())
+                counts[reading == inquiry.key] += 1
+            self.total_cost.add(answer.to_dict())
             self._bar.update()
-        grade = Grade(stripes, self._trials, said[True], said[False])
+        grade = Grade(stripes, self._trials, counts[True], counts[False])
         self.grades.append(grade)
         return grade
 
@@ -413,71 +398,75 @@ class _Asking:
 
 
 def _for_side(side: float) -> Stripes:
-    """Stripes on an image of `SIDE` that are told by who looks at this side or a larger one."""
+    """Make stripes that are told by a model whose input has this side or a larger one."""
     return Stripes(SIDE, SIDE // 2, 2 * SIDE / (_LIMIT * side), 240)
 
 
-def _resizing(asking: _Asking) -> tuple[int | None, int | None, list[str]]:
-    """Bounds of the side at which a model looks, and what is to be said of it."""
-    low = None
+def _resizing(test: _StripeTest) -> tuple[int | None, int | None, list[str]]:
+    """Measure bounds of the side of a model's input, and describe them."""
+    lowest_side = None
     grade = None
     for octave in OCTAVES:
-        grade = asking.grade(_for_side(octave))
-        if not grade.told:
+        grade = test.grade(_for_side(octave))
+        if not grade.is_told:
             break
-        low = octave
-    if low is None:
-        return (
-            None,
-            None,
-            ["- It does not answer the easy ones: nothing can be told of what the server does."],
-        )
-    if grade is None or grade.told:
-        found = (
-            f"- An image of {SIDE} px on the side is looked at as {low} px or more: "
+        lowest_side = octave
+    if lowest_side is None:
+        finding = "- It does not answer the easy ones: nothing can be told of what the server does."
+        return None, None, [finding]
+    if grade is None or grade.is_told:
+        finding = (
+            f"- An image of {SIDE} px on the side is looked at as {lowest_side} px or more: "
             "input_size can be that."
         )
-        return low, None, [found]
-    turned = grade.turned
-    step = 0
-    reach = STEPS
-    while reach - step > 1:
-        middle = (step + reach) // 2
-        grade = asking.grade(_for_side(low * 2 ** (middle / STEPS)))
-        turned = turned or grade.turned
-        step, reach = (middle, reach) if grade.told else (step, middle)
-    at_least = math.floor(low * 2 ** (step / STEPS))
-    below = math.ceil(low * 2 ** (reach / STEPS))
-    looked = f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
-    if turned:
-        found = (
-            f"{looked}, and less than about {below} px: finer stripes are named wrongly, as "
-            "aliases are"
+        return lowest_side, None, [finding]
+    is_reversed = grade.is_reversed
+    low_step = 0
+    high_step = STEPS
+    while high_step - low_step > 1:
+        step = (low_step + high_step) // 2
+        grade = test.grade(_for_side(lowest_side * 2 ** (step / STEPS)))
+        is_reversed = is_reversed or grade.is_reversed
+        if grade.is_told:
+            low_step = step
+        else:
+            high_step = step
+    at_least = math.floor(lowest_side * 2 ** (low_step / STEPS))
+    below = math.ceil(lowest_side * 2 ** (high_step / STEPS))
+    lower_bound = f"- An image of {SIDE} px on the side is looked at as {at_least} px or more"
+    upper_bound = (
+        f"; finer stripes are not told: it is resized to less than about {below} px, or the eye "
+        "is no finer"
+    )
+    if is_reversed:
+        upper_bound = (
+            f", and less than about {below} px: finer stripes are named wrongly, as aliases are"
         )
-    else:
-        found = (
-            f"{looked}; finer stripes are not told: it is resized to less than about "
-            f"{below} px, or the eye is no finer"
-        )
-    return at_least, below, [f"{found}. Set input_size={at_least}."]
+    return at_least, below, [f"{lower_bound}{upper_bound}. Set input_size={at_least}."]
 
 
-def _first_lost(asking: _Asking, series: Sequence[Stripes]) -> tuple[Stripes | None, Grade | None]:
-    """The last of a series that is told, and the grade after it, which is not."""
+class _Series(NamedTuple):
+    """The last stripes of a series that are told, and the grade of the next, which is not."""
+
+    last: Stripes | None
+    lost: Grade | None
+
+
+def _ask_series(test: _StripeTest, series: Sequence[Stripes]) -> _Series:
     last = None
     for stripes in series:
-        grade = asking.grade(stripes)
-        if not grade.told:
-            return last, grade
+        grade = test.grade(stripes)
+        if not grade.is_told:
+            return _Series(last, grade)
         last = stripes
-    return last, None
+    return _Series(last, None)
 
 
-def _colour(asking: _Asking, side: int) -> str:
-    """What is to be said of colour."""
-    disc = min(side, _LARGEST)
-    last, lost = _first_lost(
-        asking, [Stripes(side, disc, period, 120, colour=True) for period in COLOUR_PERIODS]
+def _colour(test: _StripeTest, side: int) -> str:
+    """Measure how the server treats fine colour, and describe it."""
+    diameter = min(side, _MAX_DIAMETER)
+    last, lost = _ask_series(
+        test, [Stripes(side, diameter, period, 120, colour=True) for period in COLOUR_PERIODS]
     )
     if last is None:
         return (
@@ -490,29 +479,26 @@ def _colour(asking: _Asking, side: int) -> str:
             "the like halves it."
         )
     period = lost.stripes.period
-    grey = asking.grade(Stripes(side, disc, period, 120))
-    if not grey.told:
+    grey = test.grade(Stripes(side, diameter, period, 120))
+    if not grey.is_told:
         return (
             f"- Neither colour nor grey is told at {period:g} px: nothing can be told of "
             "JPEG's halving of colour."
         )
-    how = "named wrongly, as aliases are" if lost.turned else "lost"
-    cause = (
-        "JPEG 4:2:0 or the like"
-        if period == COLOUR_PERIODS[-1]
-        else "more than JPEG 4:2:0, or by the eye"
-    )
+    loss = "named wrongly, as aliases are" if lost.is_reversed else "lost"
+    is_finest = period == COLOUR_PERIODS[-1]
+    cause = "JPEG 4:2:0 or the like" if is_finest else "more than JPEG 4:2:0, or by the eye"
     return (
-        f"- Colour at {period:g} px is {how}, and told at {last.period:g} px, while grey is "
-        f"told at {period:g} px: "
-        f"{cause}."
+        f"- Colour at {period:g} px is {loss}, and told at {last.period:g} px, while grey is "
+        f"told at {period:g} px: {cause}."
     )
 
 
-def _contrast(asking: _Asking, side: int) -> str:
-    """What is to be said of faint stripes."""
-    series = [Stripes(side, min(side, _LARGEST), FAINT_PERIOD, codes) for codes in CODES]
-    last, lost = _first_lost(asking, series)
+def _contrast(test: _StripeTest, side: int) -> str:
+    """Measure how the server treats faint stripes, and describe it."""
+    diameter = min(side, _MAX_DIAMETER)
+    series = [Stripes(side, diameter, FAINT_PERIOD, codes) for codes in CODES]
+    last, lost = _ask_series(test, series)
     if last is None:
         return f"- Stripes of {CODES[0]} codes are not told: nothing can be told of fainter ones."
     if lost is None:
@@ -521,13 +507,10 @@ def _contrast(asking: _Asking, side: int) -> str:
             "loses them."
         )
     faint = "1 code" if lost.stripes.codes == 1 else f"{lost.stripes.codes} codes"
-    told = f"- Stripes of {last.codes} codes are told, and those of {faint} are"
-    if lost.turned:
-        return (
-            f"{told} named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px "
-            "are left, whose alias turns."
+    cause = "lost: by JPEG's quantisation, a coarser rounding, or an eye that sees no fainter ones"
+    if lost.is_reversed:
+        cause = (
+            f"named wrongly: only the means of JPEG's blocks of {FAINT_PERIOD:g} px are left, "
+            "whose alias turns"
         )
-    return (
-        f"{told} lost: by JPEG's quantisation, a coarser rounding, or an eye that sees no "
-        "fainter ones."
-    )
+    return f"- Stripes of {last.codes} codes are told, and those of {faint} are {cause}."

@@ -1,10 +1,11 @@
-"""``psyprobe review``: a page on this machine where people accept or label, and what came of it."""
+"""``psyprobe review``: a page where people review a set, and a summary of their decisions."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
@@ -15,7 +16,7 @@ from psyprobe.tasks.tables import csv_table
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command to its parser."""
     add = parser.add_argument
     add(
         "set",
@@ -36,18 +37,16 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
 
 
 def review_command(arguments: argparse.Namespace) -> int:
-    """Serve the page to one person, or say what came of it."""
+    """Serve the page to a person, or summarise the decisions."""
     folder = Path(arguments.set)
     labels = lists.is_r_bench(folder)
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
     if arguments.annotator is not None:
-        return _serve(
-            lists.worklist(folder, "label" if labels else "review", arguments.annotator),
-            arguments.port,
-        )
-    result, lines = _labelled(folder) if labels else _reviewed(folder)
-    show(result, "\n".join(lines), as_json=arguments.json)
+        worklist = lists.worklist(folder, "label" if labels else "review", arguments.annotator)
+        return _serve(worklist, arguments.port)
+    summary = _summarize_labels(folder) if labels else _summarize_reviews(folder)
+    show(summary.result, "\n".join(summary.lines), as_json=arguments.json)
     return 0
 
 
@@ -58,60 +57,67 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
         raise PsyprobeError(
             "the page needs starlette and uvicorn: pip install 'psyprobe[server]'"
         ) from error
-    with stop_event() as told, ReviewServer(worklist, port) as server:
+    with stop_event() as stop, ReviewServer(worklist, port) as server:
         say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
         tell(
             f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on "
             "the disk at once"
         )
-        told.wait()
-    decided = sum(each is not None for each in worklist.state()["decided"])
+        stop.wait()
+    decided = sum(value is not None for value in worklist.state()["decided"])
     tell(f"{decided} of {len(worklist.tasks)} decided; {worklist.journal.path}")
     return 0
 
 
-def _reviewed(folder: Path) -> tuple[Any, list[str]]:
+class _Summary(NamedTuple):
+    """A summary of decisions, for JSON and as lines of text."""
+
+    result: Mapping[str, Any]
+    lines: list[str]
+
+
+def _summarize_reviews(folder: Path) -> _Summary:
     tasks = lists.review_tasks(folder)
     verdicts = lists.verdicts_of(folder, tasks)
-    found = agreements(verdicts)
-    lines = [
-        f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, "
-        f"{len(tasks) - len(said)} to decide"
-        for name, said in verdicts.items()
-    ]
+    pairs = agreements(verdicts)
+    lines = []
+    for name, person_verdicts in verdicts.items():
+        accepted = list(person_verdicts.values()).count("accept")
+        count = len(person_verdicts)
+        lines.append(f"{name}: {accepted} of {count} accepted, {len(tasks) - count} to decide")
     reasons = lists.reasons_of(folder, tasks)
-    for name, counts in reasons.items():
-        if counts:
-            lines.append(
-                f"{name} rejected: " + ", ".join(f"{n} {reason}" for reason, n in counts.items())
-            )
-    lines += [str(each) for each in found]
-    kinds = {kind: agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
-    lines += [f"  {kind}: {part}" for kind, parts in kinds.items() for part in parts if part.both]
-    kept = lists.write_kept(folder, verdicts) if found else 0
-    kept_line = f"{kept} rows kept, which both accepted; {folder / lists.KEPT}"
-    lines.append(
-        kept_line if found else "two annotators must review a set before questions of it are kept"
-    )
+    lines += [f"{name} rejected: {_list(counts)}" for name, counts in reasons.items() if counts]
+    lines += map(str, pairs)
+    kind_verdicts = lists.by_kind(tasks, verdicts)
+    kinds = {kind: agreements(verdicts) for kind, verdicts in kind_verdicts.items()}
+    for kind, kind_pairs in kinds.items():
+        lines += [f"  {kind}: {pair}" for pair in kind_pairs if pair.both]
+    row_count = 0
+    if pairs:
+        row_count = lists.write_kept(folder, verdicts)
+        lines.append(f"{row_count} rows kept, which both accepted; {folder / lists.KEPT}")
+    else:
+        lines.append("two annotators must review a set before questions of it are kept")
     result = {
         "annotators": verdicts,
         "reasons": reasons,
-        "agreement": [each.to_dict() for each in found],
+        "agreement": [pair.to_dict() for pair in pairs],
         "agreement_by_kind": {
-            kind: [part.to_dict() for part in parts] for kind, parts in kinds.items()
+            kind: [pair.to_dict() for pair in kind_pairs] for kind, kind_pairs in kinds.items()
         },
-        "kept": kept,
+        "kept": row_count,
     }
-    return result, lines
+    return _Summary(result, lines)
 
 
-def _labelled(folder: Path) -> tuple[Any, list[str]]:
+def _summarize_labels(folder: Path) -> _Summary:
     table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, csv_table(table))
     counts = lists.label_counts(table)
-    lines = [
-        f"{name}: " + ", ".join(f"{n} {value}" for value, n in said.items())
-        for name, said in counts.items()
-    ]
-    return counts, [*lines, f"{len(table)} labels; {path}"]
+    lines = [f"{name}: {_list(person_counts)}" for name, person_counts in counts.items()]
+    return _Summary(counts, [*lines, f"{len(table)} labels; {path}"])
+
+
+def _list(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

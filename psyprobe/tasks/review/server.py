@@ -1,4 +1,4 @@
-"""The page of a review: which tasks there are, their images, and what is decided."""
+"""Serve the page of a review: its tasks, their images, and the decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
 from psyprobe.tasks.review.worklist import Worklist
 
-_KINDS = {
+#: Media types of images by the first bytes of their files.
+_MEDIA_TYPES = {
     b"\x89PNG": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"RIFF": "image/webp",
@@ -27,14 +28,14 @@ class ReviewServer(LoopbackServer):
     Parameters
     ----------
     worklist : Worklist
-        Who decides on what.
+        The tasks and the person who decides.
     port : int
-        To listen at; 0 for any that is free.
+        Port to listen at; 0 for any that is free.
 
     Raises
     ------
     PsyprobeError
-        The port cannot be had.
+        The port is taken.
     """
 
     def __init__(self, worklist: Worklist, port: int = 0) -> None:
@@ -49,25 +50,24 @@ def _routes(worklist: Worklist) -> list[Route]:
             raw = worklist.image(request.path_params["number"], request.path_params["which"])
         except (InputError, OSError):
             return JSONResponse({}, 404)
-        kind = next(
-            (kind for start, kind in _KINDS.items() if raw.startswith(start)),
-            "application/octet-stream",
-        )
-        return Response(raw, media_type=kind)
+        for start, media_type in _MEDIA_TYPES.items():
+            if raw.startswith(start):
+                return Response(raw, media_type=media_type)
+        return Response(raw, media_type="application/octet-stream")
 
     async def decide(request: Request) -> Response:
         values = await posted(request)
         if isinstance(values, Response):
             return values
-        given = (values.get(name) for name in ("task", "value", "text"))
-        return JSONResponse(await run_in_threadpool(worklist.decide, *given))
+        fields = (values.get(name) for name in ("task", "value", "text"))
+        return JSONResponse(await run_in_threadpool(worklist.decide, *fields))
 
     return [
         Route("/", lambda _: page_response(page)),
         Route("/state", lambda _: JSONResponse(worklist.state())),
         Route(
             "/task/{number:int}",
-            lambda asked: JSONResponse(worklist.task(asked.path_params["number"])),
+            lambda request: JSONResponse(worklist.task(request.path_params["number"])),
         ),
         Route("/image/{number:int}/{which:int}", image),
         Route("/decide", decide, methods=["POST"]),

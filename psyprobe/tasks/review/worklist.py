@@ -1,11 +1,11 @@
-"""What people decide about a set, one thing at a time; what they decided; and their worklists.
+"""The worklists of people who review a set, and the journals of their decisions.
 
-Decisions lie in one file of JSON lines each, to which lines are only ever added: they belong to the
-set, whose questions are kept or not by them, and answer none of its questions, which is what a
-store keeps (`psyprobe observe`). What there is to decide: of a set of MVP-Bench, candidate
-questions to accept or reject; of R-Bench, keys to check (agree, unlock and edit, report). R-Bench's
-are interleaved, so that nobody gets into a rut: multiple choice, short answer, caption, and again.
-An edited answer has at most 10 words, an edited caption at most 40.
+The decisions of a person lie in a file of JSON lines, to which lines are only ever added. They
+belong to the set, whose questions they keep or drop; answers to its questions are in a store
+(`psyprobe observe`). In a set of MVP-Bench, people accept or reject candidate questions; in
+R-Bench, they check keys (agree, unlock and edit, report). Those of R-Bench are interleaved, so that
+nobody gets into a rut: multiple choice, short answer, caption, and again. An edited answer has at
+most 10 words, an edited caption at most 40.
 
 References
 ----------
@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ KEPT = "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
 _TITLES = {"review": "Review of questions", "label": "Labels to check"}
-_FOLLOWS = {"N": "natural", "M": "manipulated", "pair": "both, the natural one on the left"}
+_KINDS = {"N": "natural", "M": "manipulated", "pair": "both, the natural one on the left"}
 _HEADINGS = {
     "yes_no": "Yes or no",
     "single_mcq": "One image, multiple choice",
@@ -60,52 +61,50 @@ _HEADINGS = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision."""
+    """A decision that a person can make."""
 
-    #: The key of the keyboard that makes it.
+    #: Key of the keyboard.
     key: str
-    #: As it is written down.
+    #: The decision, as it is written down.
     value: str
-    #: On its button.
+    #: Label of the button.
     label: str
-    #: Whether the text of the field belongs to it.
+    #: Whether the content of the text field is written down too.
     with_text: bool = False
-    #: Why, where a decision carries a reason; written down as its text.
+    #: The reason for the decision, if any; written down as its text.
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to decide."""
+    """A question or key to decide on."""
 
-    #: Unique among those of a worklist.
+    #: Name, unique in a worklist.
     name: str
-    #: What kind of thing it is.
+    #: Kind of task.
     heading: str
-    #: Captions and files, in the order in which they are shown.
+    #: Captions and files, in the order of display.
     images: tuple[tuple[str, Path], ...]
     #: The question; may have several lines.
     text: str
-    #: The decisions.
+    #: The possible decisions.
     choices: tuple[Choice, ...]
-    #: What to know for the decision, such as the right answer: names and texts.
+    #: Names and texts of facts that the decision needs, such as the right answer.
     facts: tuple[tuple[str, str], ...] = ()
-    #: What the text field holds at first; None for no field.
+    #: First content of the text field; None for no field.
     draft: str | None = None
     #: Whether the field must be unlocked before it can be changed.
     locked: bool = False
-    #: That the field may hold.
+    #: Most words in the field.
     most_words: int = 0
 
     @cached_property
     def content(self) -> str:
-        """Digest of all that is shown: a decision about something else is no decision about
-        this.
-        """
+        """Digest of all that the page shows, by which a decision is found again."""
         return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the page needs, as plain values; control characters are made visible."""
+        """Return what the page needs, as plain values; control characters are made visible."""
         return {
             "name": self.name,
             "heading": printable(self.heading),
@@ -118,16 +117,15 @@ class Task:
             "most_words": self.most_words,
         }
 
-    def checked(self, value: str, text: str) -> str:
-        """The text that belongs to a decision, if the decision can be made.
+    def check_text(self, value: str, text: str) -> str:
+        """Check a decision, and return the text to write down with it.
 
-        Empty where the choice takes none; of one that carries a reason, that reason, the last where
-        none is given.
+        Empty if the choice takes none; its reason if it has reasons, by default the last.
         """
         choices = [choice for choice in self.choices if choice.value == value]
         if not choices:
-            known = dict.fromkeys(choice.value for choice in self.choices)
-            raise InputError(f"{value!r} is none of {', '.join(known)}")
+            values = dict.fromkeys(choice.value for choice in self.choices)
+            raise InputError(f"{value!r} is none of {', '.join(values)}")
         reasons = [choice.reason for choice in choices if choice.reason]
         if reasons:
             if text and text not in reasons:
@@ -143,11 +141,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Decision:
-    """The last word of a person on a task."""
+    """The last decision of a person on a task."""
 
-    #: Of the choice.
+    #: Value of the choice.
     value: str
-    #: Of the field, or the reason; empty where the choice takes none.
+    #: Content of the field, or the reason; empty if the choice takes none.
     text: str = ""
 
 
@@ -157,9 +155,9 @@ class Journal:
     Parameters
     ----------
     folder : str or Path
-        Of the set; the file lies in its folder "people".
+        Folder of the set; the file lies in its folder "people".
     kind : str
-        Of the worklist: "review" or "label".
+        Kind of the worklist: "review" or "label".
     person : str
         A name that can be a file's.
 
@@ -185,7 +183,7 @@ class Journal:
         self._read()
 
     def _read(self) -> None:
-        """Take over what another page of the same person wrote since: lines are only ever added."""
+        """Read the decisions again if another page of the same person has added lines."""
         try:
             size = self.path.stat().st_size if self.path.exists() else 0
             raw = self.path.read_bytes() if size != self._size else None
@@ -193,7 +191,8 @@ class Journal:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
         if raw is None:
             return
-        self._size, self._torn = len(raw), not raw.endswith(b"\n")
+        self._size = len(raw)
+        self._torn = not raw.endswith(b"\n")
         for line in raw.split(b"\n"):
             # A line that is torn or no decision was never acknowledged.
             with contextlib.suppress(InputError, KeyError, TypeError):
@@ -202,14 +201,14 @@ class Journal:
                     self._decisions[row["content"]] = Decision(row["value"], row["text"])
 
     def decision(self, task: Task) -> Decision | None:
-        """What was decided last on a task as it is now, or None."""
+        """Return the last decision on a task as it is now, or None."""
         with self._lock:
             self._read()
         return self._decisions.get(task.content)
 
     def decide(self, task: Task, value: str, text: str = "") -> None:
         """Write down a decision; it is on the disk when this returns."""
-        decision = Decision(value, task.checked(value, text))
+        decision = Decision(value, task.check_text(value, text))
         row = {
             "task": task.name,
             "content": task.content,
@@ -237,39 +236,34 @@ class Journal:
 def decisions(
     folder: str | Path, kind: str, tasks: Sequence[Task]
 ) -> dict[str, dict[str, Decision]]:
-    """What was decided in a kind of worklist, by person and by name of the task."""
-    people = sorted(
-        path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl")
-    )
-    journals = {person: Journal(folder, kind, person) for person in people}
-    return {
-        person: {
-            task.name: found for task in tasks if (found := journal.decision(task)) is not None
-        }
-        for person, journal in journals.items()
-    }
+    """Read the decisions in a kind of worklist, by person and by name of the task."""
+    paths = (Path(folder) / "people").glob(f"{kind}-*.jsonl")
+    people: dict[str, dict[str, Decision]] = {}
+    for person in sorted(path.stem.partition("-")[2] for path in paths):
+        journal = Journal(folder, kind, person)
+        person_decisions = {task.name: journal.decision(task) for task in tasks}
+        people[person] = {name: value for name, value in person_decisions.items() if value}
+    return people
 
 
 def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """What at least two people have decided on and all of them accept.
+    """Return the tasks that two or more people have decided on and all of them accept.
 
     Examples
     --------
     >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
     ['a']
     """
-    said = Counter(name for verdict in verdicts.values() for name in verdict)
-    accepted = Counter(
+    task_verdicts: dict[str, list[str]] = {}
+    for person_verdicts in verdicts.values():
+        for name, value in person_verdicts.items():
+            task_verdicts.setdefault(name, []).append(value)
+    return {
         name
-        for verdict in verdicts.values()
-        for name, value in verdict.items()
-        if value == "accept"
-    )
-    return {name for name, count in accepted.items() if count >= 2 and count == said[name]}
+        for name, values in task_verdicts.items()
+        if len(values) >= 2 and set(values) == {"accept"}
+    }
 
-
-# -- what there is to decide
-# -------------------------------------------------------------------------------------------
 
 _VERDICTS = (
     Choice("a", "accept", "Accept"),
@@ -280,90 +274,86 @@ _VERDICTS = (
     Choice("r", "reject", "Reject: other", reason="another reason"),
 )
 _AGREE = Choice("a", "agree", "Agree")
+_EDIT = Choice("s", "edit", "Save the edited text", with_text=True)
 _REPORT = Choice("p", "report", "Report a problem")
 
 
 @dataclass(frozen=True)
 class Worklist:
-    """One person before a list of tasks."""
+    """A person's list of tasks, with their journal."""
 
-    #: Of the page.
+    #: Title of the page.
     title: str
-    #: In the order in which they are shown.
+    #: Tasks in the order of display.
     tasks: Sequence[Task]
-    #: Of the person.
+    #: The person's decisions.
     journal: Journal
-    #: What stands below the tasks, such as the agreement with others; called whenever the page
-    #: asks.
+    #: Makes the note below the tasks, such as the agreement with others, for each request.
     note: Callable[[], str] = str
 
     def state(self) -> dict[str, Any]:
-        """What is decided, as plain values for the page."""
-        found = [self.journal.decision(task) for task in self.tasks]
+        """Return the decisions on all tasks, as plain values for the page."""
+        values = []
+        for task in self.tasks:
+            decision = self.journal.decision(task)
+            values.append(None if decision is None else decision.value)
         return {
             "title": printable(self.title),
             "person": self.journal.person,
-            "decided": [None if each is None else each.value for each in found],
+            "decided": values,
             "note": printable(self.note()),
         }
 
     def task(self, number: int) -> dict[str, Any]:
-        """One task with what was decided on it, as plain values for the page."""
-        task = self.tasks[self._checked(number)]
-        decision = self.journal.decision(task)
-        told = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
-        if decision is not None:
-            told["decided"] = decision.value
-            if any(choice.reason == decision.text for choice in task.choices):
-                told["reason"] = decision.text
+        """Return a task with the decision on it, as plain values for the page."""
+        task = self.tasks[self._check_number(number)]
+        fields = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
         if task.choices == _VERDICTS and _identical([path for _, path in task.images]):
-            told["warning"] = "The two images are identical, pixel for pixel."
-        if decision is not None and decision.text and not told["reason"]:
-            told["draft"] = decision.text
-            if task.locked:  # to agree is to agree with what stood there first
-                told["facts"] = [
-                    *told["facts"],
-                    ["Before it was edited", printable(task.draft or "")],
-                ]
-        return told
+            fields["warning"] = "The two images are identical, pixel for pixel."
+        decision = self.journal.decision(task)
+        if decision is None:
+            return fields
+        fields["decided"] = decision.value
+        if any(choice.reason == decision.text for choice in task.choices):
+            fields["reason"] = decision.text
+        elif decision.text:
+            fields["draft"] = decision.text
+            if task.locked:  # "agree" refers to the first text
+                fields["facts"] += [["Before it was edited", printable(task.draft or "")]]
+        return fields
 
-    def image(self, number: int, which: int) -> bytes:
-        """The file of an image of a task."""
-        images = self.tasks[self._checked(number)].images
-        if not 0 <= which < len(images):
-            raise InputError(f"there is no image {which}")
-        return images[which][1].read_bytes()
+    def image(self, number: int, index: int) -> bytes:
+        """Read the file of an image of a task."""
+        images = self.tasks[self._check_number(number)].images
+        if not 0 <= index < len(images):
+            raise InputError(f"there is no image {index}")
+        return images[index][1].read_bytes()
 
     def decide(self, number: object, value: object, text: object) -> dict[str, Any]:
-        """Write down a decision and tell the new state."""
+        """Write down a decision, and return the new state."""
         if not isinstance(value, str) or not isinstance(text, str):
             raise InputError("a decision has a value and a text")
-        self.journal.decide(self.tasks[self._checked(number)], value, text)
+        self.journal.decide(self.tasks[self._check_number(number)], value, text)
         return self.state()
 
-    def _checked(self, number: object) -> int:
-        if (
-            not isinstance(number, int)
-            or isinstance(number, bool)
-            or not 0 <= number < len(self.tasks)
-        ):
-            raise InputError(
-                f"there is no task {number!r}; they are numbered 0 to {len(self.tasks) - 1}"
-            )
+    def _check_number(self, number: object) -> int:
+        count = len(self.tasks)
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < count:
+            raise InputError(f"there is no task {number!r}; they are numbered 0 to {count - 1}")
         return number
 
 
 def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
-    """A person before the tasks of a set.
+    """Make a person's worklist of the tasks of a set.
 
     Parameters
     ----------
     folder : str or Path
-        Of the set.
+        Folder of the set.
     kind : {"review", "label"}
-        What is to be done: accept or reject candidate questions, or check labels.
+        Whether to accept or reject candidate questions, or to check labels.
     person : str
-        Who sits down; what they decided before is kept.
+        Name of the person, whose earlier decisions stay.
 
     Raises
     ------
@@ -376,8 +366,8 @@ def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
     tasks = review_tasks(folder)
 
     def note() -> str:
-        found = agreements(verdicts_of(folder, tasks))
-        return "\n".join(str(each) for each in found if person in (each.first, each.second))
+        pairs = agreements(verdicts_of(folder, tasks))
+        return "\n".join(str(pair) for pair in pairs if person in (pair.first, pair.second))
 
     return Worklist(_TITLES[kind], tasks, journal, note)
 
@@ -387,50 +377,44 @@ def is_r_bench(folder: str | Path) -> bool:
     return (Path(folder) / "items.csv").is_file()
 
 
-def _in_full(key: str, options: Sequence[str], otherwise: str) -> str:
-    """A letter with its option, if there is such an option."""
-    place = "ABCDE".find(key)
-    return f"{key}. {options[place]}" if 0 <= place < len(options) else otherwise
-
-
-# -- MVP-Bench
-# -------------------------------------------------------------------------------------------------------
+def _option_text(key: str, options: Sequence[str], default: str) -> str:
+    """Return a letter with its option; the default if there is no such option."""
+    index = "ABCDE".find(key)
+    return f"{key}. {options[index]}" if 0 <= index < len(options) else default
 
 
 def review_tasks(folder: str | Path) -> list[Task]:
-    """The candidate questions of a set, to be accepted or rejected.
+    """Make the tasks of a set of MVP-Bench: candidate questions to accept or reject.
 
-    By image pair. A yes/no question is one task, with both images: it is kept on both or on
+    They go by image pair. A yes/no question is one task, with both images: it is kept on both or on
     neither.
     """
-    place = Path(folder)
-    table = read_questions(place / CANDIDATES)
-    # A multiple choice stands alone; the rows of a yes/no question share pair, level and text.
+    set_folder = Path(folder)
+    table = read_questions(set_folder / CANDIDATES)
+    # A multiple choice is a task by itself; the rows of a yes/no question share pair, level and
+    # text.
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in table.to_dict("records"):
-        alone = row["question_id"] if row["task"] != "yes_no" else ""
-        groups.setdefault(
-            (row["pair"], row["task"], row["level"], row["question"], alone), []
-        ).append(row)
+        single_id = row["question_id"] if row["task"] != "yes_no" else ""
+        group = (row["pair"], row["task"], row["level"], row["question"], single_id)
+        groups.setdefault(group, []).append(row)
     tasks = []
-    for rows in groups.values():
-        first = rows[0]
-        options = split_choices(rows[0]["question"])[1]
-        names = (
-            ["Right"] if len(rows) == 1 else [f"Right for {_FOLLOWS[row['kind']]}" for row in rows]
-        )
-        answers = [_in_full(row["answer"], options, row["answer"]) for row in rows]
+    for (pair, task, level, question, _), rows in groups.items():
+        options = split_choices(question)[1]
+        facts = []
+        images = []
+        for row in rows:
+            kind = _KINDS[row["kind"]]
+            fact = "Right" if len(rows) == 1 else f"Right for {kind}"
+            facts.append((fact, _option_text(row["answer"], options, row["answer"])))
+            images.append((kind.capitalize(), _path_inside(set_folder, row["image"])))
         tasks.append(
             Task(
                 name=" ".join(row["question_id"] for row in rows),
-                heading=f"Pair {first['pair']} · {_HEADINGS[first['task']]} · {first['level']} "
-                "level",
-                images=tuple(
-                    (_FOLLOWS[row["kind"]].capitalize(), _inside(place, row["image"]))
-                    for row in rows
-                ),
-                text=first["question"],
-                facts=tuple(zip(names, answers, strict=True)),
+                heading=f"Pair {pair} · {_HEADINGS[task]} · {level} level",
+                images=tuple(images),
+                text=question,
+                facts=tuple(facts),
                 choices=_VERDICTS,
             )
         )
@@ -438,51 +422,47 @@ def review_tasks(folder: str | Path) -> list[Task]:
 
 
 def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
-    """What each annotator said of each candidate."""
-    found = decisions(folder, "review", tasks)
+    """Read the verdicts of each annotator, by name of the task."""
     return {
-        person: {name: each.value for name, each in said.items()} for person, said in found.items()
+        person: {name: decision.value for name, decision in person_decisions.items()}
+        for person, person_decisions in decisions(folder, "review", tasks).items()
     }
 
 
 def reasons_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, int]]:
-    """How often each annotator rejected for which reason."""
-    found = decisions(folder, "review", tasks)
-    return {
-        person: dict(
-            Counter(each.text for each in said.values() if each.value == "reject").most_common()
-        )
-        for person, said in found.items()
-    }
+    """Count the reasons for which each annotator rejected, the most common first."""
+    reasons = {}
+    for person, person_decisions in decisions(folder, "review", tasks).items():
+        rejections = [value for value in person_decisions.values() if value.value == "reject"]
+        reasons[person] = dict(Counter(rejection.text for rejection in rejections).most_common())
+    return reasons
 
 
 def by_kind(
     tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """Verdicts by kind of question, which is yes or no, one image or both images."""
-    kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
-    return {
-        kind: {
-            person: {name: value for name, value in said.items() if kinds[name] == kind}
-            for person, said in verdicts.items()
-        }
-        for kind in dict.fromkeys(kinds.values())
-    }
+    """Group verdicts by kind of question: yes or no, one image, or both images."""
+    groups: dict[str, dict[str, dict[str, str]]] = {}
+    for task in tasks:
+        kind = task.heading.split(" · ")[1]
+        group = groups.setdefault(kind, {person: {} for person in verdicts})
+        for person, person_verdicts in verdicts.items():
+            if task.name in person_verdicts:
+                group[person][task.name] = person_verdicts[task.name]
+    return groups
 
 
 def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) -> int:
-    """Write the questions that two or more have judged and all accepted, and count their rows."""
+    """Write the questions that two or more people accepted and none rejected; count their rows."""
     names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
     lines = read_question_lines(Path(folder) / CANDIDATES)
-    kept = [row for _, row in lines if str(row["question_id"]) in names]
-    write_text(Path(folder) / KEPT, json_lines(kept))
-    return len(kept)
+    rows = [row for _, row in lines if str(row["question_id"]) in names]
+    write_text(Path(folder) / KEPT, json_lines(rows))
+    return len(rows)
 
 
 def _identical(paths: Sequence[Path]) -> bool:
-    """Whether the two images of a pair, or the two halves of one file that holds both, are the same
-    pixel for pixel.
-    """
+    """Whether the images of a pair, in two files or side by side in one, have the same pixels."""
     if len(paths) == 2:
         return same_pixels(*paths)
     try:
@@ -493,7 +473,7 @@ def _identical(paths: Sequence[Path]) -> bool:
     return image.shape[1] % 2 == 0 and bool(np.array_equal(image[:, :half], image[:, half:]))
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _path_inside(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"image {name!r} leads out of the folder {folder}; give a path inside it")
@@ -502,42 +482,39 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-# -- R-Bench
-# ---------------------------------------------------------------------------------------------------------
-
-
 def label_tasks(folder: str | Path) -> list[Task]:
-    """The keys of a set, to be checked against the reference images.
+    """Make the tasks of a set of R-Bench: keys to check against the reference images.
 
     Multiple choice is agreed with or reported; the key of a short answer and the first caption can
-    be unlocked and edited too. In a drawn order in which the tasks take turns as long as there are
+    be unlocked and edited too. The order is random, and the kinds take turns as long as there are
     some of each.
     """
     images = read_set(folder)
-    random = np.random.default_rng(0)
-    found = []
+    generator = np.random.default_rng(0)
+    shuffled = []
     for _, group in images.items.groupby("task", sort=True):
         rows = group.to_dict("records")
-        found += [(turn, rows[place]) for turn, place in enumerate(random.permutation(len(rows)))]
-    return [_label_task(images, row) for _, row in sorted(found, key=lambda each: each[0])]
+        shuffled.append([rows[index] for index in generator.permutation(len(rows))])
+    turns = zip_longest(*shuffled)
+    return [_label_task(images, row) for turn in turns for row in turn if row is not None]
 
 
 def label_table(folder: str | Path) -> pd.DataFrame:
-    """What people made of the keys.
+    """Tabulate the decisions on the keys of a set.
 
-    Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key
-    says now).
+    Columns are annotator, name, decision ("agree", "edit" or "report") and text (of an edited key).
     """
+    people = decisions(folder, "label", label_tasks(folder))
     rows = [
-        (person, name, each.value, each.text)
-        for person, decided in decisions(folder, "label", label_tasks(folder)).items()
-        for name, each in decided.items()
+        (person, name, decision.value, decision.text)
+        for person, person_decisions in people.items()
+        for name, decision in person_decisions.items()
     ]
     return pd.DataFrame(rows, columns=["annotator", "name", "decision", "text"])
 
 
 def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How often each annotator decided what."""
+    """Count the decisions of each annotator by their values."""
     return {
         str(person): {str(value): int(n) for value, n in group["decision"].value_counts().items()}
         for person, group in table.groupby("annotator")
@@ -548,25 +525,21 @@ def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     task = row["task"]
     key = row["key"]
     options = row["options"]
-    facts: tuple[tuple[str, str], ...] = ()
     draft: str | None = None
     if task == "MCQ":
         choices: tuple[Choice, ...] = (_AGREE, _REPORT)
-        facts = (("Right", _in_full(key, options, f"{key}, which is none of the options")),)
+        answer = _option_text(key, options, f"{key}, which is none of the options")
+        facts: tuple[tuple[str, str], ...] = (("Right", answer),)
     else:
-        choices = (_AGREE, Choice("s", "edit", "Save the edited text", with_text=True), _REPORT)
-        draft, *others = key if task == "CAP" else [key]
-        facts = tuple(("Also", other) for other in others)
+        choices = (_AGREE, _EDIT, _REPORT)
+        draft, *captions = key if task == "CAP" else [key]
+        facts = tuple(("Also", caption) for caption in captions)
+    lines = [f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False)]
     return Task(
         name=row["name"],
         heading=_HEADINGS[task],
         images=(("Image", images.path("ref", row)),),
-        text="\n".join(
-            [
-                row["question"],
-                *(f"{letter}. {each}" for letter, each in zip("ABCDE", options, strict=False)),
-            ]
-        ),
+        text="\n".join([row["question"], *lines]),
         choices=choices,
         facts=facts,
         draft=draft,
