@@ -245,19 +245,19 @@ def test_files_are_no_larger_than_they_may_be(
         assert f"{files[0].name} to {files[-1].name}" in str(told.value) or len(files) == 1
         return [(each.read_bytes().count(b"\n"), each.stat().st_size) for each in files]
 
-    assert (batch_folder.MOST_REQUESTS, batch_folder.MOST_BYTES) == (
+    assert (batch_folder.MAX_REQUESTS, batch_folder.MAX_BYTES) == (
         50_000,
         200_000_000,
     )
     ((count, size),) = sizes("one")
-    monkeypatch.setattr(batch_folder, "MOST_REQUESTS", 10)
+    monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 10)
     found = sizes("ten")
     assert [lines for lines, _ in found] == [10] * (count // 10) + [count % 10] * (count % 10 > 0)
-    monkeypatch.setattr(batch_folder, "MOST_REQUESTS", 50_000)
-    monkeypatch.setattr(batch_folder, "MOST_BYTES", size // 3)
+    monkeypatch.setattr(batch_folder, "MAX_REQUESTS", 50_000)
+    monkeypatch.setattr(batch_folder, "MAX_BYTES", size // 3)
     found = sizes("bytes")
     assert max(each for _, each in found) <= size // 3 and sum(lines for lines, _ in found) == count
-    monkeypatch.setattr(batch_folder, "MOST_BYTES", 100)
+    monkeypatch.setattr(batch_folder, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="show a smaller image"):
         pp.run(
             path,

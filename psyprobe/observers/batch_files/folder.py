@@ -1,9 +1,8 @@
-"""A folder of batches of OpenAI's form: requests that were written, results that came back, and
-what is left.
+"""A folder of batches of OpenAI's form: files of requests, and files of results.
 
-A folder holds all that there is to know: ``requests-0001.jsonl`` and so on, what was sent; every
-other ``.jsonl``, what came back; ``batches.json``, in which terms each file asks. So nothing has to
-go on running, and it may take days.
+A folder holds the whole state: ``requests-0001.jsonl`` and so on are requests; every other
+``.jsonl`` is a file of results; ``batches.json`` has the dialect and the batch of each file of
+requests. So nothing has to go on running, and it may take days.
 
 References
 ----------
@@ -22,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
@@ -38,87 +37,96 @@ from psyprobe.observers.chat.openai_protocol import (
 )
 from psyprobe.observers.chat.protocol import Answer, Inquiry
 
-#: As OpenAI has it; a path of the server, and no address.
+#: Path of the endpoint at the server.
 ENDPOINT = "/v1/chat/completions"
-#: Requests and bytes of a file.
-MOST_REQUESTS = 50_000
-MOST_BYTES = 200_000_000
+#: Most requests and bytes of a file.
+MAX_REQUESTS = 50_000
+MAX_BYTES = 200_000_000
 _STATE = "batches.json"
-#: In place of the field of a request that a server complains of.
-THOUGHT = "thinking"
+#: The `param` of a problem with an answer that was cut off in its thoughts.
+THINKING = "thinking"
 _REQUESTS = re.compile(r"requests-(\d+)\.jsonl")
-#: Of a line that we wrote.
+#: Beginning of a line of requests.
 _CUSTOM_ID = re.compile(rb'\{"custom_id": "([0-9a-f]{1,64})"')
 
 
 @dataclass
-class Sent:
+class RequestFile:
     """A file of requests."""
 
     model: str
     dialect: Dialect
-    #: Names that questions add to the request.
+    #: Names of fields that questions add to the request.
     added: list[str]
-    #: Its name at the server, once it was submitted; and that of its batch.
+    #: Name of its batch at the server, once it was submitted.
     batch: str = ""
-    #: Whether nothing more comes of it.
+    #: Whether no more results come.
     closed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            **asdict(self),
-            "dialect": {**asdict(self.dialect), "without": sorted(self.dialect.without)},
-        }
+        """Return the state as JSON can hold it."""
+        state = asdict(self)
+        state["dialect"]["without"] = sorted(self.dialect.without)
+        return state
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Sent:
-        """The file that `to_dict` was called on."""
-        dialect = told["dialect"]
-        return cls(
-            **{**told, "dialect": Dialect(**{**dialect, "without": frozenset(dialect["without"])})}
-        )
+    def from_dict(cls, state: Mapping[str, Any]) -> RequestFile:
+        """Make the file from what `to_dict` gave."""
+        dialect = state["dialect"]
+        without = frozenset(dialect["without"])
+        return cls(**{**state, "dialect": Dialect(**{**dialect, "without": without})})
+
+
+class ResultLine(NamedTuple):
+    """The position of a line of results: a file, and the byte in it."""
+
+    file: Path
+    offset: int
 
 
 @dataclass
 class Folder:
-    """What lies in a folder of batches."""
+    """The state of a folder of batches."""
 
     path: Path
     #: Files of requests by name, in the order in which they were written.
-    sent: dict[str, Sent] = field(default_factory=dict)
-    #: By custom_id: the names of the files that ask it.
-    asked: dict[str, list[str]] = field(default_factory=dict)
-    #: By custom_id: where its answer stands, as a file and the place in it.
-    answers: dict[str, tuple[Path, int]] = field(default_factory=dict)
-    #: By custom_id: lines that came back without an answer, each by what tells it from another.
+    request_files: dict[str, RequestFile] = field(default_factory=dict)
+    #: Names of the files of requests that ask a question, by its custom_id.
+    file_names: dict[str, list[str]] = field(default_factory=dict)
+    #: Positions of answers, by custom_id.
+    answers: dict[str, ResultLine] = field(default_factory=dict)
+    #: Results without an answer, by custom_id and by the result's name.
     failures: dict[str, dict[str, ProblemError]] = field(default_factory=dict)
-    #: Lines that cannot be read, or that answer nothing that was asked here.
+    #: Number of lines that cannot be read.
     unread: int = 0
+    #: Number of lines that answer no question of this folder.
     foreign: int = 0
 
     def pending(self, key: str) -> bool:
-        """Whether a question is asked in a file of which more may come back than did."""
-        if key in self.answers or key not in self.asked:
+        """Whether a question without an answer may still get one."""
+        if key in self.answers or key not in self.file_names:
             return False
-        open_files = sum(not self.sent[name].closed for name in self.asked[key])
-        closed_files = len(self.asked[key]) - open_files
+        open_files = sum(not self.request_files[name].closed for name in self.file_names[key])
+        closed_files = len(self.file_names[key]) - open_files
         return open_files > max(len(self.failures.get(key, ())) - closed_files, 0)
 
+    def last_file(self, key: str) -> RequestFile:
+        """Return the last file of requests that asks a question."""
+        return self.request_files[self.file_names[key][-1]]
+
     def save(self) -> None:
-        """Write down in which terms each file asks, and what became of it."""
-        write_text(
-            self.path / _STATE, json_text({name: one.to_dict() for name, one in self.sent.items()})
-        )
+        """Write down the state of the files of requests."""
+        states = {name: file.to_dict() for name, file in self.request_files.items()}
+        write_text(self.path / _STATE, json_text(states))
 
 
 def read_folder(path: Path, thinking: int) -> Folder:
-    """All that was asked and came back in a folder.
+    """Read the state of a folder from its files.
 
     Parameters
     ----------
     path : Path
-        Of the folder.
+        The folder.
     thinking : int
         Tokens that a model which thinks is given besides: an answer that was cut off in its
         thoughts without them is no answer yet.
@@ -128,12 +136,12 @@ def read_folder(path: Path, thinking: int) -> Folder:
     InputError
         Something in it cannot be read, or is not what psyprobe wrote.
     """
-    found = Folder(path)
-    known = {}
+    folder = Folder(path)
+    request_files = {}
     if (path / _STATE).is_file():
-        told = parse_json(read_text(path / _STATE), str(path / _STATE))
+        states = parse_json(read_text(path / _STATE), str(path / _STATE))
         try:
-            known = {name: Sent.from_dict(each) for name, each in told.items()}
+            request_files = {name: RequestFile.from_dict(state) for name, state in states.items()}
         except (TypeError, KeyError, AttributeError):
             raise InputError(
                 f"{path / _STATE} is not what psyprobe wrote; take another folder"
@@ -142,101 +150,108 @@ def read_folder(path: Path, thinking: int) -> Folder:
     for file in files:
         if not _REQUESTS.fullmatch(file.name):
             continue
-        if file.name not in known:
+        if file.name not in request_files:
             raise InputError(
                 f"{file} is not in {_STATE} beside it; take another folder, or remove the file"
             )
-        found.sent[file.name] = known[file.name]
-        for line, _ in _lines(file, MOST_BYTES):
-            if line is not None and (named := _CUSTOM_ID.match(line)):
-                found.asked.setdefault(named[1].decode(), []).append(file.name)
+        folder.request_files[file.name] = request_files[file.name]
+        for line, _ in _lines(file, MAX_BYTES):
+            if line is not None and (match := _CUSTOM_ID.match(line)):
+                folder.file_names.setdefault(match[1].decode(), []).append(file.name)
     for file in files:
         if not _REQUESTS.fullmatch(file.name):
-            _read_results(found, file, thinking)
-    return found
+            _read_results(folder, file, thinking)
+    return folder
 
 
-def _read_results(found: Folder, file: Path, thinking: int) -> None:
-    """Note where each answer of a file stands, and what came back without one."""
-    for line, place in _lines(file, LONGEST_REPLY):
-        key, mark, outcome = _result(line)
+def _read_results(folder: Folder, file: Path, thinking: int) -> None:
+    """Enter the answers and failures of a file of results into a folder."""
+    for line, offset in _lines(file, LONGEST_REPLY):
+        result = _read_result(line)
+        key = result.key
         if key is None:
-            found.unread += 1
+            folder.unread += 1
             continue
-        if key not in found.asked:
-            found.foreign += 1
+        if key not in folder.file_names:
+            folder.foreign += 1
             continue
-        failures = found.failures.setdefault(key, {})
-        mark = mark or f"{file.name} {place}"
+        failures = folder.failures.setdefault(key, {})
+        name = result.name or f"{file.name} {offset}"
+        outcome = result.outcome
         if isinstance(outcome, Answer) and thinking and cut_in_thought(outcome):
-            # The one that was asked with more room is as good as any will be.
-            without = sum(not found.sent[name].dialect.room for name in found.asked[key])
-            if mark in failures or len(failures) < without:
-                outcome = ProblemError("it was cut off in its thoughts", param=THOUGHT)
+            # A result of a request with more room is as good as any will be.
+            request_files = [folder.request_files[name] for name in folder.file_names[key]]
+            without_room = sum(not request_file.dialect.room for request_file in request_files)
+            if name in failures or len(failures) < without_room:
+                outcome = ProblemError("it was cut off in its thoughts", param=THINKING)
         if isinstance(outcome, Answer):
-            found.answers.setdefault(key, (file, place))
+            folder.answers.setdefault(key, ResultLine(file, offset))
         else:
-            failures[mark] = outcome
+            failures[name] = outcome
 
 
-def _lines(file: Path, most: int) -> Iterator[tuple[bytes | None, int]]:
-    """The lines of a file with their places in it; None for one that is longer than any is."""
+def _lines(file: Path, limit: int) -> Iterator[tuple[bytes | None, int]]:
+    """Yield the lines of a file with their offsets; None for a line longer than the limit."""
     try:
         with file.open("rb") as lines:
-            place = 0
-            while line := lines.readline(most + 1):
-                whole: bytes | None = line
-                while not line.endswith(b"\n") and len(line) > most:
-                    whole = None
-                    line = lines.readline(most + 1)
-                if whole is None or whole.strip():
-                    yield whole, place
-                place = lines.tell()
+            offset = 0
+            while line := lines.readline(limit + 1):
+                content: bytes | None = line
+                while not line.endswith(b"\n") and len(line) > limit:
+                    content = None
+                    line = lines.readline(limit + 1)
+                if content is None or content.strip():
+                    yield content, offset
+                offset = lines.tell()
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
 
 
-def _result(line: bytes | None) -> tuple[str | None, str, Answer | ProblemError]:
-    """Of a line of a result: the custom_id, what the server calls the line, and the answer or why
-    there is none.
-    """
-    nothing = ProblemError("the line cannot be read", passing=True)
+class _Result(NamedTuple):
+    """A line of results."""
+
+    #: custom_id of the question; None if the line cannot be read.
+    key: str | None
+    #: The server's name of the line; "" if it gives none.
+    name: str
+    outcome: Answer | ProblemError
+
+
+_UNREADABLE = _Result(None, "", ProblemError("the line cannot be read", passing=True))
+
+
+def _read_result(line: bytes | None) -> _Result:
     try:
-        told = json.loads(line or b"")
-        key = told["custom_id"]
-        mark = told.get("id")
-        response = told.get("response")
-        error = told.get("error")
-        # Some servers put the completion itself into the place of the response.
-        inside = isinstance(response, dict) and "body" in response
-        body = json.dumps(response["body"] if inside else response).encode()
+        result = json.loads(line or b"")
+        key = result["custom_id"]
+        name = result.get("id")
+        response = result.get("response")
+        error = result.get("error")
+        # Some servers give the completion itself as the response.
+        has_body = isinstance(response, dict) and "body" in response
+        body = json.dumps(response["body"] if has_body else response).encode()
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return None, "", nothing
+        return _UNREADABLE
     if not isinstance(key, str):
-        return None, "", nothing
-    mark = mark if isinstance(mark, str) else ""
+        return _UNREADABLE
+    if not isinstance(name, str):
+        name = ""
     if error or not isinstance(response, dict):
         message = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
-        return (
-            key,
-            mark,
-            ProblemError(harmless(str(message or "it holds no response")[:2000]), passing=True),
-        )
-    status = response.get("status_code", 200) if inside else 200
+        text = harmless(str(message or "it holds no response")[:2000])
+        return _Result(key, name, ProblemError(text, passing=True))
+    status = response.get("status_code", 200) if has_body else 200
+    if status != 200:
+        code = status if isinstance(status, int) else 500
+        return _Result(key, name, problem_of_status(code, response["body"], {}))
     try:
-        if status != 200:
-            return (
-                key,
-                mark,
-                problem_of_status(status if isinstance(status, int) else 500, response["body"], {}),
-            )
-        return key, mark, read_completion(body, {})
+        return _Result(key, name, read_completion(body, {}))
     except ProblemError as problem:
-        return key, mark, problem
+        return _Result(key, name, problem)
 
 
-class Writer:
-    """Writes requests into files, each whole or not at all."""
+class RequestWriter:
+    """Writes requests into files, each completely or not at all."""
 
     def __init__(self, folder: Folder, model: str, dialect: Dialect) -> None:
         self._folder = folder
@@ -247,25 +262,23 @@ class Writer:
         self._keys: list[str] = []
         self._added: set[str] = set()
         self._bytes = 0
-        #: The names of the files that were written.
+        #: Names of the complete files.
         self.files: list[str] = []
 
     def add(self, inquiry: Inquiry, body: bytes) -> None:
-        """One more request, in a new file where it has no room in the last one."""
+        """Write a request, into a new file if the last one has no room for it."""
         line = b'{"custom_id": "%s", "method": "POST", "url": "%s", "body": %s}\n'
         line %= (inquiry.key.encode(), ENDPOINT.encode(), body)
         if not _CUSTOM_ID.match(line):
             raise InputError(
                 f"the key of a question is {inquiry.key!r:.80}; give up to 64 hexadecimal digits"
             )
-        if len(line) > MOST_BYTES:
+        if len(line) > MAX_BYTES:
             raise InputError(
-                f"a request has {len(line):,} bytes; {MOST_BYTES:,} are allowed, so show a "
+                f"a request has {len(line):,} bytes; {MAX_BYTES:,} are allowed, so show a "
                 "smaller image"
             )
-        if self._spool is not None and (
-            len(self._keys) == MOST_REQUESTS or self._bytes + len(line) > MOST_BYTES
-        ):
+        if len(self._keys) == MAX_REQUESTS or self._bytes + len(line) > MAX_BYTES:
             self.finish()
         if self._spool is None:
             # Without a name, so that nothing of it is left where this process is killed.
@@ -276,13 +289,14 @@ class Writer:
         self._bytes += len(line)
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Complete the current file: give it its name."""
         spool = self._spool
         folder = self._folder
         if spool is None:
             return
-        name = f"requests-{1 + max((int(each[9:-6]) for each in folder.sent), default=0):04d}.jsonl"
-        folder.sent[name] = Sent(self._model, self.dialect, sorted(self._added))
+        last_number = max((int(name[9:-6]) for name in folder.request_files), default=0)
+        name = f"requests-{last_number + 1:04d}.jsonl"
+        folder.request_files[name] = RequestFile(self._model, self.dialect, sorted(self._added))
         folder.save()
         spool.seek(0)
 
@@ -292,19 +306,22 @@ class Writer:
 
         write_whole(folder.path / name, copy)
         for key in self._keys:
-            folder.asked.setdefault(key, []).append(name)
+            folder.file_names.setdefault(key, []).append(name)
         self.files.append(name)
         self.close()
 
     def close(self) -> None:
-        """Forget what has no name yet."""
+        """Drop the current file if it is not complete."""
         self._open.close()
-        self._spool, self._keys, self._added, self._bytes = None, [], set(), 0
+        self._spool = None
+        self._keys = []
+        self._added = set()
+        self._bytes = 0
 
 
-def answer_at(file: Path, place: int) -> Answer | None:
-    """The answer at a place of a file of results."""
-    with file.open("rb") as lines:
-        lines.seek(place)
-        outcome = _result(lines.readline(LONGEST_REPLY + 1))[2]
+def answer_at(line: ResultLine) -> Answer | None:
+    """Read the answer in a line of results; None if there is none."""
+    with line.file.open("rb") as lines:
+        lines.seek(line.offset)
+        outcome = _read_result(lines.readline(LONGEST_REPLY + 1)).outcome
     return outcome if isinstance(outcome, Answer) else None

@@ -1,6 +1,4 @@
-"""Questions in files for Batch APIs of OpenAI's form: requests are written, and answers read when
-they are there.
-"""
+"""An observer that asks in files of Batch APIs of OpenAI's form: it writes requests, reads results."""
 
 from __future__ import annotations
 
@@ -12,9 +10,9 @@ from typing import Any
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
 from psyprobe.observers.batch_files.folder import (
-    THOUGHT,
+    THINKING,
     Folder,
-    Writer,
+    RequestWriter,
     answer_at,
     read_folder,
 )
@@ -27,21 +25,20 @@ from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
 
 
 class BatchObserver(Answering):
-    """A model behind OpenAI's protocol that is asked in files, and answers when its results lie
-    beside them.
+    """A model behind OpenAI's protocol that is asked in files, and answers by files of results.
 
     Parameters
     ----------
     observer : OpenAIObserver
-        Whose questions these are; its card is this observer's, so that answers are the same in a
+        The observer that asks directly; both have one card, so that answers are the same in a
         store.
     folder : str or Path
-        Of requests and results; made by a run where there is none.
+        Folder of requests and results; made by a run if it does not exist.
     submit : bool
         Whether files are sent to the server, and results fetched from it, over its ``/files`` and
         ``/batches``.
     probe : bool
-        Whether the first question is put to the server directly, to find out what it refuses before
+        Whether the first question is put to the server directly, to learn what it refuses before
         thousands are written.
 
     Examples
@@ -85,35 +82,33 @@ class BatchObserver(Answering):
         self._probe = probe
         self._price: Price | None = None
         self._folder: Folder | None = None
-        #: What the server takes, where it was asked.
+        #: The dialect that the server takes, if it was asked.
         self._dialect: Dialect | None = None
         self._written: list[str] = []
         self._waiting = 0
 
     @property
     def price(self) -> Price | None:
-        """What its questions cost in a batch."""
+        """The price of questions in a batch."""
         return self._price
 
     @price.setter
     def price(self, price: Price | None) -> None:
-        self.directly.price, self._price = price, None if price is None else price.in_batch()
+        self.directly.price = price
+        self._price = None if price is None else price.in_batch()
 
     def served(self, certain: bool) -> dict[str, str]:
-        """Which model answered, by the first result there is; nothing before that."""
+        """Return what the first result says of the model that answered; nothing before."""
         folder = self._read()
-        own = (
-            place
-            for key, place in folder.answers.items()
-            if self._model_of(folder, key) == self.model
-        )
-        return next((answer.named for place in own if (answer := answer_at(*place))), {})
+        for key, line in folder.answers.items():
+            if folder.last_file(key).model == self.model and (answer := answer_at(line)):
+                return answer.named
+        return {}
 
     def put(
         self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]
     ) -> Iterator[Any]:
-        """Put batches of questions as an executor does; of those whose answers are waited for
-        nothing is drawn.
+        """Put batches of questions as an executor does, without those whose results are due.
 
         Raises
         ------
@@ -123,32 +118,33 @@ class BatchObserver(Answering):
         make_folder(self._path)
         if self._submit:
             fetch(self._read(), self.directly)
-        self._folder = self._read()
+        folder = self._read()
+        self._folder = folder
         self._waiting = 0
         self._written = []
 
-        def left() -> Iterator[Any]:
+        def unanswered_batches() -> Iterator[Any]:
             for batch in agenda:
                 questions = tuple(
-                    question for question in batch.questions if not self._pending(question.key)
+                    question for question in batch.questions if not folder.pending(question.key)
                 )
                 self._waiting += len(batch.questions) - len(questions)
                 if questions:
                     yield replace(batch, questions=questions)
 
-        yield from answer(observers, left())
+        yield from answer(observers, unanswered_batches())
         if self._submit:
-            submit(self._folder, self.directly)
+            submit(folder, self.directly)
         if self._waiting:
-            raise UnfinishedError(self._told(self._folder))
+            raise UnfinishedError(self._describe_waiting(folder))
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers that are there; all else is written as requests.
+        """Yield the answers in the results, and write the other questions as requests.
 
         Raises
         ------
         InputError
-            No run puts these.
+            The questions are not those of a run.
         """
         folder = self._folder
         if folder is None:
@@ -156,23 +152,22 @@ class BatchObserver(Answering):
                 f"{self.card.name} is asked in batches, by psyprobe.run alone; leave the batch "
                 "folder out"
             )
-        writer: Writer | None = None
+        writer: RequestWriter | None = None
         try:
             for inquiry in inquiries:
-                found = self._found(folder, inquiry)
-                if found is None and writer is None:
+                stored = self._stored_answer(folder, inquiry)
+                if stored is None and writer is None:
                     if self._probe and self._dialect is None:
-                        (found,) = (answer for _, answer in self.directly.answers([inquiry]))
+                        ((_, stored),) = self.directly.answers([inquiry])
                         self._dialect = self.directly.sending().dialect
                     else:
-                        writer = Writer(folder, self.model, self._terms(folder))
-                if found is not None:
-                    yield inquiry, found
+                        writer = RequestWriter(folder, self.model, self._choose_dialect(folder))
+                if stored is not None:
+                    yield inquiry, stored
                 elif writer is not None:
                     question = self.directly.question(self.directly.checked(inquiry))
-                    writer.add(
-                        inquiry, request_body(self.directly.endpoint, question, writer.dialect)
-                    )
+                    body = request_body(self.directly.endpoint, question, writer.dialect)
+                    writer.add(inquiry, body)
                     self._waiting += 1
             if writer is not None:
                 writer.finish()
@@ -190,75 +185,62 @@ class BatchObserver(Answering):
     def _read(self) -> Folder:
         return read_folder(self._path, self.directly.endpoint.thinking)
 
-    def _pending(self, key: str) -> bool:
-        return self._folder is not None and self._folder.pending(key)
-
-    def _model_of(self, folder: Folder, key: str) -> str:
-        return folder.sent[folder.asked[key][-1]].model
-
-    def _found(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
-        """The answer that lies in the folder, in the terms in which it was asked."""
-        place = folder.answers.get(inquiry.key)
-        answer = None if place is None else answer_at(*place)
+    def _stored_answer(self, folder: Folder, inquiry: Inquiry) -> Answer | None:
+        """Read the answer to a question from the results, with its price; None without one."""
+        line = folder.answers.get(inquiry.key)
+        answer = None if line is None else answer_at(line)
         if answer is None:
             return None
-        dialect = folder.sent[folder.asked[inquiry.key][-1]].dialect
+        dialect = folder.last_file(inquiry.key).dialect
         return priced(with_substitutions(answer, inquiry, dialect), self._price, inquiry)
 
-    def _terms(self, folder: Folder) -> Dialect:
-        """In which dialect to ask: that of the last file, and what its failures say of the
-        server.
-        """
+    def _choose_dialect(self, folder: Folder) -> Dialect:
+        """Adapt the dialect of the last file to the failures that it met."""
         if self._dialect is not None:
             return self._dialect
-        own = [one for one in folder.sent.values() if one.model == self.model]
-        if not own:
+        files = [file for file in folder.request_files.values() if file.model == self.model]
+        if not files:
             return Dialect()
-        dialect = last = own[-1].dialect
+        last_file = files[-1]
         problems: dict[tuple[str, str], ProblemError] = {}
-        for key, failures in folder.failures.items():
-            asked = folder.sent[folder.asked[key][-1]]
-            if (
-                failures
-                and key not in folder.answers
-                and asked.model == self.model
-                and asked.dialect == last
-            ):
-                problem = list(failures.values())[-1]
+        for key, problem in _last_problems(folder).items():
+            file = folder.last_file(key)
+            if file.model == self.model and file.dialect == last_file.dialect:
                 problems.setdefault((str(problem), problem.param), problem)
+        dialect = last_file.dialect
         for problem in problems.values():
-            if problem.param == THOUGHT:
+            if problem.param == THINKING:
                 dialect = replace(dialect, room=self.directly.endpoint.thinking)
             else:
-                dialect = dialect.after(problem, own[-1].added) or dialect
+                dialect = dialect.after(problem, last_file.added) or dialect
         return dialect
 
-    def _told(self, folder: Folder) -> str:
-        """What is waited for, and what is to be done."""
-        here = (
-            f"{self._waiting:,} question{'s wait' if self._waiting > 1 else ' waits'} for an answer"
-        )
-        failed = [
-            list(each.values())[-1]
-            for key, each in folder.failures.items()
-            if each and key not in folder.answers
-        ]
-        again = (
-            f"; {len(failed):,} came back without one ({clipped(str(failed[-1]), 80)})"
-            if failed
-            else ""
-        )
-        lost = f"; {folder.unread:,} lines of results cannot be read" if folder.unread else ""
-        new = self._written
-        files = f" {new[0]}{f' to {new[-1]}' * (len(new) > 1)} in" if new else ""
+    def _describe_waiting(self, folder: Folder) -> str:
+        """Say how many questions wait, and what the user does next."""
+        plural = "s wait" if self._waiting > 1 else " waits"
+        text = f"{self._waiting:,} question{plural} for an answer"
+        problems = list(_last_problems(folder).values())
+        if problems:
+            text += f"; {len(problems):,} came back without one ({clipped(str(problems[-1]), 80)})"
+        if folder.unread:
+            text += f"; {folder.unread:,} lines of results cannot be read"
+        names = self._written
         if self._submit:
-            todo = "run the same command later"
-        elif new:
-            each = "batches" if len(new) > 1 else "a batch"
-            todo = (
-                f"submit{files} {folder.path} as {each}, put the results there, and run the "
-                "same command"
-            )
-        else:
-            todo = f"put the results into {folder.path}, and run the same command"
-        return f"{here}{again}{lost}; {todo}"
+            return f"{text}; run the same command later"
+        if not names:
+            return f"{text}; put the results into {folder.path}, and run the same command"
+        range_of_files = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        kind = "a batch" if len(names) == 1 else "batches"
+        return (
+            f"{text}; submit {range_of_files} in {folder.path} as {kind}, put the results there, "
+            "and run the same command"
+        )
+
+
+def _last_problems(folder: Folder) -> dict[str, ProblemError]:
+    """Return the last failure of each question without an answer, by custom_id."""
+    return {
+        key: list(failures.values())[-1]
+        for key, failures in folder.failures.items()
+        if failures and key not in folder.answers
+    }
