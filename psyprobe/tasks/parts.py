@@ -69,7 +69,7 @@ def listed(items: pd.DataFrame, limit: int = LISTED) -> pd.DataFrame:
 
 
 def corruption_gallery(names: Sequence[str], strength: str = "mid") -> list[Gallery]:
-    """Corrupt a photograph by some of R-Bench's ways; no gallery without scikit-image and OpenCV."""
+    """Show R-Bench's corruptions of a photograph; no gallery without scikit-image and OpenCV."""
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None or importlib.util.find_spec("cv2") is None:
         return []

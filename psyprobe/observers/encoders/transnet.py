@@ -1,4 +1,4 @@
-"""TransNetV2, a network of convolutions over space and time that was trained to find cuts in films.
+"""TransNetV2, a network of convolutions over space and time, trained to find cuts in films.
 
 Only its three stages of dilated convolutions are here: what follows compares frames 8 bits deep and
 whole clips by histograms. Drive goes in as floating point, so that contrasts below one code
@@ -24,8 +24,9 @@ _DILATIONS = (1, 2, 4, 8)
 
 
 def transnet() -> Any:
-    """The stages as a torch module, from drive (N, 3, T, H, W) to maps (N, 256, T, H / 8, W /
-    8).
+    """Build the stages as a torch module, without weights.
+
+    It takes drive (N, 3, T, H, W), and gives maps (N, 256, T, H / 8, W / 8).
     """
     import torch
     from torch import nn
@@ -46,8 +47,8 @@ def transnet() -> Any:
             self.bn = nn.BatchNorm3d(filters * len(_DILATIONS), eps=1e-3)
 
         def forward(self, clips: Any) -> Any:
-            each = (self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in _DILATIONS)
-            return self.bn(torch.cat([time(space(clips)) for space, time in each], dim=1))
+            branches = (self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in _DILATIONS)
+            return self.bn(torch.cat([time(space(clips)) for space, time in branches], dim=1))
 
     class Stage(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:
@@ -83,7 +84,7 @@ def transnet() -> Any:
 
 
 def stages_of(path: Path) -> dict[str, Any]:
-    """The tensors of the stages in the package's file."""
+    """Read the weights of the stages from the package's file."""
     import torch
 
     state = torch.load(path, map_location="cpu", weights_only=True)

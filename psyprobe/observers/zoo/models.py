@@ -39,17 +39,17 @@ class ZooModel:
     name : str
         Published models have the name of the published score table.
     family : str
-        As the paper groups it.
+        Group of models in the paper.
     observer : str
         The observer that stands for it: "timm:vit_small_patch16_224.dino".
     options : mapping
-        Of `load_observer`.
+        Options of `load_observer`.
     published_options : mapping
-        Those besides with which the paper ran it, unlike what is right.
+        Further options of the published run, where it departs from what is right.
     feature : str
-        What is compared, in words.
+        The compared feature, in words.
     shape : tuple of int
-        Of one image's feature before it is flattened.
+        Shape of an image's feature before it is flattened.
     weights : str
         "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with
         ``weights=``) or "none".
@@ -61,7 +61,7 @@ class ZooModel:
     training : str
         What it was trained on.
     licence : str
-        Of the weights, as the library or their authors state it; empty where the library does not.
+        Licence of the weights, as the library or their authors state it; empty if unknown.
     published : bool
         Whether it is one of the paper's 45 entries.
     differs : str
@@ -89,11 +89,11 @@ class ZooModel:
         missing = kind_obstacle(self.observer)
         if missing:
             return missing
-        source, _, place = self.weights.partition(": ")
+        source, _, address = self.weights.partition(": ")
         if source == "file":
-            return f"needs a weights file from {place}: load it with weights=FILE"
-        if source == "hub" and not _cached(place):
-            return f"its weights are not in the cache; the model hub has them ({place})"
+            return f"needs a weights file from {address}: load it with weights=FILE"
+        if source == "hub" and not _cached(address):
+            return f"its weights are not in the cache; the model hub has them ({address})"
         return ""
 
 
@@ -144,13 +144,13 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
     full = f"zoo:{name}"
     models = zoo_models()
     if name not in models:
-        raise unknown_name("observer", full, (f"zoo:{each}" for each in models))
+        raise unknown_name("observer", full, (f"zoo:{model_name}" for model_name in models))
     model = models[name]
-    source, _, place = model.weights.partition(": ")
+    source, _, address = model.weights.partition(": ")
     if source == "file" and not options.get("random_weights") and "weights" not in options:
         # The library would quietly take weights of another training for the same architecture.
         raise WeightsError(
-            f"{full}: no library here fetches its weights; load {place} and name it with "
+            f"{full}: no library here fetches its weights; load {address} and name it with "
             "weights=FILE"
         )
     as_published = model.published_options if published else {}
@@ -165,9 +165,7 @@ def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
 
 
 def _cached(repository: str) -> bool:
-    """Whether the model hub's cache holds a whole weights file of a repository; looked up without
-    its library.
-    """
+    """Look for a complete weights file of a repository in the model hub's cache."""
     home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
     snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"

@@ -360,7 +360,8 @@ def _check_plain(turn: Turn, harness: str) -> None:
     if turn.inquiry.system or turn.inquiry.examples:
         content = "a system text" if turn.inquiry.system else "examples"
         raise InputError(
-            f"the page asks with {content}, for which {harness} has no place; leave it out of [asking]"
+            f"the page asks with {content}, for which {harness} has no place; leave it out of "
+            "[asking]"
         )
 
 
