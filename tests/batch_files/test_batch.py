@@ -280,7 +280,10 @@ def test_a_refusal_is_an_answer_and_an_error_is_none() -> None:
     assert (key, mark, getattr(answer, "text", None)) == ("ab", "a", "I cannot help with that.")
     for status in (400, 429, 500):
         line["response"] = {"status_code": status, "body": {"error": {"message": "Too many."}}}
-        assert str(batch_folder._read_result(json.dumps(line).encode())[2]) == f"HTTP {status}: Too many"
+        assert (
+            str(batch_folder._read_result(json.dumps(line).encode())[2])
+            == f"HTTP {status}: Too many"
+        )
 
 
 TEXT = ("seed = 3", 'seed = 3\nreadout = "text"')
