@@ -221,6 +221,9 @@ def test_a_table_of_trials_and_back(name: str, results: dict[str, xr.Dataset]) -
     assert trials(table) is table and trials(xr.Dataset()).sizes == {}
     frame = table.to_dataframe()
     assert frame["response"].notna().any() and frame["catch"].dtype == bool
+    assert result["repeat"].dtype.kind == "i" and result.sel(repeat=1).sizes == {
+        dim: size for dim, size in result.sizes.items() if dim != "repeat"
+    }
 
 
 def test_contrasts_of_an_adaptive_design_are_a_variable(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import UniformClip, specification
-from psyprobe.stimulus.certificate import ImageMeasurements
 from psyprobe.stimulus.catalogue import load_stimulus
+from psyprobe.stimulus.certificate import ImageMeasurements
 
 DOCS = Path(__file__).parents[2] / "docs" / "clips.md"
 SOURCE = next(

@@ -33,6 +33,8 @@ _FLAGS: Mapping[str, Sequence[str]] = {
     "readout": READOUTS,
 }
 _BOOLEANS = ("was_shown", "reply_requested", "logit_censored")
+#: Dimensions that are numbered from 0.
+_NUMBERED = ("repeat", "order", "session", "catch_trial")
 _ORDER = "trial_number"
 _DESCRIPTIONS = {
     "prompt": "Id of the prompt",
@@ -43,7 +45,8 @@ _DESCRIPTIONS = {
     _ORDER: "Place in the order of asking, from 0; -1 where nothing was asked",
 }
 
-Table = Mapping[str, npt.NDArray[Any]]
+#: Values of the questions, by column.
+Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def is_in_words(result: xr.Dataset) -> bool:
@@ -83,45 +86,61 @@ def arrange_trials(table: xr.Dataset) -> xr.Dataset:
     columns = {str(name): table[name].values for name in table.variables if table[name].dims}
     columns[_ORDER] = np.arange(table.sizes["trial"])
     catch = columns.pop("catch").astype(bool)
-    names = [name for name in ("session", "order") if _is_dimension(columns, name, level, axis)]
+    facts = {name: columns.pop(name) for name in _PROMPT_COLUMNS if name in columns}
+    common = [name for name in ("session", "order") if _is_dimension(columns, name, level, axis)]
     shared = [axis] if table.attrs.get("design") in _GRID_DESIGNS else []
-    placed = ("prompt", level, *shared, "repeat", *names)
-    prompts = list(dict.fromkeys(columns["prompt"].tolist()))
-    facts = [name for name in _PROMPT_COLUMNS if name in columns]
-    data: dict[str, Any] = {}
-    coordinates: dict[str, Any] = {}
-    for rows, dims, prefix in (
-        (~catch, placed, ""),
-        (catch, ("prompt", "repeat", *names), "catch_"),
-    ):
-        if prefix and not rows.any():
-            # NetCDF has no dimension of length 0.
-            continue
-        part = {name: values[rows] for name, values in columns.items() if name not in facts}
-        index = {
-            name: prompts if name == "prompt" else np.unique(part[name]).tolist() for name in dims
-        }
-        dimensions = ["catch_trial" if prefix and name == "repeat" else name for name in dims]
-        if prefix:
-            index |= {name: coordinates[name][1] for name in names}
-            part.pop(axis)
-        shape = tuple(len(index[name]) for name in dims)
-        cells = tuple(_positions(part[name], index[name]) for name in dims)
-        for name, dimension in zip(dims, dimensions, strict=True):
-            coordinates.setdefault(
-                dimension,
-                (dimension, _index_values(index[name]), _index_attributes(table, name, dimension)),
-            )
-        for name in (name for name in part if name not in dims):
-            values = _encode_column(name, part[name])
-            grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
-            grid[cells] = values
-            data[prefix + name] = (dimensions, grid, _attributes(table, name))
-    first_rows = [int(np.flatnonzero(columns["prompt"] == prompt)[0]) for prompt in prompts]
-    for name in facts:
-        values = _encode_column(name, columns[name][first_rows])
-        data[name] = ("prompt", values, _attributes(table, name))
+    index = {name: np.unique(columns[name]) for name in common}
+    prompts, first_rows = np.unique(columns["prompt"].astype(str), return_index=True)
+    index["prompt"] = prompts[np.argsort(first_rows)].astype(object)
+    first_rows.sort()
+
+    tests = {name: values[~catch] for name, values in columns.items()}
+    dims = ("prompt", level, *shared, "repeat", *common)
+    index |= {name: np.unique(tests[name]) for name in (level, *shared, "repeat")}
+    data = _grid(table, tests, index, {name: name for name in dims})
+    if catch.any():  # NetCDF has no dimension of length 0.
+        catch_trials = {name: values[catch] for name, values in columns.items() if name != axis}
+        index["catch_trial"] = np.unique(catch_trials["repeat"])
+        dims_of_catch = {"prompt": "prompt", "repeat": "catch_trial"}
+        dims_of_catch |= {name: name for name in common}
+        grid = _grid(table, catch_trials, index, dims_of_catch)
+        data |= {f"catch_{name}": variable for name, variable in grid.items()}
+    for name, values in facts.items():
+        flags = _encode_column(name, values[first_rows])
+        data[name] = (["prompt"], flags, _attributes(table, name))
+    coordinates = {
+        name: (
+            name,
+            # NetCDF has whole numbers of 32 bits.
+            values.astype(np.int32) if name in _NUMBERED else values,
+            _index_attributes(table, name),
+        )
+        for name, values in index.items()
+    }
     return xr.Dataset(data, coordinates, table.attrs).assign_coords(_scalars(table))
+
+
+def _grid(
+    table: xr.Dataset,
+    columns: Columns,
+    index: Mapping[str, npt.NDArray[Any]],
+    dims: Mapping[str, str],
+) -> dict[str, Any]:
+    """Place the columns of a table on a grid: variables over some dimensions, by name.
+
+    `dims` has the dimension by the column that tells the place along it.
+    """
+    shape = tuple(len(index[dimension]) for dimension in dims.values())
+    cells = tuple(
+        _positions(columns[column], index[dimension]) for column, dimension in dims.items()
+    )
+    variables: dict[str, Any] = {}
+    for name in (name for name in columns if name not in dims):
+        values = _encode_column(name, columns[name])
+        grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
+        grid[cells] = values
+        variables[name] = (list(dims.values()), grid, _attributes(table, name))
+    return variables
 
 
 def trials(result: xr.Dataset) -> xr.Dataset:
@@ -185,7 +204,7 @@ def _scalars(result: xr.Dataset) -> dict[str, xr.DataArray]:
     return {str(name): result[name] for name in result.variables if not result[name].dims}
 
 
-def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
+def _is_dimension(columns: Columns, name: str, level: str, axis: str) -> bool:
     """Tell whether one trial was asked in several orders, or a person in sessions."""
     if name not in columns:
         return False
@@ -197,22 +216,14 @@ def _is_dimension(columns: Table, name: str, level: str, axis: str) -> bool:
     return len(set(places)) < len(places)
 
 
-def _positions(values: npt.NDArray[Any], index: Sequence[Any]) -> IntArray:
-    numbers = {value: place for place, value in enumerate(index)}
+def _positions(values: npt.NDArray[Any], index: npt.NDArray[Any]) -> IntArray:
+    """Find the place of each value in an index."""
+    numbers = {value: place for place, value in enumerate(index.tolist())}
     return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
 
 
-def _index_values(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Cast the values of an index to types that NetCDF gives back as they are."""
-    array = np.asarray(values)
-    if array.dtype.kind in "OU":
-        return array.astype(object)
-    is_integer = array.dtype.kind in "iu"
-    return array.astype(np.int32 if is_integer else np.float64)
-
-
 def _encode_column(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Encode a column as a result keeps it: flags, booleans, numbers or text."""
+    """A column as a result keeps it: flags, booleans, numbers or text."""
     if name in _FLAGS:
         words = np.where(values.astype(str) == "", READINGS[0], values.astype(str))
         return encode_flags(words, _FLAGS[name])
@@ -248,11 +259,11 @@ def _attributes(table: xr.Dataset, name: str) -> dict[str, Any]:
     return attributes
 
 
-def _index_attributes(table: xr.Dataset, name: str, dimension: str) -> dict[str, Any]:
-    """Return unit and description of an index."""
+def _index_attributes(table: xr.Dataset, dimension: str) -> dict[str, Any]:
+    """Unit and description of an index."""
     if dimension in _DESCRIPTIONS:
         return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
-    return dict(table[name].attrs)
+    return dict(table[dimension].attrs)
 
 
 def _plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
