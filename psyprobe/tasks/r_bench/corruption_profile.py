@@ -89,7 +89,7 @@ class ProfileSchedule(ExperimentSchedule):
     """
 
     def __init__(self, experiment: Experiment, observer: FeatureObserver) -> None:
-        self.baseline = cast(FeatureObserver, load_observer("pixels"))
+        self.baseline = cast("FeatureObserver", load_observer("pixels"))
         super().__init__(experiment, observer, self.baseline)
         defaults = {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
         self.options = options_of(experiment, defaults)
