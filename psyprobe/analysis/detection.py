@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.human_observer import Fraction, People, fraction_of, people
@@ -134,7 +134,7 @@ class ResponderScore(Recorded):
             notes.append(f"{count} the response falls below the level again at higher contrast")
         return notes
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Collect every statistic that is a single value."""
         alignment = self.alignment
         slices = self.slices
@@ -291,7 +291,7 @@ def score_detection(
 
 
 def _score_layer(
-    result: xr.Dataset, selected: Responses, interval: dict[str, Any]
+    result: xr.Dataset, selected: Responses, interval: JsonObject
 ) -> DetectionScore | None:
     points = selected.scored
     if points is None:

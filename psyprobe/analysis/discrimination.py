@@ -11,11 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray, StrArray
+from psyprobe._typing import FloatArray, JsonObject, StrArray
 from psyprobe.analysis.detection import DetectionScore, score_detection
 from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.jnd import HANDLE, anisotropy, dip, jnd, slope
@@ -114,7 +114,7 @@ class Thresholds(Recorded):
             cells["anisotropy"] += f" ({number(low)} to {number(high)})"
         return cells
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Collect every statistic that is a single value."""
         names = ("shift", "shift_low", "shift_high", "shape", "rmse")
         record = {f"{name}_log10": getattr(self, name) for name in names} | dict(self.ratios)
@@ -259,7 +259,7 @@ def score_discrimination(
 
 
 def _score_layer(
-    result: xr.Dataset, measure: str, layer: str, interval: dict[str, Any]
+    result: xr.Dataset, measure: str, layer: str, interval: JsonObject
 ) -> DiscriminationScore:
     levels = levels_of(result)
     difference = stimulus_axis_of(result).name

@@ -12,12 +12,12 @@ characteristics of the human visual system? CVPR. Section 3, contrast matching, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonObject
 from psyprobe.analysis.direction import can_be_scored
 from psyprobe.analysis.intervals import (
     check_resampling,
@@ -446,7 +446,7 @@ class MatchingScore(LayerScore):
         for heading, name in counts.items():
             count = matches and getattr(matches, name)
             cells[heading] = "" if matches is None else f"{count}/{matches.total}"
-        statistics: dict[str, Any] = {
+        statistics: JsonObject = {
             "confidence": self.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
@@ -583,17 +583,15 @@ def score_matching(
     InputError, UnknownNameError
         As for `match_result` and `matching_error`.
     """
-    interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    interval: JsonObject = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = matching_layers(result) if layer is None else [layer]
-    how: dict[str, Any] = {"measure": measure, "method": method, "normalised": normalised}
+    how: JsonObject = {"measure": measure, "method": method, "normalised": normalised}
     return tuple(
         _score_layer(result, match_result(result, layer=name, **how), interval) for name in layers
     )
 
 
-def _score_layer(
-    result: xr.Dataset, curves: MatchedCurves, interval: dict[str, Any]
-) -> MatchingScore:
+def _score_layer(result: xr.Dataset, curves: MatchedCurves, interval: JsonObject) -> MatchingScore:
     def matched(of: xr.Dataset, prefix: str = "") -> MatchedCurves:
         return _matched(of, prefix, curves.measure, curves.layer, curves.method, curves.normalised)
 
@@ -626,7 +624,7 @@ def matching_layers(result: xr.Dataset) -> list[str]:
     )
 
 
-def _responder(curves: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
+def _responder(curves: MatchedCurves, interval: JsonObject) -> MatchingResponder:
     matches = curves.measured()
     finite = bool(np.isfinite(matches.contrast).all())
     return MatchingResponder(

@@ -12,13 +12,13 @@ similarity analysis. PLoS Comput. Biol. 10(4): e1003553 (both bounds of a noise 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping
 from psyprobe.analysis.human_observer import FEWEST, ceiling, shape_alignment
 from psyprobe.analysis.words.comparison import STATISTICS, csf_statistics
 from psyprobe.human.datasets import observers
@@ -75,7 +75,7 @@ class Curve:
     dataset: str
     family: str
     #: Quantities that are equal along the curve: colour_id, luminance (L + M, cd/m²) and others.
-    fixed: Mapping[str, Any]
+    fixed: JsonMapping
     #: Rising, shape (X,).
     x: FloatArray
     persons: tuple[str, ...]

@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe import __version__
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.arrays import read_npz
@@ -108,7 +108,7 @@ def published_scores() -> tuple[PublishedScore, ...]:
     >>> len(scores), scores[0].label, scores[0].score
     (450, 'No Encoder', 0.4688)
     """
-    rows: list[dict[str, Any]] = [*_read_rows("published_scores.csv")]
+    rows: list[JsonObject] = [*_read_rows("published_scores.csv")]
     numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
     return tuple(PublishedScore(**row | values) for row, values in zip(rows, numbers, strict=True))
 

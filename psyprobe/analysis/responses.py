@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.direction import (
     ADVISED,
     DEFINED_ALWAYS,
@@ -401,7 +401,7 @@ Variable = tuple[tuple[str, ...], Any, str, str]
 
 
 def labelled(
-    data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
+    data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: JsonMapping
 ) -> xr.Dataset:
     """Build a dataset of float64 variables, with the observer as a coordinate.
 
@@ -490,12 +490,12 @@ def with_status(
 
 
 def detection_result(
-    layout: Mapping[str, Any],
+    layout: JsonMapping,
     observer: tuple[FloatArray | None, FloatArray | None],
     pixels: tuple[FloatArray | None, FloatArray | None],
     noise_floor: FloatArray,
     layers: Sequence[str],
-    attributes: Mapping[str, Any],
+    attributes: JsonMapping,
     status: tuple[FloatArray | None, FloatArray | None] = (None, None),
 ) -> xr.Dataset:
     """Build the result of a run that compares tests with references, over levels and thresholds.
@@ -718,10 +718,10 @@ def layer_facts(
     measure: str,
     scored: Callable[[xr.Dataset, str], FloatArray],
     status: FloatArray,
-    interval: Mapping[str, Any],
+    interval: JsonMapping,
     statistic: Callable[[xr.Dataset], float | None],
     scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Compute the fields of a `LayerScore`.
 
     Parameters

@@ -8,11 +8,11 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
 from psyprobe.human.castle import DIRECTIONS
@@ -36,7 +36,7 @@ _BEYOND: Mapping[str, float] = {"frequency": 1.1, "luminance": 1.0, "area": 2.6}
 _RMS = math.sqrt(2)
 
 
-def page_of(result: xr.Dataset) -> Mapping[str, Any]:
+def page_of(result: xr.Dataset) -> JsonMapping:
     """Read the experiment's page as it was run; empty where there is none.
 
     Replayed responses have that of the catalogue.
@@ -49,7 +49,7 @@ def page_of(result: xr.Dataset) -> Mapping[str, Any]:
         return {}
 
 
-def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
+def stimulus_on(page: JsonMapping) -> StimulusSet | None:
     """Load the stimulus of a page; none where it lies in a file.
 
     A store from elsewhere could name any code there.
@@ -147,7 +147,7 @@ def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
     return matched_thresholds(conditions)
 
 
-def _conditions(page: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> Conditions | None:
+def _conditions(page: JsonMapping, levels: Mapping[str, FloatArray]) -> Conditions | None:
     free = [name for name, values in levels.items() if values.ndim]
     try:
         stimulus = stimulus_on(page)
@@ -183,7 +183,7 @@ def _conditions(page: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> Co
     return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)
 
 
-def _model_inputs(stimulus: StimulusSet, human: Mapping[str, Any]) -> dict[str, Any]:
+def _model_inputs(stimulus: StimulusSet, human: JsonMapping) -> JsonObject:
     """Collect the inputs of a human model: parameters of the stimulus, and those the page fixes."""
     spec = stimulus.spec()
     inputs = human_inputs({field.name: getattr(spec, field.name) for field in fields(spec)})

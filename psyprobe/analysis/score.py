@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import unknown_name
 from psyprobe.files.terminal import harmless, lay_out, printable
 
@@ -86,7 +87,7 @@ class Row:
     cells: Mapping[str, str]
     #: Column to value with all digits, its unit in the column's name; empty for rows that are for
     #: reading only.
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: JsonMapping = field(default_factory=dict)
     #: Entries on the scoreboard; none for what cannot be ranked.
     entries: Mapping[Metric, Entry] = field(default_factory=dict)
     #: Notes under the table of this row.
@@ -97,7 +98,7 @@ class Row:
 class Recorded:
     """Results that can be written as JSON."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert all fields to what JSON holds."""
         return dict(json.loads(json.dumps(asdict(self))))
 
@@ -144,7 +145,7 @@ class Score(Protocol):
     def to_frame(self) -> pd.DataFrame:
         """Tabulate all single values, one row a responder: see `frame`."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert everything to what JSON holds."""
 
 
@@ -293,7 +294,7 @@ def json_text(content: Any) -> str:
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
 
 
-def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
+def csv_text(records: Sequence[JsonMapping]) -> str:
     """Write records as lines of CSV, each with the columns of all."""
     stream = io.StringIO()
     columns = list(dict.fromkeys(column for record in records for column in record))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
@@ -266,14 +267,14 @@ class Scoreboard:
         # Both errors of matching stand on the same matches, and so on the same notes.
         return [*_KEY, *brackets, *people, *flags, *dict.fromkeys(notes), *source * published]
 
-    def _records(self) -> list[dict[str, Any]]:
+    def _records(self) -> list[JsonObject]:
         return [
             {"name": row.name, "kind": row.kind, "family": row.family, **test.about, **vars(entry)}
             for row in self.rows
             for test, entry in row.entries.items()
         ]
 
-    def _content(self) -> dict[str, Any]:
+    def _content(self) -> JsonObject:
         return {
             "tests": [
                 {"name": test.name, **test.about, "more_is_better": test.metric.more_is_better}

@@ -19,7 +19,7 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.programs import run_file
 from psyprobe.observers.chat.protocol import Answer, Answering, Inquiry
@@ -148,7 +148,7 @@ def observer(
         torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
     )
     purpose = "features" if module else ability or _ability(thing, name)
-    options: dict[str, Any] = {
+    options: JsonObject = {
         "input_size": input_size,
         "features": features,
         "mean": mean,
@@ -195,7 +195,7 @@ def _check_options(options: Iterable[str], takes: Sequence[str], subject: str) -
             )
 
 
-def _of_clips(thing: Any, name: str, version: str, purpose: str, options: Mapping[str, Any]) -> Any:
+def _of_clips(thing: Any, name: str, version: str, purpose: str, options: JsonMapping) -> Any:
     """Make an observer of a function or a torch module that takes clips."""
     takes = {
         "module": ("mean", "std", "device", "input_size", "features"),

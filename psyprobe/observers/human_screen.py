@@ -6,13 +6,12 @@ It belongs to the core because stored answers of people are scored with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus.specification import Specification
@@ -222,12 +221,12 @@ class Screen:
             )
         return native.changed(size=(side, side), ppd=ppd)
 
-    def uniforms(self) -> dict[str, Any]:
+    def uniforms(self) -> JsonObject:
         """The light of the screen as the shader takes it; "curve" only of a measured one."""
         display = self.display
         assert isinstance(display.black, float)  # as was checked
         reflected = display.ambient * display.reflectivity / math.pi
-        told: dict[str, Any] = {
+        told: JsonObject = {
             "peak": display.peak,
             "black": display.black,
             "reflected": reflected,
@@ -247,12 +246,12 @@ class Screen:
         drive = np.asarray(display.encode(light[None, :], dtype="float64"))[0, :, 0]
         return {**told, "power": 0.0, "curve": drive.tolist()}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The screen as JSON can hold it."""
         return {**asdict(self), "display": self.display.to_dict(), "size": list(self.size)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Screen:
+    def from_dict(cls, values: JsonMapping) -> Screen:
         """The screen that `to_dict` was called on."""
         display = Display.from_dict(values["display"])
         return cls(**{**values, "display": display, "size": tuple(values["size"])})

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Card:
     random_weights: bool = False
     licence: str | None = None
     paper: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    options: JsonMapping = field(default_factory=dict, hash=False)
     software: Mapping[str, str] = field(default_factory=dict, hash=False)
     clips: bool = False
 
@@ -128,7 +128,7 @@ class Card:
         }
         return html.fields(values, self.label)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Give the card as plain values that JSON can hold."""
         plain = {
             card_field.name: getattr(self, card_field.name)
@@ -138,7 +138,7 @@ class Card:
         return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Card:
+    def from_dict(cls, values: JsonMapping) -> Card:
         """The card that `to_dict` was called on.
 
         Raises
@@ -321,7 +321,5 @@ class SubmittingObserver(Observer, Protocol):
     def directly(self) -> Observer:
         """The observer that answers the same questions at once."""
 
-    def put(
-        self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]
-    ) -> Iterator[Any]:
+    def put(self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]) -> Iterator[Any]:
         """Put batches of questions, as an executor does, and yield the answers that are there."""

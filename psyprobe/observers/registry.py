@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from psyprobe._typing import Option
+from psyprobe._typing import JsonObject, Option
 from psyprobe.errors import InputError, PsyprobeError, describe_failure, unknown_name
 from psyprobe.files.listing import Listing
 from psyprobe.files.parsing import parse_toml, read_text
@@ -41,7 +41,7 @@ _KINDS: dict[str, ObserverKind] = {}
 #: The kind of observers in a Python file of the user's.
 _FILE = "FILE.py"
 #: The names and options of live observers, by their identities.
-_LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
+_LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, JsonObject]]] = {}
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ class ObserverKind:
     """
 
     prefix: str
-    load: Callable[..., Any]
+    load: Callable[..., object]
     form: str
     summary: str
     ability: Ability = "features"
     requires: tuple[str, ...] = ()
     install: str = ""
     rows: Callable[[], Iterable[ObserverRow]] | None = None
-    options: type[Any] | None = None
+    options: type[Option] | None = None
     problem: str = ""
 
     @property
@@ -277,7 +277,7 @@ def _takes_any_option(kind: ObserverKind) -> bool:
     )
 
 
-def _options(name: str, query: str) -> dict[str, Any]:
+def _options(name: str, query: str) -> JsonObject:
     """Read the options behind a name, written as a query."""
     return settings([urllib.parse.unquote(part) for part in query.split("&") if part], f"{name}?")
 
@@ -327,7 +327,7 @@ def read_observers(path: str | Path) -> list[str]:
     return names
 
 
-def loaded_as(observer: Any) -> tuple[str, dict[str, Any]] | None:
+def loaded_as(observer: Any) -> tuple[str, JsonObject] | None:
     """Recall the name and options with which an observer was loaded; None if it was not.
 
     Examples

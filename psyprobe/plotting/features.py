@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, JsonMapping, JsonObject
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject, Option
 from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import MatchedCurves, Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
@@ -237,7 +237,7 @@ def contour_panels(
     figure: SubFigure | None = None,
     observer: bool = True,
     layer: str | None = None,
-    **options: Any,
+    **options: Option,
 ) -> Axes | Figure | SubFigure:
     """Draw a contour plot for each result and layer.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, JsonObject
+from psyprobe._typing import FloatArray, JsonObject, Option
 from psyprobe.analysis.psychometric.fit_result import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 from psyprobe.errors import InputError
@@ -171,7 +171,7 @@ def plot_trials(
     direction: str = "achromatic",
     human: Human = "both",
     title: str = "",
-    **options: Any,
+    **options: Option,
 ) -> Axes:
     """Draw the contrast sensitivity of a file of trials, as of a staircase, over that of people.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.jnd import ideal_jnd
 from psyprobe.analysis.measures import join_measures, split_measures
 from psyprobe.analysis.responses import Variable, with_flags, with_status
@@ -47,7 +47,7 @@ def anchored_grids(
     displayed: Specification,
     native: Specification,
     levels: Mapping[str, FloatArray],
-) -> tuple[dict[str, Grid], dict[str, Any]]:
+) -> tuple[dict[str, Grid], JsonObject]:
     """Build the grids of the anchor and the second difference, and their entries of the layout.
 
     Parameters
@@ -89,7 +89,7 @@ def anchored_grids(
         grids = {"anchor": Grid(anchor_spec, anchor_spec.reference())}
     human = experiment.human
     ideal = _ideal_thresholds(difference, base, anchor_contrasts, shape)
-    entries: dict[str, Any] = {
+    entries: JsonObject = {
         "anchor_contrast": anchor_contrasts.tolist(),
         "anchored": anchor,
         "jnd_human": "" if human is None else human.name,
@@ -154,7 +154,7 @@ def _ideal_thresholds(
     )
 
 
-def add_anchor(result: xr.Dataset, layout: Mapping[str, Any], responses: Responses) -> xr.Dataset:
+def add_anchor(result: xr.Dataset, layout: JsonMapping, responses: Responses) -> xr.Dataset:
     """Add responses to the anchor and to the second difference to a result."""
     import xarray
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -41,7 +41,7 @@ MEAN = ":mean"
 _STILL = "angular_float32"
 
 
-def clip_layout(specification: Specification, experiment: Experiment, card: Card) -> dict[str, Any]:
+def clip_layout(specification: Specification, experiment: Experiment, card: Card) -> JsonObject:
     """Return the entries of a run's layout that only clips have, after checking the measure."""
     if experiment.score.measure == _STILL:
         raise InputError(
@@ -114,7 +114,7 @@ def clip_answers(
     measures: Sequence[str],
     frames_at_once: int,
     ppd: float,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Show clips to an observer, and return an answer about each test.
 
     Parameters

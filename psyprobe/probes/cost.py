@@ -6,10 +6,11 @@ answer to one question that is put to find out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psyprobe._typing import JsonMapping
 from psyprobe.observers.chat.cost_summary import short_count
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.observers.protocol import PaidObserver, ServedObserver, SubmittingObserver
@@ -63,7 +64,7 @@ class Expense:
         return f"{count}: about {tokens}, {duration(self.seconds)}, {price}"
 
 
-def pace_of(replies: Sequence[Mapping[str, Any]], source: str) -> Pace:
+def pace_of(replies: Sequence[JsonMapping], source: str) -> Pace:
     """Average replies, each as `Answer.to_dict` returns it, to the pace of one question."""
     count = len(replies)
 
@@ -90,8 +91,8 @@ def pace_of(replies: Sequence[Mapping[str, Any]], source: str) -> Pace:
 def measured_pace(
     store: Store,
     observer: Any,
-    run_replies: Sequence[Mapping[str, Any]],
-    required_entries: Mapping[str, Any],
+    run_replies: Sequence[JsonMapping],
+    required_entries: JsonMapping,
     put_batches: Callable[..., Iterator[Answered]] | None,
     batches: Sequence[Batch],
 ) -> Pace | None:

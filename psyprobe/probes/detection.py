@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.measures import join_measures
@@ -90,7 +90,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     return PairSchedule(experiment, observer, conditions, VERSION, batch_size)
 
 
-def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
     """Yield answers to batches, which are all of pairs or all in words, as `Probe` describes."""
     words = any(observer.card.ability == "answer" for observer in observers.values())
     return (words_probe().answer if words else pair_batches.answer)(observers, batches)
@@ -117,7 +117,7 @@ def score(result: Any, **options: Any) -> Any:
     return (words_probe().score if answered else score_discrimination)(result, **options)
 
 
-def grid_result(layout: Mapping[str, Any], grid_responses: Responses) -> xarray.Dataset:
+def grid_result(layout: JsonMapping, grid_responses: Responses) -> xarray.Dataset:
     """Arrange responses on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
@@ -298,7 +298,7 @@ def _anchor_grids(
     displayed: Specification,
     native: Specification,
     levels: Mapping[str, FloatArray],
-) -> tuple[Mapping[str, Grid], Mapping[str, Any]]:
+) -> tuple[Mapping[str, Grid], JsonMapping]:
     """Build grids and layout entries of just noticeable differences; empty without an anchor."""
     if experiment.score.anchor is None:
         return {}, {}
@@ -321,7 +321,7 @@ def check_levels(levels: Mapping[str, FloatArray]) -> None:
 
 def _scored_grid(
     experiment: Experiment, levels: Mapping[str, FloatArray], native: Specification
-) -> tuple[dict[str, FloatArray], FloatArray, dict[str, Any]]:
+) -> tuple[dict[str, FloatArray], FloatArray, JsonObject]:
     """Compute scored levels, multiples of human thresholds there, and the result's human entries.
 
     The last axis of the multiples is that of the multipliers.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.page import Change
@@ -168,7 +168,7 @@ def human_sensitivity(
     return reference.sensitivity(**human_inputs({**human_parameters(native), **mesh(levels)}))
 
 
-def human_parameters(native: Specification) -> dict[str, Any]:
+def human_parameters(native: Specification) -> JsonObject:
     """Collect the parameters of a stimulus that a human reference may need."""
     target = getattr(native, "parts", (native,))[0]
     parameters = {field.name: getattr(target, field.name) for field in fields(target)}

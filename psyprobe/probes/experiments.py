@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, is_suite, read_experiment, read_suite
 from psyprobe.experiment.experiment import variant_label
@@ -556,7 +557,7 @@ def _load_prices(prices: str | Path | Prices | None) -> Prices:
 
 
 def _average(
-    results: list[xarray.Dataset], variants: Mapping[str, Any], variant_levels: Sequence[Any]
+    results: list[xarray.Dataset], variants: JsonMapping, variant_levels: Sequence[Any]
 ) -> xarray.Dataset:
     from psyprobe.analysis.variants import average_variants
 

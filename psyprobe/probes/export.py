@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import harmless
@@ -125,11 +126,11 @@ def _label_values(values: Any, layers: list[str], measures: list[str] | None) ->
     return columns
 
 
-def _flatten(prefix: str, value: Any) -> dict[str, Any]:
+def _flatten(prefix: str, value: Any) -> JsonObject:
     """Flatten a nested table to one whose keys are joined with points; lists become JSON."""
     if not isinstance(value, Mapping):
         return {prefix: json.dumps(value) if isinstance(value, list) else value}
-    entries: dict[str, Any] = {}
+    entries: JsonObject = {}
     for key, element in value.items():
         entries |= _flatten(f"{prefix}.{key}", element)
     return entries

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers import DifferenceObserver, FeatureObserver
@@ -242,7 +242,7 @@ def json_lists(values: FloatArray) -> Any:
     return objects.tolist()
 
 
-def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[dict[str, Any]]:
+def answers_with_lengths(values: FloatArray, lengths: FloatArray) -> list[JsonObject]:
     """Build an answer for each test from its values and the lengths of features."""
     pairs = zip(json_lists(values), lengths.tolist(), strict=True)
     return [{"values": test_values, "lengths": test_lengths} for test_values, test_lengths in pairs]

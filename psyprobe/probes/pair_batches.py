@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.direction import angle_status
 from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
@@ -95,7 +95,7 @@ def default_batch_size(size: tuple[int, int], device: str) -> int:
     return max(1, min(factor * BATCH_PIXELS // (size[0] * size[1]), MOST_IMAGES))
 
 
-def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+def answer(observers: JsonMapping, batches: Iterable[Batch]) -> Iterator[Answered]:
     """Show each batch to every observer, and yield an answer for each question.
 
     An answer holds "values": for each layer a list, one value a measure. If the observer has
@@ -193,7 +193,7 @@ def _compare(
     batches: Sequence[Batch],
     tests: DisplayedImages,
     references: _References,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Compare each test of some batches with its reference, and return an observer's answers."""
     work: PairImages = batches[0].work
     rows = [row for batch in batches for row in batch.work.rows]
@@ -264,7 +264,7 @@ class _References:
         return self._lengths[name]
 
 
-def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
+def _answer_clips(observers: JsonMapping, batch: Batch) -> Iterator[Answered]:
     """Show a batch of clips to every observer, and yield its answers; see `answer`."""
     work: PairImages = batch.work
     for name, observer in observers.items():
@@ -285,7 +285,7 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
             yield Answered(question, response, levels=values)
 
 
-def _test_levels(work: PairImages) -> list[dict[str, Any]]:
+def _test_levels(work: PairImages) -> list[JsonObject]:
     """Return the levels of each test of a batch, by name; none of a test without such parameters."""
     levels = []
     for spec in work.tests:
@@ -301,17 +301,17 @@ def _test_levels(work: PairImages) -> list[dict[str, Any]]:
     return levels
 
 
-def stimulus_digests(layout: Mapping[str, Any]) -> list[str]:
+def stimulus_digests(layout: JsonMapping) -> list[str]:
     """Return a digest of the stimulus of each pair of a run, the display included."""
     return [digest_of_names((*pair, layout["display"])) for pair in layout["pairs"]]
 
 
-def request_digest(layout: Mapping[str, Any]) -> str:
+def request_digest(layout: JsonMapping) -> str:
     """Return the digest of the request that a run makes about each pair: its measures."""
     return digest({"measures": layout["measures"]})
 
 
-def question_keys(layout: Mapping[str, Any], stimuli: Iterable[str], observer: str) -> list[str]:
+def question_keys(layout: JsonMapping, stimuli: Iterable[str], observer: str) -> list[str]:
     """Return the keys of the questions to an observer, whose card has this digest."""
     return Question.keys(stimuli, request_digest(layout), observer, layout["version"])
 
@@ -329,7 +329,7 @@ class Responses:
     baseline_status: FloatArray
     layers: tuple[str, ...]
     #: Provenance of the result.
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: JsonMapping = field(default_factory=dict)
 
 
 def responses(record: RunRecord, store: Store) -> Responses:
@@ -386,7 +386,7 @@ def effect_of_format(
     pairs: Sequence[tuple[Specification, Specification]],
     first: int,
     display: Display,
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """Measure how far the number format of an encoder moves S_ac.
 
     Parameters

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
@@ -123,7 +124,7 @@ class Pairs(Sequence[Pair]):
                 specifications.append(specification.select(grid.tests.batch, places))
         return tuple(specifications)
 
-    def contents(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def contents(self) -> Iterator[tuple[str, JsonObject]]:
         """Yield each distinct digest once, with the specification that it stands for."""
         seen_digests: set[str] = set()
         for grid in {id(grid): grid for grid, *_ in self._sources}.values():
@@ -155,7 +156,7 @@ def response_task(record: RunRecord) -> Task:
 
 def pair_up(
     grid: Grid | None, scored: Grid | None, extra_grids: Mapping[str, Grid] = MappingProxyType({})
-) -> tuple[Pairs, Any, Any, list[int], dict[str, Any]]:
+) -> tuple[Pairs, Any, Any, list[int], JsonObject]:
     """Collect the distinct pairs of several grids, and index them at every point of each grid.
 
     Parameters
@@ -222,13 +223,13 @@ class Conditions:
     #: Names of the measures of each response.
     measures: tuple[str, ...]
     #: Whatever else the result needs and is known before the run, as JSON can hold it.
-    axes: Mapping[str, Any]
+    axes: JsonMapping
     #: Indices of the pairs of the strongest contrast at each level, with a description of each.
     strongest: Mapping[int, str]
     #: Remarks for a reader before the run begins.
     remarks: tuple[str, ...] = ()
     #: Indices into `pairs` of further grids, by name; nested lists of int.
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: JsonMapping = field(default_factory=dict)
 
     @property
     def first_test(self) -> Specification:
@@ -264,8 +265,8 @@ class PairSchedule(ExperimentSchedule):
         self.conditions = conditions
         self.remarks = conditions.remarks
         self._batch_size = batch_size
-        self._batches: list[dict[str, Any]] = []
-        self._outcome: dict[str, Any] = {}
+        self._batches: list[JsonObject] = []
+        self._outcome: JsonObject = {}
         first_test = conditions.first_test
         self._layout = {
             **conditions.axes,
@@ -287,7 +288,7 @@ class PairSchedule(ExperimentSchedule):
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
         self._stimuli = stimulus_digests(self._layout)
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> JsonObject:
         """Return the conditions by their digests, and the axes of their responses."""
         return self._layout
 
@@ -366,7 +367,7 @@ class PairSchedule(ExperimentSchedule):
         )
         return Batch(tuple(questions), images, atomic=True, group=digest(references))
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> JsonObject:
         """Measure how far a network's short number format moves its responses, once a run.
 
         Clips are not measured.
@@ -522,7 +523,7 @@ class PairPlan:
         sums = {name: sum(getattr(plan, name) for plan in (self, *plans)) for name in counts}
         return replace(self, experiment=f"{self.experiment} in {1 + len(plans)} variants", **sums)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists.
 
         Returns
@@ -557,7 +558,7 @@ class PairPlan:
 
 def fixed_batches(
     references: Sequence[str], questions: Sequence[int], size: int
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Group questions into batches whose references fit into memory together.
 
     Parameters

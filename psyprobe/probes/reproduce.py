@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.measures import join_measures
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
@@ -64,7 +65,7 @@ class Reproduction:
         """Whether every number and every text is the same."""
         return not self.responses
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all fields as JSON can hold them, and "same"."""
         return {**asdict(self), "same": self.same}
 
@@ -171,7 +172,7 @@ def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
 
 
 def _load_observer(
-    result: xarray.Dataset, page: Experiment, replacement: Any, options: Mapping[str, Any]
+    result: xarray.Dataset, page: Experiment, replacement: Any, options: JsonMapping
 ) -> Any:
     if replacement is not None or "observer_card" not in result.attrs:
         return observer_for(page, replacement, **options)
@@ -192,7 +193,7 @@ def _load_observer(
 
 
 def _with_options(
-    page: Experiment, card: Card, plain_observer: Any, weight_options: Mapping[str, Any]
+    page: Experiment, card: Card, plain_observer: Any, weight_options: JsonMapping
 ) -> Any:
     """Load the observer with the options on its card, or return the plain one if that fails."""
     recorded_options = {
@@ -252,7 +253,7 @@ def _compare_numbers(
     yield Difference(label, f"{before[index]:.17g}", f"{repeat[index]:.17g}", largest)
 
 
-def _attributes(result: xarray.Dataset) -> dict[str, Any]:
+def _attributes(result: xarray.Dataset) -> JsonObject:
     return {
         name: json.loads(value) if name in _TABLES else value
         for name, value in result.attrs.items()
@@ -260,9 +261,7 @@ def _attributes(result: xarray.Dataset) -> dict[str, Any]:
     }
 
 
-def _compare_attributes(
-    before: Mapping[str, Any], repeat: Mapping[str, Any]
-) -> Iterator[Difference]:
+def _compare_attributes(before: JsonMapping, repeat: JsonMapping) -> Iterator[Difference]:
     for name in sorted({*before, *repeat}):
         first = before.get(name)
         second = repeat.get(name)
@@ -273,7 +272,7 @@ def _compare_attributes(
 
 
 def _compare_tables(
-    before: Mapping[str, Any], repeat: Mapping[str, Any], ignored: tuple[str, ...], prefix: str = ""
+    before: JsonMapping, repeat: JsonMapping, ignored: tuple[str, ...], prefix: str = ""
 ) -> list[Difference]:
     """List the entries that differ between two tables; a missing entry counts as None."""
     return [

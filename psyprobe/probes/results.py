@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe._typing import Option
+from psyprobe._typing import JsonObject, Option
 from psyprobe.analysis.score import NO_SCORE, Score, Scores
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import check_new, fit_width, legend_lines, title_of, typeset
@@ -210,7 +210,7 @@ def plot(
     return cast("Axes | Figure", figure)
 
 
-def _stack_figures(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
+def _stack_figures(groups: list[list[xr.Dataset]], options: JsonObject) -> Figure:
     """Draw the figure of each probe below that of the one before."""
     import matplotlib.pyplot as plt
 

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.human_observer import FEWEST
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
 from psyprobe.analysis.words.people import mean_of_people
@@ -141,7 +142,7 @@ class PeopleMean(TaskScore):
         """Return no notes: those of single observers explain the metrics."""
         return []
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the row as JSON can hold it."""
         return {"experiment": self.experiment, "left_out": self.left_out, **self.rows()[0].record}
 

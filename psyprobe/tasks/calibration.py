@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError
@@ -201,9 +201,9 @@ class Calibration:
     at_least: int | None
     below: int | None
     findings: tuple[str, ...]
-    spent: dict[str, Any]
+    spent: JsonObject
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all as JSON can hold it."""
         grades = [
             {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
@@ -55,8 +55,8 @@ class ItemTask:
     #: Makes a judge's cases from the replies by the names of the questions.
     cases: Callable[[Mapping[str, str]], Sequence[Case]]
     #: Items and options, as JSON can hold them: with the answers all that a result needs.
-    items: Sequence[Mapping[str, Any]]
-    options: Mapping[str, Any]
+    items: Sequence[JsonMapping]
+    options: JsonMapping
     #: Whether a person, who remembers, gets the question of a name after all others.
     afterwards: Callable[[str], bool] = lambda _: False
 
@@ -123,7 +123,7 @@ class ItemSchedule(ExperimentSchedule):
         self._replies: dict[str, str] = {}
         self._cases: list[tuple[str, str, list[str]]] = []
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> JsonObject:
         """Return items, options, judge, and the keys of the answers."""
         return {
             "version": self.task.version,
@@ -155,7 +155,7 @@ class ItemSchedule(ExperimentSchedule):
         self._rounds = iter(())
         return [batch for batch in batches if holds(batch.questions[0].key)]
 
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Take the replies about items; verdicts are read from the store."""
         if self.holds is None:
             replies = {name: answers[key]["reply"] for name, key in self._round.items()}
@@ -165,9 +165,9 @@ class ItemSchedule(ExperimentSchedule):
             self._replies |= {name: reply["text"] for name, reply in replies.items()}
         self._round = {}
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> JsonObject:
         """Return the cases with their keys, and the keys of a person's last attempts."""
-        outcome: dict[str, Any] = {"cases": self._cases}
+        outcome: JsonObject = {"cases": self._cases}
         if self._is_person:
             outcome["keys"] = list(self._keys.values())
         return outcome
@@ -252,7 +252,7 @@ def items_of(experiment: Experiment) -> Path:
     return experiment.items
 
 
-def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def options_of(experiment: Experiment, defaults: JsonMapping) -> JsonObject:
     """Return the options of an experiment, each of a known name and of the type of its default."""
     for name, value in experiment.options.items():
         if name not in defaults:
@@ -277,7 +277,7 @@ def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
 
 
 def item_result(
-    items: Sequence[str], columns: Mapping[str, Any], attributes: Mapping[str, Any]
+    items: Sequence[str], columns: JsonMapping, attributes: JsonMapping
 ) -> xarray.Dataset:
     """Make the result of a run about items: each column has a value an item, by its name."""
     import xarray
@@ -296,7 +296,7 @@ def _keys_of(record: RunRecord) -> list[str]:
     return list(record.outcome.get("keys", record.layout["keys"]))
 
 
-def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
+def judged_attributes(record: RunRecord, store: Store) -> JsonObject:
     """Return a result's attributes: those of any run, options, judge, and the judge's replies.
 
     The replies stand by case, with its name and prompt, each with its stop reason.

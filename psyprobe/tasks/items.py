@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.words.readers import JUDGE
 from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
@@ -73,9 +74,9 @@ class ItemQuestion:
     attempt: int = 0
 
     @functools.cached_property
-    def request(self) -> dict[str, Any]:
+    def request(self) -> JsonObject:
         """All but the images, as JSON can hold it."""
-        request: dict[str, Any] = {
+        request: JsonObject = {
             "prompt": self.prompt,
             "system": self.system,
             "decoding": self.decoding.to_dict(),
@@ -101,7 +102,7 @@ class ImageQuestions:
 
     images: tuple[tuple[str, str], ...]
     #: Prompt, system text and decoding of each question, by the digest of the request.
-    requests: Mapping[str, Mapping[str, Any]]
+    requests: Mapping[str, JsonMapping]
 
 
 def answer_items(
@@ -353,7 +354,7 @@ class Judge:
         seed = repeat if self.temperature else None
         return Decoding(self.temperature, self.max_tokens, logprobs=False, seed=seed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all that judging again needs, as JSON can hold it."""
         versions = {}
         for name, prompt in judge_prompts().items():

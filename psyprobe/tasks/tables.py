@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError
@@ -174,7 +175,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     ).fillna("")
 
 
-def _rows_of(columns: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _rows_of(columns: Mapping[str, JsonMapping]) -> list[JsonObject]:
     labels = dict.fromkeys(label for column in columns.values() for label in column)
     return [{name: column.get(label) for name, column in columns.items()} for label in labels]
 
@@ -288,7 +289,7 @@ class TaskScore(Tabled):
     """A score as tables, scoreboards and files take it; see `psyprobe.analysis.score.Score`."""
 
     #: Attributes of the result: observer, experiment, options of the run.
-    attributes: Mapping[str, Any]
+    attributes: JsonMapping
     #: Coverage of all intervals, in (0, 1).
     confidence: float
     #: Layer of the observer, and measure; empty where there is no choice.
@@ -322,7 +323,7 @@ class TaskScore(Tabled):
         notes: Sequence[str] = (),
     ) -> Row:
         """Make a responder's row: the value of each metric, and the ends of its interval."""
-        record: dict[str, Any] = {
+        record: JsonObject = {
             "experiment": self.experiment,
             "observer": self.observer,
             "layer": self.layer,
@@ -367,7 +368,7 @@ class ReadScore(TaskScore):
         """All metrics, one a row."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert readings and metrics to plain values."""
         return {
             "readings": [reading.to_dict() for reading in self.readings],

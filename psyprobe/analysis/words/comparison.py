@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.intervals import check_resampling, normal_quantile, student_quantile
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import levels_of, select
@@ -430,7 +430,7 @@ def compare_with_human(
         else np.empty(0, dtype=np.int64)
     )
     over = "prompts" if len(valid) >= FEW else "trials"
-    counts: dict[str, Any] = {
+    counts: JsonObject = {
         "n_valid": len(valid),
         "n_prompts": len(usable),
         "n_frequencies": len(scored),
@@ -439,7 +439,7 @@ def compare_with_human(
         "interval_over": over,
     }
     if not len(valid):
-        nothing: dict[str, Any] = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
+        nothing: JsonObject = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
         return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
     log_s = -csf["log10_threshold"].values[place]
@@ -451,7 +451,7 @@ def compare_with_human(
     if not len(samples):
         counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
-    statistics: dict[str, Any] = {
+    statistics: JsonObject = {
         statistic: _statistic(
             statistic, of_mean[statistic], of_samples[statistic], by_prompt[statistic], reach
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe._typing import BoolArray, FloatArray, IntArray, JsonMapping, JsonObject, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.psychometric import STATUSES
 from psyprobe.analysis.responses import levels_of
@@ -252,9 +252,9 @@ def _fit(
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
-def _rates(result: xr.Dataset, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _rates(result: xr.Dataset, arguments: JsonMapping) -> JsonObject:
     """Resolve how to fit: by the arguments, else by the experiment, else by default."""
-    defaults: dict[str, Any] = {
+    defaults: JsonObject = {
         "guess": (0.0, 0.5),
         "lapse": (0.0, 0.1),
         "function": "logistic",
@@ -287,7 +287,7 @@ def _rates(result: xr.Dataset, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _joined(parts: list[tuple[IntArray, fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
     """Join fits of different prompts."""
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
             values[name] = np.empty(shape, dtype=first.dtype)
@@ -361,7 +361,7 @@ def _add_screen_error(csf: xr.Dataset, curves: SessionCurves | None) -> xr.Datas
         "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
         "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
     }
-    variables: dict[str, Any] = {
+    variables: JsonObject = {
         name: ((level,), values, attributes[name]) for name, values in ends.items()
     }
     variables |= {
@@ -570,7 +570,7 @@ def _dataset(
     fitted = {
         name: getattr(settings, name) for name in ("guess", "lapse", "function", "axis")
     } | dict(options)
-    variables: dict[str, Any] = {
+    variables: JsonObject = {
         name: (dims, values, {**unit_attributes(unit), "long_name": text})
         for name, (dims, values, unit, text) in fields.items()
     }

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import BoolArray, FloatArray, IntArray, StrArray
+from psyprobe._typing import BoolArray, FloatArray, IntArray, JsonObject, StrArray
 from psyprobe.analysis.intervals import normal_quantile
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
@@ -44,7 +44,7 @@ _LEAST_GAIN = 0.01
 _REQUIRED = ("prompt", "response")
 
 
-def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
+def experiment_table(result: xr.Dataset, name: str) -> JsonObject:
     """Read a table of the experiment file of a run, as "fit" or "human"; empty without one."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
@@ -429,7 +429,7 @@ def _count_fields(
     )
     # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
     fitted_rates = isinstance(settings.guess, tuple) or isinstance(settings.lapse, tuple)
-    options: dict[str, Any] = {
+    options: JsonObject = {
         "function": settings.function,
         "guess": settings.guess,
         "lapse": settings.lapse,

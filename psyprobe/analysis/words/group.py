@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonObject
 from psyprobe.analysis.human_observer import FEWEST, Ceiling, ceiling
 from psyprobe.analysis.intervals import draw_counts, normal_quantile, student_reach
 from psyprobe.analysis.noise_ceiling import curve_scores, is_error
@@ -196,7 +196,7 @@ class PeopleScore(Tabled):
         cells = {
             HEADINGS[name]: _format_interval(limit, name) for name, limit in self.ceiling.items()
         }
-        record: dict[str, Any] = {
+        record: JsonObject = {
             "experiment": self.experiment,
             "responder": PERSON,
             "human": self.observer,
@@ -232,7 +232,7 @@ class PeopleScore(Tabled):
             HEADINGS[statistic]: interval_cell(getattr(scores, statistic), statistic)
             for statistic in comparison.STATISTICS
         }
-        record: dict[str, Any] = {
+        record: JsonObject = {
             "experiment": self.experiment,
             "observer": observer,
             "responder": "observer",

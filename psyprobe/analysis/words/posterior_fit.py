@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray, IntArray
+from psyprobe._typing import FloatArray, IntArray, JsonObject
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.posterior import Posterior, ThresholdPosterior, default_grid
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
@@ -150,7 +150,7 @@ def _prior_of(result: xr.Dataset, cells: fit.TrialCells) -> Posterior:
     """Build the posterior with which the design of a run begins."""
     contrasts: tuple[float, ...] = tuple(_contrasts(result).tolist())
     chance = task_of(result).chance
-    options: dict[str, Any] = design_options(result)
+    options: JsonObject = design_options(result)
     if adaptive_design(result) == "quick_csf":
         return csf_posterior(tuple(cells.values.tolist()), contrasts, chance, **options)
     return ThresholdPosterior(len(cells.values), default_grid(contrasts, chance, **options))

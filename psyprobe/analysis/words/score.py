@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject, Option
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, interval_text, number, percent
 from psyprobe.analysis.words import comparison
@@ -328,8 +328,8 @@ class ChatScore(Tabled):
             for name, statistic in other_scores
         ]
 
-    def _record(self, human: str, csf_scores: comparison.CsfScores | None) -> dict[str, Any]:
-        statistics: dict[str, Any] = {}
+    def _record(self, human: str, csf_scores: comparison.CsfScores | None) -> JsonObject:
+        statistics: JsonObject = {}
         for name in comparison.STATISTICS if csf_scores is not None else ():
             parts = vars(getattr(csf_scores, name)).items()
             statistics |= {
@@ -423,7 +423,7 @@ def score_chat(
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-    **options: Any,
+    **options: Option,
 ) -> tuple[ChatScore]:
     """Score a questioning run; over frequency, against human contrast sensitivity.
 
@@ -457,7 +457,7 @@ def score_chat(
     flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind = flat
     page = None if human else comparison.human_of_page(csf)
-    curves: dict[str, Any] = {}
+    curves: JsonObject = {}
     if page is not None and page[0]:
         name, curve = page
         curves = {name: {name: curve}}

@@ -8,13 +8,13 @@ together.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonMapping
 from psyprobe.analysis.words.trial_table import arrange_trials, is_in_words, trial_count, trials
 from psyprobe.errors import InputError
 from psyprobe.observers.human_screen import Screen
@@ -64,7 +64,7 @@ def is_remote(result: xr.Dataset) -> bool:
     return any(session.screen.light == "remote" for session in sessions_of(result))
 
 
-def _options(result: xr.Dataset) -> Mapping[str, Any]:
+def _options(result: xr.Dataset) -> JsonMapping:
     options = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
     return options if isinstance(options, dict) else {}
 

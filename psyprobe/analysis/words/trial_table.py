@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import IntArray
+from psyprobe._typing import IntArray, JsonMapping, JsonObject
 from psyprobe.analysis.responses import levels_of
 from psyprobe.files.flags import encode_flags, flag_attributes, flag_words
 from psyprobe.running.task import stimulus_axis_of
@@ -125,7 +125,7 @@ def _grid(
     columns: Columns,
     index: Mapping[str, npt.NDArray[Any]],
     dims: Mapping[str, str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Place the columns of a table on a grid: variables over some dimensions, by name.
 
     `dims` has the dimension by the column that tells the place along it.
@@ -134,7 +134,7 @@ def _grid(
     cells = tuple(
         _positions(columns[column], index[dimension]) for column, dimension in dims.items()
     )
-    variables: dict[str, Any] = {}
+    variables: JsonObject = {}
     for name in (name for name in columns if name not in dims):
         values = _encode_column(name, columns[name])
         grid = np.full(shape, _fill_value(name, values), dtype=values.dtype)
@@ -247,11 +247,11 @@ def _fill_value(name: str, values: npt.NDArray[Any]) -> Any:
     """Return what stands where nothing was asked."""
     if name == _ORDER:
         return -1
-    fillers: dict[str, Any] = {"O": "", "f": np.nan, "b": False, "i": 0}
+    fillers: JsonObject = {"O": "", "f": np.nan, "b": False, "i": 0}
     return fillers[values.dtype.kind]
 
 
-def _attributes(table: xr.Dataset, name: str) -> dict[str, Any]:
+def _attributes(table: xr.Dataset, name: str) -> JsonObject:
     attributes = {"units": "1", "long_name": _DESCRIPTIONS[name]} if name == _ORDER else {}
     attributes = attributes or dict(table[name].attrs)
     if name in _FLAGS:
@@ -259,12 +259,12 @@ def _attributes(table: xr.Dataset, name: str) -> dict[str, Any]:
     return attributes
 
 
-def _index_attributes(table: xr.Dataset, dimension: str) -> dict[str, Any]:
+def _index_attributes(table: xr.Dataset, dimension: str) -> JsonObject:
     """Unit and description of an index."""
     if dimension in _DESCRIPTIONS:
         return {"units": "1", "long_name": _DESCRIPTIONS[dimension]}
     return dict(table[dimension].attrs)
 
 
-def _plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_attributes(attributes: JsonMapping) -> JsonObject:
     return {name: value for name, value in attributes.items() if not name.startswith("flag_")}

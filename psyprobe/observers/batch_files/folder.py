@@ -17,12 +17,13 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.parsing import parse_json, read_text
@@ -63,14 +64,14 @@ class RequestFile:
     #: Whether no more results come.
     closed: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the state as JSON can hold it."""
         state = asdict(self)
         state["dialect"]["without"] = sorted(self.dialect.without)
         return state
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> RequestFile:
+    def from_dict(cls, state: JsonMapping) -> RequestFile:
         """Make the file from what `to_dict` gave."""
         dialect = state["dialect"]
         without = frozenset(dialect["without"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError, UnfinishedError, clipped
 from psyprobe.files.output import make_folder
 from psyprobe.observers.batch_files.folder import (
@@ -105,9 +106,7 @@ class BatchObserver(Answering):
                 return answer.named
         return {}
 
-    def put(
-        self, answer: Any, observers: Mapping[str, Any], agenda: Iterable[Any]
-    ) -> Iterator[Any]:
+    def put(self, answer: Any, observers: JsonMapping, agenda: Iterable[Any]) -> Iterator[Any]:
         """Put batches of questions as an executor does, without those whose results are due.
 
         Raises

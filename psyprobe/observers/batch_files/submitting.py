@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.output import write_whole
 from psyprobe.observers.batch_files.folder import ENDPOINT, Folder, RequestFile
@@ -122,7 +123,7 @@ async def _download(client: Connection, file: str, path: Path) -> None:
         raise _refusal(reply.status, error_of(reply.body), reply.headers)
 
 
-async def _exchange(client: Connection, method: str, path: str, body: Any = None) -> dict[str, Any]:
+async def _exchange(client: Connection, method: str, path: str, body: Any = None) -> JsonObject:
     """Send a request, and return the server's reply as JSON."""
     try:
         async with asyncio.timeout(_TIMEOUT):
@@ -162,7 +163,7 @@ def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> PsyprobeErro
     return PsyprobeError(f"the server refuses the batch ({problem}); {remedy}")
 
 
-def _identifier(fields: Mapping[str, Any]) -> str:
+def _identifier(fields: JsonMapping) -> str:
     name = fields.get("id")
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise PsyprobeError(
@@ -171,7 +172,7 @@ def _identifier(fields: Mapping[str, Any]) -> str:
     return name
 
 
-def _failure_message(batch: Mapping[str, Any]) -> str:
+def _failure_message(batch: JsonMapping) -> str:
     """Return a server's message on a batch that failed."""
     errors = batch.get("errors")
     data = errors.get("data") if isinstance(errors, dict) else None

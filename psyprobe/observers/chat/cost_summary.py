@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from psyprobe._typing import JsonMapping
 from psyprobe.observers.chat.prices import money
 from psyprobe.observers.chat.protocol import TotalCost
 from psyprobe.observers.protocol import PaidObserver
 
 
-def describe_cost(cost: Mapping[str, Any]) -> str:
+def describe_cost(cost: JsonMapping) -> str:
     """Put `TotalCost.to_dict` into words: tokens, and the price where one is known.
 
     Examples
@@ -35,7 +36,7 @@ def describe_cost(cost: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def describe_result_cost(attributes: Mapping[str, Any]) -> str:
+def describe_result_cost(attributes: JsonMapping) -> str:
     """Say in a sentence what the answers of a result cost; empty where nothing was counted.
 
     Parameters
@@ -68,7 +69,7 @@ def short_count(count: float) -> str:
     return f"{count:.0f}"
 
 
-def show_cost(bar: Any, observers: Mapping[str, Any], answered: Iterator[Any]) -> Iterator[Any]:
+def show_cost(bar: Any, observers: JsonMapping, answered: Iterator[Any]) -> Iterator[Any]:
     """Yield answers as they come, and write behind a progress bar what they cost so far.
 
     A budget, where an observer has one, stands beside the cost.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.event_loop import EventLoop
@@ -144,7 +144,7 @@ def messages_of(inquiry: Inquiry) -> list[Any]:
     return [*messages, _user_message(inquiry.images, inquiry.prompt)]
 
 
-def generate_config(decoding: Decoding, *, logprobs: bool) -> dict[str, Any]:
+def generate_config(decoding: Decoding, *, logprobs: bool) -> JsonObject:
     """Write a decoding as the fields of inspect-ai's ``GenerateConfig`` that it sets.
 
     Raises

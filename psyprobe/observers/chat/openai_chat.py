@@ -21,12 +21,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
@@ -188,7 +187,7 @@ class OpenAIObserver(Answering):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         return {**self.__dict__, "_sender": None}
 
     @property

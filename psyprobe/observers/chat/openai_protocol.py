@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.protocol import Answer, Decoding, Inquiry
 
@@ -188,21 +189,21 @@ class ProblemError(PsyprobeError):
 
 def messages(
     inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Write a question as a conversation, images before text so that prompts share a prefix.
 
     `urls` are those of the examples' images, and then of the question's.
     """
     remaining_urls = iter(urls)
 
-    def user_message(images: Sequence[Any], text: str) -> dict[str, Any]:
-        parts: list[dict[str, Any]] = [
+    def user_message(images: Sequence[Any], text: str) -> JsonObject:
+        parts: list[JsonObject] = [
             {"type": "image_url", "image_url": {"url": next(remaining_urls), "detail": detail}}
             for _ in images
         ]
         return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
 
-    conversation: list[dict[str, Any]] = []
+    conversation: list[JsonObject] = []
     prompt = inquiry.prompt
     if inquiry.system and "system" in dialect.without:
         prompt = f"{inquiry.system}\n\n{prompt}"
@@ -214,7 +215,7 @@ def messages(
     return [*conversation, user_message(inquiry.images, prompt)]
 
 
-def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
+def settings(decoding: Decoding, dialect: Dialect) -> JsonObject:
     """Write the fields of a request that say how to draw the answer, in the server's dialect.
 
     Examples
@@ -222,7 +223,7 @@ def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
     >>> settings(Decoding(), Dialect(listed=0))
     {'temperature': 0.0, 'max_tokens': 16}
     """
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "temperature": decoding.temperature,
         dialect.limit: dialect.tokens(decoding.max_tokens),
     }

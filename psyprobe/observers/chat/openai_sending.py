@@ -23,6 +23,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import Connection, ReplyError, break_reason
@@ -178,7 +179,7 @@ class Sender:
         """Say in one line what the server lists about the model; empty where it lists nothing."""
         return self.wait_for(self._describe_model)
 
-    async def models(self) -> list[dict[str, Any]]:
+    async def models(self) -> list[JsonObject]:
         """List the server's models, each with its "id"; none where no list comes in time."""
         import aiohttp
 

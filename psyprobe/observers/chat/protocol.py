@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.observers.images import check_images
 from psyprobe.observers.planes import ImagePlanes
@@ -65,8 +65,8 @@ class Decoding:
     seed: int | None = None
     top_p: float | None = None
     reasoning_effort: str | None = None
-    response_format: Mapping[str, Any] | None = field(default=None, hash=False)
-    extra_body: Mapping[str, Any] | None = field(default=None, hash=False)
+    response_format: JsonMapping | None = field(default=None, hash=False)
+    extra_body: JsonMapping | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 2:
@@ -77,11 +77,11 @@ class Decoding:
             raise InputError(f"top_p is {self.top_p}; give a number above 0 and up to 1")
 
     @property
-    def special(self) -> dict[str, Any]:
+    def special(self) -> JsonObject:
         """Return by name the settings that only servers take, as far as they are set."""
         return {name: value for name in SPECIAL if (value := getattr(self, name)) is not None}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the settings for JSON, without unset ones that only servers take."""
         usual = {name: value for name, value in vars(self).items() if name not in SPECIAL}
         return usual | self.special
@@ -91,7 +91,7 @@ _GREEDY = Decoding()
 #: Fields of an answer that `TotalCost` adds up.
 _TOKENS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_thinking")
 #: Fields that few answers have, with their values in all others.
-_RARE: dict[str, Any] = {
+_RARE: JsonObject = {
     "thinking": "",
     "tokens_thinking": 0,
     "tokens_cached": 0,
@@ -147,7 +147,7 @@ class Inquiry:
     words: tuple[str, ...] = _YES_NO
     key: str = ""
     examples: tuple[Example, ...] = ()
-    drawing: Mapping[str, Any] | None = None
+    drawing: JsonMapping | None = None
     attempt: int = 1
 
     @property
@@ -220,8 +220,8 @@ class Answer:
     tokens_thinking: int | None = None
     tokens_cached: int | None = None
     currency: str = "USD"
-    instead: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    session: Mapping[str, Any] | None = None
+    instead: JsonMapping = field(default_factory=dict, hash=False)
+    session: JsonMapping | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking", "currency"):
@@ -230,7 +230,7 @@ class Answer:
             pairs = tuple((_escape_surrogates(token), value) for token, value in self.first_tokens)
             object.__setattr__(self, "first_tokens", pairs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON can hold, without rare fields that are not set."""
         unset = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
         return {name: value for name, value in vars(self).items() if name not in unset}
@@ -242,7 +242,7 @@ class Answer:
         return {key: name for key, name in names.items() if name}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Answer:
+    def from_dict(cls, values: JsonMapping) -> Answer:
         """Restore an answer from the values of `to_dict`, perhaps after a trip through JSON."""
         pairs = values.get("first_tokens")
         if pairs is not None:
@@ -260,7 +260,7 @@ class TotalCost:
     (1500, {'USD': 0.25}, 1)
     """
 
-    def __init__(self, replies: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, replies: Iterable[JsonMapping] = ()) -> None:
         self._answers = 0
         self._unpriced = 0
         self._tokens: Counter[str] = Counter()
@@ -268,7 +268,7 @@ class TotalCost:
         for reply in replies:
             self.add(reply)
 
-    def add(self, reply: Mapping[str, Any] | None) -> None:
+    def add(self, reply: JsonMapping | None) -> None:
         """Add a reply; None stands for a question that nobody was asked."""
         if reply is None:
             return
@@ -281,7 +281,7 @@ class TotalCost:
             currency = reply.get("currency", "USD")
             self._cost[currency] = self._cost.get(currency, 0.0) + cost
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return counts of answers and of tokens, cost by currency, and answers without a price."""
         return {
             "answers": self._answers,

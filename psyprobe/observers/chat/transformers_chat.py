@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.protocol import Answer, Answering, Decoding, Inquiry, image_digest
 from psyprobe.observers.chat.transformers_model import (
@@ -204,7 +204,7 @@ class TransformersChat(Answering):
                     "instruction"
                 )
             return self._template.replace("{prompt}", inquiry.prompt)
-        messages: list[dict[str, Any]] = []
+        messages: list[JsonObject] = []
         if inquiry.system:
             parts = [{"type": "text", "text": inquiry.system}]
             messages.append({"role": "system", "content": parts})
@@ -222,13 +222,13 @@ class TransformersChat(Answering):
             raise InputError(f"{self.card.name} takes no system instruction: {reason}") from None
         return text
 
-    def _encode(self, group: list[Inquiry]) -> dict[str, Any]:
+    def _encode(self, group: list[Inquiry]) -> JsonObject:
         """Make the model's inputs of some inquiries, padded to one length."""
         texts = [self._text(inquiry) for inquiry in group]
         images = {id(image): image for inquiry in group for image in inquiry.images}
         codes = dict(zip(images, self._pixels.hand_over(list(images.values())), strict=True))
         begin = self._tokenizer.bos_token
-        arguments: dict[str, Any] = {}
+        arguments: JsonObject = {}
         if begin and all(text.startswith(begin) for text in texts):
             arguments["add_special_tokens"] = False
         encoded = self._processor(
@@ -249,7 +249,7 @@ class TransformersChat(Answering):
         return self._chat.inputs(encoded)
 
     def _generate(
-        self, inputs: Mapping[str, Any], group: list[Inquiry], start: float
+        self, inputs: JsonMapping, group: list[Inquiry], start: float
     ) -> tuple[list[Answer], FloatArray]:
         """Return answers, and the log-probabilities of their first tokens, (N, vocabulary)."""
         import torch
@@ -369,8 +369,8 @@ class Noise:
 
 
 def prefix_inputs(
-    inputs: Mapping[str, Any], image_token: int | None, padding: int
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    inputs: JsonMapping, image_token: int | None, padding: int
+) -> tuple[JsonObject, JsonObject] | None:
     """Split inputs into the beginning that all inquiries share and the texts that continue it.
 
     `inputs` are padded on the left and hold the same images. Returns the inputs of the shared

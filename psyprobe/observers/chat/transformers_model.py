@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import psyprobe.observers.encoders.network as nets
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 from psyprobe.observers.chat.protocol import eight_bit
 from psyprobe.observers.images import check_finite, check_images, checked_size, size_text
@@ -58,7 +58,7 @@ class LocalOptions:
     device: str | None = None
     dtype: str = "float32"
     input_size: int | tuple[int, int] | None = None
-    processor: Mapping[str, Any] | None = None
+    processor: JsonMapping | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class ChatModel:
             software={package: version(package) for package in PACKAGES},
         )
 
-    def inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs(self, batch: JsonMapping) -> JsonObject:
         """Move the tensors of a batch to the model's device, pixels in the model's format."""
         return {
             key: value.to(self.device, self.model.dtype if value.is_floating_point() else None)
@@ -258,7 +258,7 @@ class PixelPath:
         dtype: Any,
         *,
         input_size: tuple[int, int] | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: JsonMapping | None = None,
     ) -> None:
         self._name = name
         self._processor = image_processor
@@ -412,7 +412,7 @@ def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
     )
 
 
-def _pixels_of_views(batch: Mapping[str, Any], image_processor: Any) -> Any:
+def _pixels_of_views(batch: JsonMapping, image_processor: Any) -> Any:
     """Arrange the pixels of one image as (views, 3, h, w)."""
     pixels = batch["pixel_values"]
     if "image_grid_thw" in batch:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonObject
+
 #: Channels of each block, and its convolutions.
 _BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 #: The layers that "all" stands for.
@@ -53,7 +55,7 @@ def hed() -> Any:
     return Edges()
 
 
-def hed_state(path: Path, module: Any) -> dict[str, Any]:
+def hed_state(path: Path, module: Any) -> JsonObject:
     """Read the weights from the package's file, whose first layer takes BGR, for a layer of RGB."""
     import h5py
     import torch

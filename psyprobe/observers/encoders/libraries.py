@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import (
@@ -32,7 +32,7 @@ _STABLE_DIFFUSION = {
     "latent_channels": 4,
 }
 #: Both of transformers were trained with ImageNet's mean and standard deviation.
-_TRANSFORMERS: dict[str, Any] = {
+_TRANSFORMERS: JsonObject = {
     "mean": (0.485, 0.456, 0.406),
     "std": (0.229, 0.224, 0.225),
     "packages": ("torch", "transformers"),
@@ -92,7 +92,7 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
         else tuple(native.input_size[1:])
     )
     other = native.fixed_input_size and size != tuple(native.input_size[1:])
-    arguments: dict[str, Any] = {"img_size": size} if other else {}
+    arguments: JsonObject = {"img_size": size} if other else {}
     file = nets.own_weights(full, options)
     if options.random_weights:
         origin = nets.RANDOM
@@ -127,7 +127,7 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
     return NetworkObserver(network, options)
 
 
-def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any]) -> Any:
+def create(full: str, name: str, size: tuple[int, ...], arguments: JsonObject) -> Any:
     """Load a timm network for images of a size; `full` is the observer's name, `name` timm's.
 
     Raises
@@ -160,7 +160,7 @@ def timm_network(full: str, module: Any, **network_fields: Any) -> Network:
     stages = dict.fromkeys(stage["module"] for stage in getattr(info, "info", info))
     prefix = getattr(module, "num_prefix_tokens", 0)
     patches = getattr(getattr(module, "patch_embed", None), "num_patches", 0)
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "stages": tuple(stages),
         "tokens": (prefix, patches) if prefix and patches else None,
         "resizable": True,
@@ -449,7 +449,7 @@ def sam2_config(name: str) -> Any:
     )
 
 
-def _architecture(kind: str, name: str, architectures: Mapping[str, Any]) -> Any:
+def _architecture(kind: str, name: str, architectures: JsonMapping) -> Any:
     for size, architecture in architectures.items():
         if name.endswith(size):
             return architecture

@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping
 from psyprobe.errors import (
     ConditionWarning,
     InputError,
@@ -28,6 +28,9 @@ from psyprobe.errors import (
 from psyprobe.observers.images import check_finite, check_images, drive_range
 from psyprobe.observers.planes import ImagePlanes
 from psyprobe.observers.protocol import Card
+
+if TYPE_CHECKING:
+    import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
 TOKENS = ("cls", "patches")
@@ -149,8 +152,8 @@ class Network:
     """
 
     name: str
-    module: Any
-    embed: Callable[[Any], Any]
+    module: torch.nn.Module
+    embed: Callable[[torch.Tensor], torch.Tensor]
     main: str = "embedding"
     stages: tuple[str, ...] = ()
     tokens: tuple[int, int] | None = None
@@ -162,10 +165,10 @@ class Network:
     weights_digest: str | None = None
     licence: str | None = None
     paper: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: JsonMapping = field(default_factory=dict)
     packages: tuple[str, ...] = ("torch",)
     nodes: tuple[str, ...] = ()
-    extract: Callable[[tuple[str, ...]], Any] | None = None
+    extract: Callable[[tuple[str, ...]], torch.nn.Module] | None = None
     channels_last: bool = False
 
 
@@ -396,7 +399,7 @@ def _catcher(
     return catch
 
 
-def _node(network: Network, name: str, nodes: Mapping[str, Any], count: int) -> FloatArray:
+def _node(network: Network, name: str, nodes: JsonMapping, count: int) -> FloatArray:
     layer, _, token = name.partition(":")
     output = network.embed(nodes) if name == network.main else nodes[layer]
     return _rows(
@@ -537,7 +540,7 @@ def exact_arithmetic(device: Any) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def state_digest(state: Mapping[str, Any]) -> str:
+def state_digest(state: JsonMapping) -> str:
     """SHA-256, hexadecimal, of named tensors: of their names, formats, shapes and bytes."""
     import torch
 

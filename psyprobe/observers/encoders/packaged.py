@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from psyprobe._typing import Array, FloatArray
+from psyprobe._typing import Array, FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
@@ -87,7 +87,7 @@ class Package:
     licence: str
     paper: str
     input_size: int | tuple[int, int] = 224
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: JsonMapping = field(default_factory=dict)
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     reader: str = "torch"
@@ -264,7 +264,7 @@ def _loaded(
         path = path or _checked_file(full, package)
         origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
-    network_fields: dict[str, Any] = {
+    network_fields: JsonObject = {
         "input_size": size,
         "mean": tuple(package.mean),
         "std": tuple(package.std),
@@ -291,7 +291,7 @@ def _find(package: Package) -> Path | None:
     )
 
 
-def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
+def efficientnet_lite(path: Path, module: Any) -> JsonObject:
     """Translate a state of EfficientNet-Lite, with numbered blocks, into timm's names of stages."""
     outer = {
         "_conv_stem": "conv_stem",
@@ -313,7 +313,7 @@ def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
     return {renamed(key): value for key, value in _tensors(path).items()}
 
 
-def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
+def mobilenet_v2(path: Path, module: Any) -> JsonObject:
     """Translate a state of MobileNetV2, with layers numbered in each block, into timm's names."""
     outer = {"0.0": "conv_stem", "0.1": "bn1", "18.0": "conv_head", "18.1": "bn2"}
     inner = ("0", "1", "3", "4", "6", "7")
@@ -350,12 +350,12 @@ def _block_names(
     return names
 
 
-def resnet50(path: Path, module: Any) -> dict[str, Any]:
+def resnet50(path: Path, module: Any) -> JsonObject:
     """ResNet-50 with torchvision's names, which are timm's, behind a prefix."""
     return {key.removeprefix("module.pre."): value for key, value in _tensors(path).items()}
 
 
-def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
+def saliency_vit(path: Path, module: Any) -> JsonObject:
     """Translate the weights of the DINOv2 ViT-S/14 inside an ONNX saliency network.
 
     Weights of linear layers lie there transposed and without a name; the node that multiplies by

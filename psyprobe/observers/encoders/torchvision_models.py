@@ -10,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders import network as nets
 from psyprobe.observers.encoders.network import FileOptions, Network, NetworkObserver
@@ -78,7 +79,7 @@ def _module(full: str, architecture: str, weights: Any, options: FileOptions) ->
     import torch
     from torchvision import models
 
-    arguments: dict[str, Any] = {}
+    arguments: JsonObject = {}
     file = nets.own_weights(full, options)
     if file is not None and architecture in _TWICE_NORMALISED:
         arguments = {"transform_input": True}
@@ -141,7 +142,7 @@ def _stages(module: Any, nodes: Iterable[str], last: str) -> tuple[str, ...]:
     def weights(block: Any) -> int:
         return sum(parameter.numel() for parameter in block.parameters())
 
-    def children(block: Any, prefix: str) -> dict[str, Any]:
+    def children(block: Any, prefix: str) -> JsonObject:
         blocks = {}
         for name, child in block.named_children():
             start = f"{prefix}{name}."

@@ -15,6 +15,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonObject
+
 #: Filters of each branch in the first stage, doubled from stage to stage; blocks of a stage; steps
 #: in time of branches.
 _FILTERS = 16
@@ -83,7 +85,7 @@ def transnet() -> Any:
     return Stages()
 
 
-def stages_of(path: Path) -> dict[str, Any]:
+def stages_of(path: Path) -> JsonObject:
     """Read the weights of the stages from the package's file."""
     import torch
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.observers.human_screen import Screen
@@ -34,7 +34,7 @@ _MAX_SCATTER = 0.2
 _MIN_SCATTER = 0.05
 
 
-def read_screen(values: Mapping[str, Any], display: Display | None) -> Screen:
+def read_screen(values: JsonMapping, display: Display | None) -> Screen:
     """Make a screen of what the page measured so far, with the light of an office by default.
 
     Parameters
@@ -71,7 +71,7 @@ def read_screen(values: Mapping[str, Any], display: Display | None) -> Screen:
     )
 
 
-def read_exponent(values: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_exponent(values: JsonMapping) -> JsonObject | None:
     """Fit matches of brightness: exponent, scatter, and whether it is used; None without any."""
     matches = values.get("matches")
     if not matches:
@@ -99,7 +99,7 @@ def read_exponent(values: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"exponent": round(exponent, 3), "scatter": round(scatter, 3), "used": used}
 
 
-def read_number(values: Mapping[str, Any], name: str, low: float, high: float) -> float:
+def read_number(values: JsonMapping, name: str, low: float, high: float) -> float:
     """Read a number within a range from what a page sent.
 
     Raises
@@ -122,7 +122,7 @@ def check_number(value: Any, label: str, low: float, high: float) -> float:
     return float(value)
 
 
-def _card_width(values: Mapping[str, Any]) -> float:
+def _card_width(values: JsonMapping) -> float:
     """Return the mean width of two fits of the card, CSS px."""
     cards = values.get("cards")
     if not isinstance(cards, list) or len(cards) != 2:
@@ -137,7 +137,7 @@ def _card_width(values: Mapping[str, Any]) -> float:
     return mean
 
 
-def _read_distance(values: Mapping[str, Any], card: float) -> dict[str, Any]:
+def _read_distance(values: JsonMapping, card: float) -> JsonObject:
     spot = _blind_spot_distance(values, card)
     if values.get("distance_method") == "blind_spot":
         if spot is None:
@@ -155,7 +155,7 @@ def _read_distance(values: Mapping[str, Any], card: float) -> dict[str, Any]:
     return {"distance": distance}
 
 
-def _blind_spot_distance(values: Mapping[str, Any], card: float) -> float | None:
+def _blind_spot_distance(values: JsonMapping, card: float) -> float | None:
     """Return the viewing distance by the blind spot, mm; None if it was not measured."""
     offsets = values.get("offsets")
     if not offsets:
@@ -167,7 +167,7 @@ def _blind_spot_distance(values: Mapping[str, Any], card: float) -> float | None
     return blind_spot_distance(sum(pixels) / len(pixels) * CARD_MM / card)
 
 
-def _read_light(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_light(values: JsonMapping) -> JsonObject:
     source = "value" if values.get("light") == "value" else "guess"
     peak = read_number(values, "peak", 50, 2000) if source == "value" else _OFFICE_PEAK
     display = Display(peak=peak, black=peak / _CONTRAST_RATIO, ambient=_OFFICE_AMBIENT)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.protocol import GIVEN_UP, Answer, Answering, Inquiry
 from psyprobe.observers.human_screen import Screen
@@ -51,7 +52,7 @@ class PersonObserver(Answering):
     ) -> None:
         self.screen = screen
         self._ask = ask
-        options: dict[str, Any] = {"person": checked_person(person), "session": session}
+        options: JsonObject = {"person": checked_person(person), "session": session}
         if screen is not None:
             self.images_at_once = 1
             options["screen"] = screen.to_dict()
@@ -90,16 +91,16 @@ class Attempt:
     #: The response; None if the attempt was given up.
     choice: str | None
     #: Reaction time, frames and the like for the store; with "why" if the attempt was given up.
-    record: Mapping[str, Any]
+    record: JsonMapping
 
 
 class Presenter(Protocol):
     """Tells a page what to show, and checks what the page reports."""
 
-    def present(self, inquiry: Inquiry) -> Mapping[str, Any]:
+    def present(self, inquiry: Inquiry) -> JsonMapping:
         """Return what the page needs to show a question, as JSON can hold it."""
 
-    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+    def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
         """Check what the page reported of an attempt; raise an InputError if it is wrong."""
 
 
@@ -116,7 +117,7 @@ class QuestionExchange:
         Number of the first question: 1, or more where a session goes on.
     total : int, optional
         Number of questions, where it is known.
-    beginning : mapping
+    beginning : mapping, optional
         Consent and practice, stored with the first answer.
     """
 
@@ -126,21 +127,21 @@ class QuestionExchange:
         session: str,
         first: int = 1,
         total: int | None = None,
-        beginning: Mapping[str, Any] = {},
+        beginning: JsonMapping | None = None,
     ) -> None:
         self._presenter = presenter
         self.session = session
         self.total = total
-        self._beginning = beginning
+        self._beginning = beginning or {}
         self._changed = threading.Condition()
         self._number = first - 1
         self._attempt = 1
         self._inquiry: Inquiry | None = None
-        self._display_fields: Mapping[str, Any] = {}
+        self._display_fields: JsonMapping = {}
         #: Whether the next question is another attempt at the same.
         self._is_retry = False
         self._answer: Answer | None = None
-        self._end: dict[str, Any] | None = None
+        self._end: JsonObject | None = None
 
     # Methods for the thread of the run.
 
@@ -169,7 +170,7 @@ class QuestionExchange:
 
     # Methods for the threads of the page.
 
-    def state(self, seconds: float = 0.0) -> dict[str, Any]:
+    def state(self, seconds: float = 0.0) -> JsonObject:
         """Wait up to some seconds for a question or the end; return what the page shows."""
         with self._changed:
             self._changed.wait_for(self._has_news, seconds)
@@ -185,7 +186,7 @@ class QuestionExchange:
                 **self._display_fields,
             }
 
-    def answer(self, values: Mapping[str, Any]) -> None:
+    def answer(self, values: JsonMapping) -> None:
         """Take the page's report of an attempt; a repeated or late one changes nothing.
 
         Raises
@@ -204,7 +205,7 @@ class QuestionExchange:
             self._answer = self._make_answer(attempt, str(values.get("key", ""))[:40])
             self._changed.notify_all()
 
-    def _show(self, inquiry: Inquiry, display_fields: Mapping[str, Any]) -> None:
+    def _show(self, inquiry: Inquiry, display_fields: JsonMapping) -> None:
         self._number += not self._is_retry
         self._attempt = inquiry.attempt
         self._inquiry = inquiry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.protocol import Inquiry
 from psyprobe.observers.human_screen import Screen
@@ -46,7 +46,7 @@ class PatternPresenter:
         self,
         screen: Screen,
         session: str,
-        clear_answer: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
+        clear_answer: Callable[[JsonMapping], str | None] = lambda _: None,
     ) -> None:
         self._screen = screen
         self._session = session
@@ -57,7 +57,7 @@ class PatternPresenter:
         #: Whether the page has yet to ask whether to go on.
         self._doubt = False
 
-    def present(self, inquiry: Inquiry) -> dict[str, Any]:
+    def present(self, inquiry: Inquiry) -> JsonObject:
         """Return what the page draws of a question, as in `Presenter`."""
         doubt = self._doubt
         self._doubt = False
@@ -71,9 +71,9 @@ class PatternPresenter:
             },
         }
 
-    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+    def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
         """Check the page's report of an attempt, as in `Presenter`."""
-        record: dict[str, Any] = {
+        record: JsonObject = {
             name: read_number(values, name, *limits) for name, limits in _REPORT_RANGES.items()
         }
         record["dither_seed"] = self._seed(inquiry)
@@ -102,7 +102,7 @@ class PatternPresenter:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def read_reason(values: Mapping[str, Any], reasons: tuple[str, ...]) -> str:
+def read_reason(values: JsonMapping, reasons: tuple[str, ...]) -> str:
     """Return the reason for which the page gave an attempt up."""
     reason = values.get("why")
     if reason not in reasons:
@@ -113,7 +113,7 @@ def read_reason(values: Mapping[str, Any], reasons: tuple[str, ...]) -> str:
     return str(reason)
 
 
-def read_word(values: Mapping[str, Any], inquiry: Inquiry) -> str:
+def read_word(values: JsonMapping, inquiry: Inquiry) -> str:
     """Return the word that was chosen."""
     choice = values.get("choice")
     if choice not in inquiry.words:
@@ -121,16 +121,14 @@ def read_word(values: Mapping[str, Any], inquiry: Inquiry) -> str:
     return str(choice)
 
 
-def _pattern(inquiry: Inquiry) -> Mapping[str, Any]:
+def _pattern(inquiry: Inquiry) -> JsonMapping:
     """Return the specification of the pattern of a question."""
     assert inquiry.drawing is not None
     (stimulus,) = inquiry.drawing["stimuli"]
     return dict(stimulus)
 
 
-def shader_values(
-    stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen
-) -> dict[str, Any]:
+def shader_values(stimulus: JsonMapping, uniforms: JsonMapping, screen: Screen) -> JsonObject:
     """Return the shader's parameters for a Gabor, in device pixels and radians."""
     values = stimulus.get("parameters", stimulus)
     size = values["size"]

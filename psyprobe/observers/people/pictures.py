@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.images import encode_png
 from psyprobe.files.terminal import printable
@@ -26,7 +27,7 @@ _MAX_REACTION_MS = 6.048e8
 class PicturePresenter:
     """Presents the pictures of one question after the other, as long as the person likes."""
 
-    def present(self, inquiry: Inquiry) -> dict[str, Any]:
+    def present(self, inquiry: Inquiry) -> JsonObject:
         """Return question and pictures for the page, as in `Presenter`.
 
         Pictures are lossless and, as for models, without the colour profiles of their files.
@@ -41,10 +42,10 @@ class PicturePresenter:
             "longest": _MAX_CHARACTERS,
         }
 
-    def read_attempt(self, inquiry: Inquiry, values: Mapping[str, Any]) -> Attempt:
+    def read_attempt(self, inquiry: Inquiry, values: JsonMapping) -> Attempt:
         """Check the page's report of an attempt, as in `Presenter`."""
         reaction_ms = read_number(values, "reaction_ms", 0, _MAX_REACTION_MS)
-        record: dict[str, Any] = {"reaction_ms": reaction_ms}
+        record: JsonObject = {"reaction_ms": reaction_ms}
         if values.get("choice") is None:
             record["why"] = read_reason(values, VOID)
             return Attempt(None, record)
@@ -95,7 +96,7 @@ def split_options(prompt: str, words: Sequence[str]) -> QuestionParts:
     return QuestionParts(text, [match[2] for match in matches])
 
 
-def _read_text(values: Mapping[str, Any]) -> str:
+def _read_text(values: JsonMapping) -> str:
     """Return a free answer, its white space collapsed."""
     choice = values.get("choice")
     text = " ".join(choice.split()) if isinstance(choice, str) else ""

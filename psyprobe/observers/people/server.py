@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError
 from psyprobe.files.loopback import LoopbackServer, page_response, posted
 
@@ -25,19 +26,19 @@ _WAIT_SECONDS = 20.0
 class PageSession(Protocol):
     """A session as its page sees it."""
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         """Describe the session: title, person, what remains to do, the display if measured."""
 
-    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def calibrate(self, values: JsonMapping) -> JsonMapping:
         """Take the screen as the page measured it; return the practice, or raise an InputError."""
 
-    def begin(self, values: Mapping[str, Any]) -> None:
+    def begin(self, values: JsonMapping) -> None:
         """Begin to ask, or go on, after consent and practice."""
 
-    def state(self, seconds: float) -> Mapping[str, Any]:
+    def state(self, seconds: float) -> JsonMapping:
         """Wait up to some seconds for what the page shows next, and return it."""
 
-    def answer(self, values: Mapping[str, Any]) -> None:
+    def answer(self, values: JsonMapping) -> None:
         """Take the page's report of an attempt."""
 
 
@@ -67,7 +68,7 @@ def _routes(session: PageSession) -> list[Route]:
     )
     door = _Door()
 
-    def route(path: str, act: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Route:
+    def route(path: str, act: Callable[[JsonMapping], JsonMapping]) -> Route:
         async def respond(request: Request) -> Response:
             values = await posted(request)
             if isinstance(values, Response):
@@ -84,11 +85,11 @@ def _routes(session: PageSession) -> list[Route]:
 
         return Route(path, respond, methods=["POST"])
 
-    def begin(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def begin(values: JsonMapping) -> JsonMapping:
         session.begin(values)
         return session.state(_WAIT_SECONDS)
 
-    def answer(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def answer(values: JsonMapping) -> JsonMapping:
         session.answer(values)
         return session.state(_WAIT_SECONDS)
 
@@ -122,7 +123,7 @@ class _Door:
         self._request_time = time_now
         return True
 
-    def close(self) -> Mapping[str, Any]:
+    def close(self) -> JsonMapping:
         """Let the next page in, whichever it is."""
         self._page = ""
         self._request_time = -_SILENCE_SECONDS

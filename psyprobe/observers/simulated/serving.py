@@ -22,7 +22,7 @@ import struct
 import threading
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import decode_image
 from psyprobe.observers.chat.protocol import Answer, AnswerObserver, Decoding
@@ -424,7 +424,7 @@ class SimulatedServer:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
+    async def _complete(self, fault: str, body: bytes) -> JsonObject:
         """Answer the body of a request as a completion, after the latency."""
         if fault == "overload":
             message = "Rate limit reached; try again later."
@@ -439,7 +439,7 @@ class SimulatedServer:
             raise RefusalError(message, status=500)
         return reply
 
-    def _answered(self, body: bytes) -> dict[str, Any]:
+    def _answered(self, body: bytes) -> JsonObject:
         """Put the question in the body of a request to the observer.
 
         Raises
@@ -475,7 +475,7 @@ class SimulatedServer:
         self.asked[digest] += 1
         return self._completion(answer, digest, request)
 
-    def _check(self, request: Mapping[str, Any]) -> None:
+    def _check(self, request: JsonMapping) -> None:
         """Refuse a request for another model, or with fields that the behaviour excludes."""
         behaviour = self._behaviour
         if request.get("model") != self.model:
@@ -513,9 +513,7 @@ class SimulatedServer:
             )
             raise RefusalError(message, "max_tokens", "invalid_value")
 
-    def _completion(
-        self, answer: Answer, digest: str, request: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _completion(self, answer: Answer, digest: str, request: JsonMapping) -> JsonObject:
         """Write an answer as a completion of the protocol."""
         answer, message = self._with_thinking(answer, _limit(request))
         logprobs = None
@@ -533,7 +531,7 @@ class SimulatedServer:
         }
         tokens_in = answer.tokens_in or 0
         tokens_out = answer.tokens_out or 0
-        usage: dict[str, Any] = {
+        usage: JsonObject = {
             "prompt_tokens": tokens_in,
             "completion_tokens": tokens_out,
             "total_tokens": tokens_in + tokens_out,
@@ -550,7 +548,7 @@ class SimulatedServer:
             "usage": usage,
         }
 
-    def _with_thinking(self, answer: Answer, limit: int | None) -> tuple[Answer, dict[str, Any]]:
+    def _with_thinking(self, answer: Answer, limit: int | None) -> tuple[Answer, JsonObject]:
         """Put thinking before an answer; returns the answer and its message.
 
         Where there are too few tokens, the thinking is cut off and there is no answer.
@@ -640,7 +638,7 @@ async def _read_body(request: Any) -> bytes:
     return body
 
 
-def _spoil(reply: dict[str, Any], fault: str, count: int) -> dict[str, Any]:
+def _spoil(reply: JsonObject, fault: str, count: int) -> JsonObject:
     """Change an answer as a fault does; `count` picks among odd usages."""
     if fault == "odd_usage":
         return reply | {"usage": _ODD_USAGE[count % len(_ODD_USAGE)]}
@@ -656,11 +654,11 @@ def _gzip_bomb() -> bytes:
     return gzip.compress(bytes(2**26))
 
 
-def _token(text: str, logprob: float) -> dict[str, Any]:
+def _token(text: str, logprob: float) -> JsonObject:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
 
-def _decoding(request: Mapping[str, Any]) -> Decoding:
+def _decoding(request: JsonMapping) -> Decoding:
     listed = request.get("top_logprobs")
     if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
         message = f"top_logprobs must be between 0 and {_MOST_LISTED}."
@@ -678,7 +676,7 @@ def _decoding(request: Mapping[str, Any]) -> Decoding:
         raise RefusalError(str(error)) from None
 
 
-def _limit(request: Mapping[str, Any]) -> int | None:
+def _limit(request: JsonMapping) -> int | None:
     """Return the largest number of tokens that a request allows; None without a bound."""
     limit = request.get("max_completion_tokens") or request.get("max_tokens")
     return limit if isinstance(limit, int) else None

@@ -11,12 +11,12 @@ import dataclasses
 import functools
 import os
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.protocol import Ability
 from psyprobe.observers.registry import (
@@ -80,8 +80,8 @@ class ZooModel:
     licence: str = ""
     published: bool = False
     differs: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    published_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    options: JsonMapping = field(default_factory=dict, hash=False)
+    published_options: JsonMapping = field(default_factory=dict, hash=False)
 
     @property
     def obstacle(self) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.analysis.words.trial_table import arrange_trials
 from psyprobe.experiment.prompts import Prompt
@@ -168,7 +169,7 @@ def _axis_variables(axis: StimulusAxis, currency: str) -> dict[str, tuple[str, s
     return dict(renamed.get(name, (name, attributes)) for name, attributes in variables.items())
 
 
-def _replaced_settings(substitutions: Counter[str]) -> list[dict[str, Any]]:
+def _replaced_settings(substitutions: Counter[str]) -> list[JsonObject]:
     """List the settings that were sent in place of others, and the number of answers of each."""
     settings = [(json.loads(setting), count) for setting, count in substitutions.items()]
     return [

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
@@ -536,7 +536,7 @@ class Scene:
             seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *key))
         return TrialImages(tuple(specs), pattern, tuple(seeds), image_seed, value, contrast)
 
-    def describe(self, trial: TrialImages) -> dict[str, Any]:
+    def describe(self, trial: TrialImages) -> JsonObject:
         """Describe all that determines the images of a trial, as JSON can hold it."""
         return {
             "stimuli": [spec.digest for spec in trial.specs],
@@ -552,7 +552,7 @@ class Scene:
 
     def draw(
         self, trial: TrialImages, transform: Callable[[FloatArray], FloatArray]
-    ) -> tuple[tuple[FloatArray, ...], dict[str, Any]]:
+    ) -> tuple[tuple[FloatArray, ...], JsonObject]:
         """Draw the images of a trial as they are sent, and measure the contrast that arrives.
 
         Parameters
@@ -575,7 +575,7 @@ class Scene:
         GamutError
             The display cannot show one of them.
         """
-        measured: dict[str, Any] = dict.fromkeys(
+        measured: JsonObject = dict.fromkeys(
             ("delivered_contrast", "coherent_gain", "total_contrast")
         )
         measured["refused"] = trial.refused

@@ -11,10 +11,11 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.cost import Expense, Pace, duration, expense, measured_pace
@@ -104,7 +105,7 @@ class WordsPlan:
         """The estimated time of the questions without an answer."""
         return self.left.seconds
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the plan as numbers, text and lists.
 
         Returns

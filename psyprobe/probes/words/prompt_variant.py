@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.words.reply import posterior_answers
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
@@ -196,7 +197,7 @@ def build_design(
             "the design 'quick_csf' models sensitivity over frequency, and [levels] varies "
             f"{levels.level}; take 'quest_plus'"
         )
-    arguments: dict[str, Any] = {"repeats": repeats} if asking.design == "constant" else {}
+    arguments: JsonObject = {"repeats": repeats} if asking.design == "constant" else {}
     options = [
         parameter
         for parameter in inspect.signature(make).parameters
@@ -326,13 +327,13 @@ class PromptVariant:
         """Return how to read an answer, and the meaning of its yes; see `Prompt.interpret`."""
         return self.prompt.interpret(order, self._task.alternatives)
 
-    def estimate(self) -> dict[str, Any] | None:
+    def estimate(self) -> JsonObject | None:
         """Return the design's estimate as JSON can hold it; None for constant stimuli."""
         if self._asking.design == "constant":
             return None
         return dict(plain(asdict(self._design.estimate())))
 
-    def decoding(self, trial: Trial) -> dict[str, Any]:
+    def decoding(self, trial: Trial) -> JsonObject:
         """Return arguments of `Decoding` for a trial: text and probabilities while undecided."""
         asking = self._asking
         seed = None
@@ -365,7 +366,7 @@ class PromptVariant:
         return [replace(trial, check=trial in marked) for trial in trials]
 
 
-def _words_schema(prompt: Prompt) -> dict[str, Any]:
+def _words_schema(prompt: Prompt) -> JsonObject:
     """Return the chat-completions schema of a reply that is one of a prompt's words."""
     answer = {"type": "string", "enum": list(prompt.words)}
     schema = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sessions import merge_sessions, part_of
@@ -67,7 +67,7 @@ class TrialQuestions:
     scene: Scene
     #: Arguments of `Scene.plan_trial`.
     trial: tuple[float, float, int, int]
-    requests: Mapping[str, Mapping[str, Any]]
+    requests: Mapping[str, JsonMapping]
 
 
 class WordsSchedule(ExperimentSchedule):
@@ -116,13 +116,13 @@ class WordsSchedule(ExperimentSchedule):
         self._waiting_trials: list[Trial] | None = None
         #: The questions of a round, by trial and order of its images.
         self._questions: dict[tuple[Trial, int], Question] = {}
-        self._answers: dict[str, Mapping[str, Any]] = {}
-        self._log: list[dict[str, Any]] = []
+        self._answers: dict[str, JsonMapping] = {}
+        self._log: list[JsonObject] = []
         #: The number of a person's attempt at each trial, and the trials to attempt again.
         self._attempts: dict[Trial, int] = {}
         self._repeated_trials: list[Trial] = []
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> JsonObject:
         """Return the settings of the run: level, prompts, delivery, display and task."""
         parameter = level_of(self.scene.spec, self.level)
         return {
@@ -175,7 +175,7 @@ class WordsSchedule(ExperimentSchedule):
         self._waiting_trials = [trial for trial in self._trials if trial not in pilot_trials]
         return self._batches(pilot)
 
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    def tell(self, answers: Mapping[str, JsonMapping]) -> None:
         """Choose the readings after a pilot, and tell every design the answers to a whole round."""
         self._answers |= answers
         self._repeat_attempts(answers)
@@ -189,7 +189,7 @@ class WordsSchedule(ExperimentSchedule):
         if self.asking.design != "constant":
             self._tell_designs()
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> JsonObject:
         """Return the log of all trials, and the designs' own estimates by prompt."""
         estimates = {variant.prompt.id: variant.estimate() for variant in self._variants}
         return {
@@ -323,7 +323,7 @@ class WordsSchedule(ExperimentSchedule):
         difference = self.experiment.difference
         return None if difference is None else (difference.parameter, difference.unit)
 
-    def _build_examples(self) -> list[dict[str, Any]]:
+    def _build_examples(self) -> list[JsonObject]:
         """Build the examples before each question: arguments of their trial, its digest, answer."""
         first = self.experiment.levels[self.level][0]
         examples = []
@@ -350,7 +350,7 @@ class WordsSchedule(ExperimentSchedule):
             )
         return examples
 
-    def _human_curve(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    def _human_curve(self) -> tuple[JsonObject | None, tuple[str, ...]]:
         """Return human sensitivity at the levels, and remarks on stimuli that people saw.
 
         The curve has no name if the page names no reference. It is None where the analysis has a
@@ -431,7 +431,7 @@ class WordsSchedule(ExperimentSchedule):
         seed = derived_seed(self.asking.seed, "side", *trial.place)
         return (orders[seed % len(orders)],)
 
-    def _request(self, trial: Trial) -> dict[str, Any]:
+    def _request(self, trial: Trial) -> JsonObject:
         """Build a request: prompt, system text, words and decoding, as JSON can hold them."""
         variant = self._variants[trial.prompt]
         return {
@@ -451,7 +451,7 @@ class WordsSchedule(ExperimentSchedule):
             Answer.from_dict(answer["reply"]), self._variants[trial.prompt].interpret(order)[0]
         )
 
-    def _repeat_attempts(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+    def _repeat_attempts(self, answers: Mapping[str, JsonMapping]) -> None:
         """Schedule another attempt at the trials that a person gave up."""
         lost = {
             key

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe import __version__
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.words.trial_table import trials
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -196,7 +196,7 @@ def read_inspect_log(path: str | Path, page: Experiment | None = None) -> Replie
 
 def score_fields(
     answer: Answer, prompt: Prompt, order: int, alternatives: int, readout: Readout
-) -> dict[str, Any]:
+) -> JsonObject:
     """Read a reply, and return it as the fields of inspect-ai's ``Score``.
 
     The value is 1 where the reply says that the pattern is there (or in which of two images it is),
@@ -213,7 +213,7 @@ def score_fields(
     }
 
 
-def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[str, Any]]:
+def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, JsonObject]:
     """Return the score of each reply, by the key of a trial's question or by an item's name."""
     if "trials" in record.outcome:
         keys = [trial["key"] for trial in record.outcome["trials"]]
@@ -230,7 +230,7 @@ def _reply_scores(record: RunRecord, result: xarray.Dataset) -> dict[str, dict[s
     return {name: {"value": value} for name, value in marks(result).items()}
 
 
-def _sample(turn: Turn, model: str, target: str, score: Mapping[str, Any] | None) -> Any:
+def _sample(turn: Turn, model: str, target: str, score: JsonMapping | None) -> Any:
     inspect_model = _inspect("model")
     answer = turn.answer or Answer("")
     messages = messages_of(turn.inquiry)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.prompts import Prompt
@@ -74,7 +75,7 @@ def write_vlmevalkit_task(
         A question has a system text or examples, for which VLMEvalKit has no place.
     """
     prompts = _prompts(experiment)
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     first_rows: dict[str, int] = {}
     for index, turn in enumerate(turns, 1):
         _check_plain(turn, "VLMEvalKit")
@@ -184,7 +185,7 @@ def write_predictions(
         )
     rows = []
     for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
-        row: dict[str, Any] = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
+        row: JsonObject = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
         row["answer"] = correct_answer(turn, prompts).capitalize()
         row |= _description(turn)
         row["prediction"] = turn.answer.text if turn.answer else ""
@@ -325,7 +326,7 @@ def harness_card(name: str, harness: str, input_size: int | None = None) -> Card
     )
 
 
-def _token_counts(counts: Any) -> dict[str, Any]:
+def _token_counts(counts: Any) -> JsonObject:
     """Return lmms-eval's token counts of a sample, if any, as fields of `Answer`."""
     if not (isinstance(counts, list) and counts and isinstance(counts[0], dict)):
         return {}
@@ -370,7 +371,7 @@ def _pngs(turn: Turn) -> Iterator[bytes]:
         yield encode_png(eight_bit(image), noise=True)
 
 
-def _description(turn: Turn) -> dict[str, Any]:
+def _description(turn: Turn) -> JsonObject:
     return {
         name: value
         for name, value in turn.description.items()
@@ -402,4 +403,4 @@ def _write_json(table: pd.DataFrame, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-_PREDICTIONS: Mapping[str, Any] = {".xlsx": _write_xlsx, ".tsv": write_tsv, ".json": _write_json}
+_PREDICTIONS: JsonMapping = {".xlsx": _write_xlsx, ".tsv": write_tsv, ".json": _write_json}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import experiment_from_text
@@ -43,7 +44,7 @@ class Turn:
     #: None before the question is asked.
     answer: Answer | None
     #: Level, contrast, repeat and prompt of a trial, or the name of an item.
-    description: Mapping[str, Any]
+    description: JsonMapping
     #: Whether the observer resized the image that it was sent.
     resized: bool = False
 
@@ -312,7 +313,7 @@ def _observer_digest(batch: Batch) -> str:
     return batch.questions[0].observer
 
 
-def _describe_questions(schedule: Any) -> dict[str, dict[str, Any]]:
+def _describe_questions(schedule: Any) -> dict[str, JsonObject]:
     """Describe each trial or item, by the key of its question."""
     trials = [
         {**trial, "alternatives": schedule.task.alternatives}

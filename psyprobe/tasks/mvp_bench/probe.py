@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.score import refuse_features
@@ -172,7 +173,7 @@ def plan(
 
 
 def _item_questions(
-    questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]
+    questions: pd.DataFrame, folder: Path, options: JsonMapping
 ) -> list[ItemQuestion]:
     """Write the questions to ask, each named after its run and question_id."""
     rows = [(row, _files(folder, row, options["cross"])) for row in questions.to_dict("records")]
@@ -287,8 +288,8 @@ def read_run(result: xarray.Dataset) -> pd.DataFrame:
     return _read_by(result, _options(result)["parser"])
 
 
-def _options(result: xarray.Dataset) -> dict[str, Any]:
-    options: dict[str, Any] = json.loads(result.attrs["options"])
+def _options(result: xarray.Dataset) -> JsonObject:
+    options: JsonObject = json.loads(result.attrs["options"])
     return options
 
 
@@ -434,7 +435,7 @@ class MvpScore(ReadScore):
             "answer; left out: for none, which is wrong), and the score under it.",
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the facts of the run and all metrics to plain values."""
         facts = ("observer_card", "judge", "options", "software")
         return {

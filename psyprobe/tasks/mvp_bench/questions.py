@@ -35,6 +35,7 @@ from typing import Any
 
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.images import same_pixels
 from psyprobe.tasks.tables import read_json_lines, refuse_duplicates
@@ -89,7 +90,7 @@ class QuestionReport:
     #: Pairs whose two images are the same, pixel for pixel.
     identical_pairs: tuple[int, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the report to plain values that JSON can hold."""
         names = ("run", "task", "level", "rows")
         counts = [dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()]
@@ -153,7 +154,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def read_question_lines(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
+def read_question_lines(path: str | Path) -> list[tuple[int, JsonObject]]:
     """Read the rows of a question file as they stand there, with their line numbers."""
     lines = read_json_lines(path)
     for number, values in lines:
@@ -168,7 +169,7 @@ def read_question_lines(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
     return lines
 
 
-def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
+def _row(path: str | Path, number: int, values: JsonObject) -> tuple[Any, ...]:
     def wrong(field: str, allowed: str) -> InputError:
         value = values.get(field)
         return InputError(f"{path}, line {number}: {field} is {value!r}; give {allowed}")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.mvp_bench.questions import split_choices
@@ -54,7 +54,7 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
         question.
     """
     rows = read_answer_table(path)
-    columns: dict[str, Any] = {}
+    columns: JsonObject = {}
     for kind, names in (("question_id", _ID_COLUMNS), ("reply", _REPLY_COLUMNS)):
         column = first_column(rows, names)
         if column is None:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
@@ -200,7 +200,7 @@ def _draw(
     items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None
 ) -> None:
     """Draw the manipulated images that are not drawn yet."""
-    pending: list[tuple[Item, Plan, dict[str, Any]]] = []
+    pending: list[tuple[Item, Plan, JsonObject]] = []
     for item in items:
         plan = _plan(item, region, seed)
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
@@ -226,9 +226,7 @@ def _draw(
             bar.update()
 
 
-def _draw_pair(
-    item: Item, plan: Plan, account: Mapping[str, Any], folder: Path, tools: Tools
-) -> Step:
+def _draw_pair(item: Item, plan: Plan, account: JsonMapping, folder: Path, tools: Tools) -> Step:
     """Draw and write the images of one pair, unless the folder holds them."""
     key = account["key"]
     if not drawn_before(folder, item.number, key):
@@ -261,7 +259,7 @@ def _seed(seed: int, item: Item, step: str) -> int:
 
 
 def _finish(
-    items: Sequence[Item], folder: Path, observers: Mapping[str, Any], tools: Tools, seed: int
+    items: Sequence[Item], folder: Path, observers: JsonMapping, tools: Tools, seed: int
 ) -> BuildReport:
     rows = []
     for item in items:

@@ -16,13 +16,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Picture
 from PIL.PngImagePlugin import PngInfo
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.tasks.mvp_construction.tools import (
@@ -254,7 +254,7 @@ class Plan:
     #: Seed of all draws.
     seed: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the plan to plain values that JSON can hold."""
         return {
             **vars(self),
@@ -293,7 +293,7 @@ class Manipulated:
     #: "mask" by equation 1 and "hole", what was filled, where there are any; shape (H, W).
     masks: Mapping[str, Mask]
     #: Choice of mask, placement and size of the hole; plain values that JSON can hold.
-    facts: Mapping[str, Any]
+    facts: JsonMapping
 
 
 def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
@@ -332,7 +332,7 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     start = photograph
     hole = box.mask(*photograph.shape[:2])
     masks: dict[str, Mask] = {}
-    facts: dict[str, Any] = {}
+    facts: JsonObject = {}
     if "segmenter" in tools.used(plan):
         candidates = np.asarray(tools.segmenter.masks(photograph), dtype=np.bool_)
         index = choose_mask(candidates, box)
@@ -405,7 +405,7 @@ def write_pair(
     number: int,
     photograph: Image,
     manipulated: Manipulated,
-    account: Mapping[str, Any],
+    account: JsonMapping,
 ) -> None:
     """Write the images of a pair, and last the account of what made them."""
     names = image_names(number)
@@ -426,7 +426,7 @@ def write_pair(
     write_text((folder / names["M"]).with_suffix(".json"), json_text(facts))
 
 
-def _write_png(path: Path, pixels: Image, facts: Mapping[str, Any]) -> None:
+def _write_png(path: Path, pixels: Image, facts: JsonMapping) -> None:
     """Write an image with facts about it in a text field."""
     info = PngInfo()
     info.add_itxt("psyprobe", json.dumps(facts, sort_keys=True))

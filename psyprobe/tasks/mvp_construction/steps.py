@@ -24,6 +24,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 import pydantic
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.files.output import json_text, make_folder, write_text
@@ -56,7 +57,7 @@ class Step:
     #: Digest of the inputs.
     key: str
     #: Output; None if the step failed.
-    value: Mapping[str, Any] | None = None
+    value: JsonMapping | None = None
     #: Why the step failed; empty if it is done.
     reason: str = ""
 
@@ -75,7 +76,7 @@ class Item:
     #: Why earlier tries of a step failed, each followed by a retry.
     failures: dict[str, list[str]] = field(default_factory=dict)
 
-    def value(self, step: str) -> Mapping[str, Any]:
+    def value(self, step: str) -> JsonMapping:
         """Return the output of a step that is done."""
         return self.steps[step].value or {}
 
@@ -359,7 +360,7 @@ class QuestionsReply(Form):
         return self
 
 
-def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
+def read_reply(reply: str, form: type[Form], **limits: Any) -> JsonObject:
     """Read the fields of a reply of some form; limits are a count of things and the categories.
 
     Examples
@@ -387,7 +388,7 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
         ) from None
 
 
-def _distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct_fields(pairs: list[tuple[str, Any]]) -> JsonObject:
     if len(dict(pairs)) < len(pairs):
         raise UnreadReply("a field is there twice")
     return dict(pairs)
@@ -434,10 +435,10 @@ class LanguageStep:
     #: From the item and the categories on offer to what is filled into the prompt.
     values: Callable[[Item, Sequence[Category]], Mapping[str, str]] = lambda *_: {}
     #: From the same to the limits of the reply.
-    limits: Callable[[Item, Sequence[Category]], Mapping[str, Any]] = lambda *_: {}
+    limits: Callable[[Item, Sequence[Category]], JsonMapping] = lambda *_: {}
 
 
-def parts(item: Item) -> list[dict[str, Any]]:
+def parts(item: Item) -> list[JsonObject]:
     """List what of an image can be replaced, each with its box.
 
     These are the grounded things, the object at hand and the face.
@@ -450,12 +451,12 @@ def parts(item: Item) -> list[dict[str, Any]]:
     return things
 
 
-def subject(item: Item) -> dict[str, Any]:
+def subject(item: Item) -> JsonObject:
     """Find the main subject of an item: name and box."""
     return dict(item.value("caption")["objects"][item.value("subject")["subject"] - 1])
 
 
-def _numbered(things: Sequence[Mapping[str, Any]]) -> str:
+def _numbered(things: Sequence[JsonMapping]) -> str:
     return "\n".join(f"{number}. {thing['name']}" for number, thing in enumerate(things, start=1))
 
 
@@ -494,11 +495,11 @@ def _question_values(item: Item, _: Sequence[Category]) -> Mapping[str, str]:
     return {name: item.value("proposal")[name] for name in names}
 
 
-def _subject_limits(item: Item, _: Sequence[Category]) -> Mapping[str, Any]:
+def _subject_limits(item: Item, _: Sequence[Category]) -> JsonMapping:
     return {"count": len(item.value("caption")["objects"])}
 
 
-def _proposal_limits(item: Item, offered: Sequence[Category]) -> Mapping[str, Any]:
+def _proposal_limits(item: Item, offered: Sequence[Category]) -> JsonMapping:
     editing = {category.code: category.editing for category in offered}
     return {"editing": editing, "count": len(parts(item))}
 
@@ -518,9 +519,7 @@ LANGUAGE_STEPS = {
 }
 
 
-def question_rows(
-    number: int, category: str, written: Mapping[str, Any], seed: int
-) -> list[dict[str, Any]]:
+def question_rows(number: int, category: str, written: JsonMapping, seed: int) -> list[JsonObject]:
     """Write the seven rows of questions about a pair.
 
     Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one),
@@ -561,6 +560,6 @@ def question_rows(
     ]
 
 
-def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+def json_lines(rows: Iterable[JsonMapping]) -> str:
     """Write rows as JSON lines, the form of the release's question files."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Picture
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonMapping, JsonObject
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 
@@ -37,7 +37,7 @@ class ToolCard(Recorded):
     #: Name by which it is loaded: "felzenszwalb", "sam:FOLDER".
     name: str
     #: Settings with which it runs; plain values that JSON can hold.
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: JsonMapping = field(default_factory=dict)
     #: Versions by package.
     software: Mapping[str, str] = field(default_factory=dict)
     #: Folder or name of its weights; empty for a tool without any.
@@ -301,7 +301,7 @@ class _DiffusionTool:
         size = tuple(
             max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height)
         )
-        inputs: dict[str, Any] = {}
+        inputs: JsonObject = {}
         if hole is not None:
             mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255))
             mask = mask.resize(size, Picture.Resampling.NEAREST)
@@ -472,7 +472,7 @@ def load_editor(name: str, **settings: Any) -> Editor:
     return cast(Editor, _load("editor", name, settings))
 
 
-def _load(kind: str, name: str, settings: dict[str, Any]) -> Any:
+def _load(kind: str, name: str, settings: JsonObject) -> Any:
     family, _, model = name.partition(":")
     entry = f"{family}:MODEL" if model else name
     if entry not in _TOOLS[kind] or name.endswith(":MODEL"):

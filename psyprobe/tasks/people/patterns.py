@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.trial_table import trial_count
 from psyprobe.errors import InputError
@@ -85,7 +85,7 @@ class PatternSession(ParticipantSession):
             self._screen = Screen.from_dict(self._earlier.observer_card["options"]["screen"])
         self._presenter: PatternPresenter | None = None
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         """Describe the session for its first page, as in `PageSession`."""
         screen = self._screen
         resumed = None
@@ -107,7 +107,7 @@ class PatternSession(ParticipantSession):
             "resumed": resumed,
         }
 
-    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def calibrate(self, values: JsonMapping) -> JsonMapping:
         """Check the screen as the page measured it; return the practice once it is complete."""
         if self._earlier is not None or self._exchange is not None:
             raise InputError(
@@ -139,7 +139,7 @@ class PatternSession(ParticipantSession):
         self._presenter = PatternPresenter(self._screen, self._session_id, self._clear_answer)
         return self._presenter
 
-    def _practice(self, spec: Specification, screen: Screen) -> list[dict[str, Any]]:
+    def _practice(self, spec: Specification, screen: Screen) -> list[JsonObject]:
         generator = random.Random(f"{self.person} practice")
         uniforms = screen.uniforms()
         orientations = self._probe.orientations
@@ -148,7 +148,7 @@ class PatternSession(ParticipantSession):
         easy_contrasts = (*_EASY[:4], 0.0, 0.0) if self._probe.scored == "yes" else _EASY
         contrasts = (*generator.sample(easy_contrasts, len(easy_contrasts)), *_FAINTER)
         for number, contrast in enumerate(contrasts):
-            values: dict[str, Any] = {"frequency": _PRACTICE_CPD, "contrast": contrast}
+            values: JsonObject = {"frequency": _PRACTICE_CPD, "contrast": contrast}
             if orientations:
                 values["orientation"] = generator.choice(orientations)
             pattern = spec.changed(**values).to_dict()
@@ -162,12 +162,12 @@ class PatternSession(ParticipantSession):
             )
         return patterns
 
-    def _correct_answer(self, pattern: Mapping[str, Any]) -> str:
+    def _correct_answer(self, pattern: JsonMapping) -> str:
         if self._probe.orientations:
             return self._words[self._probe.orientations.index(float(pattern["orientation"]))]
         return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
 
-    def _clear_answer(self, pattern: Mapping[str, Any]) -> str | None:
+    def _clear_answer(self, pattern: JsonMapping) -> str | None:
         """Return the right answer to a pattern of the highest contrast; None for any other."""
         is_clear = pattern.get("contrast", 0.0) >= 0.999 * self.experiment.levels["contrast"][-1]
         return self._correct_answer(pattern) if is_clear else None
@@ -193,7 +193,7 @@ class PatternSession(ParticipantSession):
                 return sum(count + catch_trials(count, catch) for count in test_counts)
         return None
 
-    def _summarize(self, result: xarray.Dataset) -> dict[str, Any]:
+    def _summarize(self, result: xarray.Dataset) -> JsonObject:
         """Return the person's curve with its intervals, and the curve of people."""
         assert self._screen is not None and self._presenter is not None  # there is a result
         people = json.loads(result.attrs.get("human", "{}"))

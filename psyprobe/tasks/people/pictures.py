@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver
@@ -50,7 +50,7 @@ class PictureSession(ParticipantSession):
         self._count = schedule.distinct
         self._judge = None if schedule.judge is None else schedule.judge.observer.card.name
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         """Describe the session for its first page, as in `PageSession`."""
         resumed = None
         if self._earlier is not None:
@@ -64,7 +64,7 @@ class PictureSession(ParticipantSession):
             "resumed": resumed,
         }
 
-    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def calibrate(self, values: JsonMapping) -> JsonMapping:
         """Refuse to calibrate: pictures are shown as they are."""
         raise InputError(
             "pictures are shown as they are, and no screen is calibrated for them; load the "
@@ -80,5 +80,5 @@ class PictureSession(ParticipantSession):
     def _question_count(self) -> int:
         return self._count
 
-    def _summarize(self, result: xarray.Dataset) -> dict[str, Any]:
+    def _summarize(self, result: xarray.Dataset) -> JsonObject:
         return {"count": self._count}

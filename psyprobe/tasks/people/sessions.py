@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
@@ -47,7 +47,7 @@ class ParticipantSession(ABC):
         self.person = person
         self.store = store
         #: What the last page shows; empty before the session is over.
-        self.summary: dict[str, Any] = {}
+        self.summary: JsonObject = {}
         #: Set when nothing more is to be asked.
         self.over = threading.Event()
         self._exchange: QuestionExchange | None = None
@@ -58,7 +58,7 @@ class ParticipantSession(ABC):
         if self._earlier is not None:
             self._session_id = self._earlier.observer_card["options"]["session"]
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         """Describe the session for its first page, as in `PageSession`."""
         return {
             "kind": self.kind,
@@ -69,10 +69,10 @@ class ParticipantSession(ABC):
         }
 
     @abstractmethod
-    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def calibrate(self, values: JsonMapping) -> JsonMapping:
         """Take the screen as the page measured it, as in `PageSession`."""
 
-    def begin(self, values: Mapping[str, Any]) -> None:
+    def begin(self, values: JsonMapping) -> None:
         """Begin to ask after consent and practice, as in `PageSession`."""
         with self._lock:
             if self._exchange is not None:
@@ -92,14 +92,14 @@ class ParticipantSession(ABC):
             threading.Thread(target=self._ask, args=(observer, exchange), daemon=True).start()
             self._exchange = exchange
 
-    def state(self, seconds: float) -> Mapping[str, Any]:
+    def state(self, seconds: float) -> JsonMapping:
         """Wait up to some seconds for what the page shows next, and return it."""
         state = self._running_exchange().state(seconds)
         if state["phase"] in ("done", "failed"):
             self.over.set()
         return state
 
-    def answer(self, values: Mapping[str, Any]) -> None:
+    def answer(self, values: JsonMapping) -> None:
         """Take what the page says of an attempt."""
         self._running_exchange().answer(values)
 
@@ -121,7 +121,7 @@ class ParticipantSession(ABC):
         """Return the number of questions; None where the design alone knows."""
 
     @abstractmethod
-    def _summarize(self, result: xarray.Dataset) -> dict[str, Any]:
+    def _summarize(self, result: xarray.Dataset) -> JsonObject:
         """Return what the page shows at the end."""
 
     def _unfinished_run(self) -> tuple[RunRecord | None, int]:

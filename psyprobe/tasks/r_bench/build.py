@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.corruption.apply import (
     STRENGTHS,
     corrupt,
@@ -273,7 +274,7 @@ def build_set(
     # Each photograph in several jobs, so that all cores have work to the end.
     by_reference = [[row for row in rows if row["reference"] == name] for name in references]
     jobs = [part[i : i + 16] for part in by_reference for i in range(0, len(part), 16)]
-    corrupted: dict[str, dict[str, Any]] = {}
+    corrupted: dict[str, JsonObject] = {}
     unchanged: list[str] = []
     with progress_bar(len(rows), progress) as bar:
         for images in in_parallel(partial(_corrupt_rows, folder, seed, scale), jobs, executor):
@@ -300,11 +301,11 @@ def build_set(
 
 def _measure_references(
     folder: Path, table: pd.DataFrame, limits: ReferenceLimits, skip: bool
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+) -> tuple[dict[str, JsonObject], list[str]]:
     """Measure the photographs of a table by name, and say why others were left out."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
-    references: dict[str, dict[str, Any]] = {}
+    references: dict[str, JsonObject] = {}
     skipped = []
     for name in dict.fromkeys(table["image"]):
         try:
@@ -317,12 +318,12 @@ def _measure_references(
     return references, skipped
 
 
-def _draw_items(table: pd.DataFrame, items_per_cell: int, seed: int) -> list[dict[str, Any]]:
+def _draw_items(table: pd.DataFrame, items_per_cell: int, seed: int) -> list[JsonObject]:
     """Draw questions for each dimension and task; none comes again before all were drawn."""
     unknown = table["type"][~table["type"].isin(TASKS)]
     if len(unknown):
         raise InputError(f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}")
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for task_number, task in enumerate(TASKS):
         questions = table[table["type"] == task].to_dict("records")
         rng = np.random.default_rng([seed, task_number])
@@ -351,12 +352,12 @@ class _CorruptedImage(NamedTuple):
     """One corrupted image as written: its file, what the manifest says, whether it is unchanged."""
 
     name: str
-    facts: dict[str, Any]
+    facts: JsonObject
     unchanged: bool
 
 
 def _corrupt_rows(
-    folder: Path, seed: int, scale: bool, rows: Sequence[dict[str, Any]]
+    folder: Path, seed: int, scale: bool, rows: Sequence[JsonObject]
 ) -> list[_CorruptedImage]:
     """Write the corrupted images of items that share one reference."""
     reference = read_image(folder / "ref" / rows[0]["reference"])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.measures import measures_of, split_measures
@@ -114,7 +114,7 @@ class ProfileSchedule(ExperimentSchedule):
                     )
                 )
 
-    def layout(self) -> dict[str, Any]:
+    def layout(self) -> JsonObject:
         """Describe the photographs, corruptions and strengths, and what is shown of them."""
         return {
             **self.options,
@@ -333,7 +333,7 @@ class ProfileScore(TaskScore):
             "{confidence} % intervals (Student's t) over photographs, where there are several.",
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the score to plain values: what was measured, and the records of all rows."""
         names = ("observer", "experiment", "layer", "measure", "confidence")
         facts = {name: getattr(self, name) for name in names}

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from psyprobe._typing import FloatArray
+from psyprobe._typing import FloatArray, JsonObject
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
@@ -135,7 +135,7 @@ def bars(
         ax.errorbar(x, value, whiskers, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
     titles = [dimensions()[name].title if by == "dimension" else name for name in names]
     labels = [starred(title, name in simulated) for title, name in zip(titles, names, strict=True)]
-    rotation: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
+    rotation: JsonObject = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
     ax.set_xticks(range(len(names)), labels, fontsize="small", **rotation)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
@@ -333,7 +333,7 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
         Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for
         references, each of which comes once), simulated, and the attributes.
     """
-    rows: dict[Path, dict[str, Any]] = {}
+    rows: dict[Path, JsonObject] = {}
     for item in images.items.to_dict("records"):
         corrupted = {name: item[name] for name in ("dimension", "strength", "simulated")}
         reference = {"dimension": 0, "strength": "", "simulated": 0}

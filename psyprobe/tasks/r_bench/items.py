@@ -30,6 +30,7 @@ from typing import Any
 
 import pandas as pd
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image
@@ -56,7 +57,7 @@ class ItemReport:
     #: Multiple-choice items whose key is none of their options.
     keys_without_option: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the report to plain values that JSON can hold."""
         counts = [
             {"task": task, "strength": strength, "items": n}
@@ -99,13 +100,13 @@ def read_items(path: str | Path) -> pd.DataFrame:
     return items
 
 
-def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_items(folder: Path, rows: Sequence[JsonMapping]) -> None:
     """Write the item table of a set: the columns of the release, with reference and simulated."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
     write_text(folder / "items.csv", table.to_csv(index=False, lineterminator="\n"))
 
 
-def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
+def _item(path: str | Path, row: dict[str, str]) -> JsonObject:
     task = row["type"]
     key = row["answer"].strip()
     options = split_options(row["choice"]) if task == "MCQ" else ()
@@ -279,7 +280,7 @@ def _file_name(name: str) -> str:
 
 
 @functools.cache
-def wordings() -> Mapping[str, Any]:
+def wordings() -> JsonMapping:
     """Read the prompts: their "version", and the "text" and "max_tokens" of each task."""
     return tomllib.loads(
         files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8")
@@ -347,7 +348,7 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
         rows = []
         for index, item in enumerate(choices):
             dimension = dimension_numbered(item["dimension"])
-            row: dict[str, Any] = {
+            row: JsonObject = {
                 "index": index,
                 "image": cells[index],
                 "question": item["question"],
@@ -433,7 +434,7 @@ def _write_bytes(path: Path, raw: bytes) -> None:
     write_whole(path, lambda partial: partial.write_bytes(raw))
 
 
-def _read_rows(path: str | Path) -> dict[str, dict[str, Any]]:
+def _read_rows(path: str | Path) -> dict[str, JsonObject]:
     """Read the rows of a table of VLMEvalKit by their index."""
     table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
     short = table["index"][table.isna().any(axis=1)]
@@ -445,7 +446,7 @@ def _read_rows(path: str | Path) -> dict[str, dict[str, Any]]:
     return {row["index"]: row for row in table.to_dict("records")}
 
 
-def _decode_image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:
+def _decode_image(rows: dict[str, JsonObject], index: str, path: str) -> bytes:
     text = rows[index]["image"]
     if len(text) <= _POINTER:
         if text not in rows or len(rows[text]["image"]) <= _POINTER:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from psyprobe._typing import BoolArray, FloatArray
+from psyprobe._typing import BoolArray, FloatArray, JsonObject
 from psyprobe.analysis.intervals import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
@@ -119,7 +119,7 @@ def _mean_rows(
     confidence: float,
     bounds: tuple[float, float],
     column: str,
-) -> Iterator[tuple[dict[str, Any], BoolArray, FloatArray]]:
+) -> Iterator[tuple[JsonObject, BoolArray, FloatArray]]:
     """Average scores over each part: its row, the mask of its items, and its finite scores."""
     finite = np.isfinite(scores)
     for breakdown, name, members in parts_of(table):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.readers import JUDGE_READING, Rereading
 from psyprobe.analysis.words.score import refuse_features
@@ -255,7 +256,7 @@ class RBenchRun:
     #: Metrics as from `rbench_metrics`.
     metrics: pd.DataFrame
     #: Observer and judge, how they were asked, and what failed; plain values that JSON can hold.
-    facts: Mapping[str, Any]
+    facts: JsonMapping
 
 
 def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
@@ -421,12 +422,12 @@ class RBenchScore(ReadScore):
             "by more than 0.5; left out: no score), and the means under it.",
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Convert the facts of the run and all metrics to plain values."""
         return {**self.run.facts, **super().to_dict()}
 
 
-def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Series]:
+def _answers(items: pd.DataFrame, texts: JsonMapping) -> dict[str, pd.Series]:
     return {
         kind: pd.Series(answers, index=pd.Index(items["name"]), dtype=str)
         for kind, answers in texts.items()
@@ -435,7 +436,7 @@ def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Seri
 
 def _facts(
     result: xarray.Dataset, table: pd.DataFrame, verdicts: Mapping[str, int], confidence: float
-) -> dict[str, Any]:
+) -> JsonObject:
     """Collect what a reader of the scores must know."""
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {
@@ -472,7 +473,7 @@ def _facts(
     }
 
 
-def remarks(facts: Mapping[str, Any]) -> list[str]:
+def remarks(facts: JsonMapping) -> list[str]:
     """Write what a reader of the scores must know, as sentences."""
     judge = facts["judge"]
     verdicts = facts["verdicts"]

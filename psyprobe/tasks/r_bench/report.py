@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, dimensions
 from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
@@ -182,7 +183,7 @@ def _differences(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, Any]]:
+def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[JsonObject]:
     """Describe items spread over the set: answers, and images where there are any."""
     examples = []
     for row in listed(items, _MAX_EXAMPLES).to_dict("records"):

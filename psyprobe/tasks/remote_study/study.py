@@ -24,6 +24,7 @@ from typing import Any
 
 import xarray
 
+from psyprobe._typing import JsonMapping, JsonObject
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.page_errors import in_file
@@ -91,7 +92,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     probe: Any = load_probe(experiment.probe)
     observer = PersonObserver("study", "", _USUAL_SCREEN, _refuse_questions)
     schedule = probe.plan(experiment, observer)
-    patterns: list[dict[str, Any]] = []
+    patterns: list[JsonObject] = []
     while batches := schedule.next():
         for batch in batches:
             (spec,) = batch.work.scene.plan_trial(*batch.work.trial).specs
@@ -136,7 +137,7 @@ def _refuse_questions(_: Any) -> Any:
     raise PsyprobeError("nobody is asked while a study is written")
 
 
-def _pattern(number: int, spec: Any, probe: Any) -> dict[str, Any]:
+def _pattern(number: int, spec: Any, probe: Any) -> JsonObject:
     """Describe a pattern for the page, in degrees of visual angle."""
     values = {
         name: float(spec.value(name))
@@ -200,7 +201,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
         return run_experiment(experiment, observer, store=store, progress=False)
 
 
-def _read_experiment(session_file: Mapping[str, Any]) -> Experiment:
+def _read_experiment(session_file: JsonMapping) -> Experiment:
     page = session_file.get("experiment")
     if not isinstance(page, Mapping) or not isinstance(page.get("toml"), str):
         raise InputError("it does not say of which experiment it is; ask for the file anew")
@@ -214,7 +215,7 @@ def _read_experiment(session_file: Mapping[str, Any]) -> Experiment:
         return read_experiment(copy)
 
 
-def _read_screen(session_file: Mapping[str, Any]) -> Screen:
+def _read_screen(session_file: JsonMapping) -> Screen:
     values = session_file.get("screen")
     if not isinstance(values, Mapping):
         raise InputError("it does not say how large the screen was; ask for the file anew")
@@ -236,7 +237,7 @@ def _read_screen(session_file: Mapping[str, Any]) -> Screen:
 class _SessionReplay:
     """The answers of a session's file, one after the other."""
 
-    def __init__(self, session: str, trials: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, session: str, trials: Sequence[JsonMapping]) -> None:
         self._session = session
         self._trials = {trial.get("number"): trial for trial in trials}
         self._number = 0
@@ -251,7 +252,7 @@ class _SessionReplay:
         choice = trial.get("choice")
         if choice not in inquiry.words:
             raise InputError(f"trial {number} is answered by {choice!r:.40}, not {inquiry.words}")
-        session: dict[str, Any] = {"session": self._session, "number": number}
+        session: JsonObject = {"session": self._session, "number": number}
         for name, highest in _TRIAL_LIMITS.items():
             session[name] = read_number(trial, name, 0, highest)
         if number == 1:

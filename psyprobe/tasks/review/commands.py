@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from psyprobe._typing import JsonMapping
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, stop_event, tell
@@ -72,7 +73,7 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
 class _Summary(NamedTuple):
     """A summary of decisions, for JSON and as lines of text."""
 
-    result: Mapping[str, Any]
+    result: JsonMapping
     lines: list[str]
 
 

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from psyprobe._typing import JsonObject
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, read_image, same_pixels
 from psyprobe.files.output import digest, write_text
@@ -103,7 +104,7 @@ class Task:
         """Digest of all that the page shows, by which a decision is found again."""
         return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return what the page needs, as plain values; control characters are made visible."""
         return {
             "name": self.name,
@@ -291,7 +292,7 @@ class Worklist:
     #: Makes the note below the tasks, such as the agreement with others, for each request.
     note: Callable[[], str] = str
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return the decisions on all tasks, as plain values for the page."""
         values = []
         for task in self.tasks:
@@ -304,7 +305,7 @@ class Worklist:
             "note": printable(self.note()),
         }
 
-    def task(self, number: int) -> dict[str, Any]:
+    def task(self, number: int) -> JsonObject:
         """Return a task with the decision on it, as plain values for the page."""
         task = self.tasks[self._check_number(number)]
         fields = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
@@ -329,7 +330,7 @@ class Worklist:
             raise InputError(f"there is no image {index}")
         return images[index][1].read_bytes()
 
-    def decide(self, number: object, value: object, text: object) -> dict[str, Any]:
+    def decide(self, number: object, value: object, text: object) -> JsonObject:
         """Write down a decision, and return the new state."""
         if not isinstance(value, str) or not isinstance(text, str):
             raise InputError("a decision has a value and a text")
@@ -393,7 +394,7 @@ def review_tasks(folder: str | Path) -> list[Task]:
     table = read_questions(set_folder / CANDIDATES)
     # A multiple choice is a task by itself; the rows of a yes/no question share pair, level and
     # text.
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[JsonObject]] = {}
     for row in table.to_dict("records"):
         single_id = row["question_id"] if row["task"] != "yes_no" else ""
         group = (row["pair"], row["task"], row["level"], row["question"], single_id)
