@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from psyprobe.experiment.page import Page
 from psyprobe.probes import load_probe
-from psyprobe.probes.experiments import _OF_EVERY_PAGE
+from psyprobe.probes.experiments import _COMMON_KEYS
 
 #: Those of other packages are not ours to document.
 PROBES = {
@@ -82,7 +82,7 @@ def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str
 
 
 def _readers(name: str) -> str:
-    if name in _OF_EVERY_PAGE:
+    if name in _COMMON_KEYS:
         return "all"
     found = dict.fromkeys(
         group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS

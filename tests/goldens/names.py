@@ -323,12 +323,12 @@ def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden
     return flat(
         {
             name: {
-                "read": list(one.read),
+                "read": list(one.values),
                 "unread": list(one.unread),
                 "failed": one.failed,
                 "majority": one.majority,
                 "mean": one.mean
-                if one.read and all(isinstance(each, float) for each in one.read)
+                if one.values and all(isinstance(each, float) for each in one.values)
                 else None,
             }
             for name, one in found.items()
