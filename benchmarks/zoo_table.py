@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from string import ascii_lowercase
 
 from psyprobe.observers.zoo.models import zoo_models
 
@@ -28,11 +27,9 @@ psyprobe list observers                                       # which can run he
   autoencoders give one sample of the posterior; here it has a seed, and in the paper it had none. All other
   experiments show MAE every patch and take the mean of the posterior.
 * **SAM and SAM-2** get stimuli that are drawn at 1024 px, not enlarged ones.
-* **DINO XCiT and ResNet-50** have weights that no library used here contains. Load the file yourself:
-  `load_observer("zoo:NAME", weights=FILE)`. We have not checked that timm reads it.
+* **DINO XCiT and ResNet-50** have weights that no library used here contains. Load the [file](#the-models) yourself:
+  `load_observer("zoo:NAME", weights=FILE)`.
 * **QuickGELU** follows the tag: on for OpenAI's weights, off for LAION's.
-
-The last column of the table lists what else differs, by the notes below it.
 
 ## What was checked
 
@@ -42,9 +39,8 @@ ColorVideoVDP runs for real.
 
 ## The models
 
-Size is the side of the native input, px. A star marks the models of the paper, letters the feature, numbers what differs.
-Weights are names on a model hub unless they begin with "file"; an empty licence is not stated. Normalisation is mean
-and standard deviation:
+A star marks the models of the paper; numbers say what differs. Size is the side of the native input, px; an empty
+licence is not stated. `psyprobe list observers` says which feature each model gives and where its weights come from.
 
 | normalisation | mean | standard deviation |
 |---|---|---|
@@ -52,8 +48,8 @@ and standard deviation:
 | openai | (0.481, 0.458, 0.408) | (0.269, 0.261, 0.276) |
 | half | 0.5 | 0.5 |
 
-| name | observer | feature | shape | size | normalisation | weights | licence | differs |
-|---|---|---|---|---|---|---|---|---|
+| name | observer | shape | size | normalisation | licence | differs |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -64,29 +60,27 @@ def numbered(texts: Iterable[str]) -> list[str]:
 
 if __name__ == "__main__":
     models = zoo_models().values()
-    features = numbered(model.feature for model in models)
     notes = numbered(model.differs for model in models)
     rows = [
         (
             f"`{model.name}`{'*' if model.published else ''}",
             f"`{model.observer}`",
-            ascii_lowercase[features.index(model.feature)],
             "×".join(map(str, model.shape)),
             "any" if model.size is None else str(model.size),
             model.normalisation,
-            model.weights.removeprefix("hub: "),
             model.licence,
             str(notes.index(model.differs) + 1) if model.differs else "",
         )
         for model in models
     ]
     table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    feature_list = "".join(
-        f"* {letter}: {feature}\n"
-        for letter, feature in zip(ascii_lowercase, features, strict=False)
+    file_list = "".join(
+        f"* `{model.name}`: {model.weights.removeprefix('file: ')}\n"
+        for model in models
+        if model.weights.startswith("file: ")
     )
     note_list = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
     PAGE.write_text(
-        f"{TEXT}{table}\nFeatures:\n\n{feature_list}\nWhat differs:\n\n{note_list}",
+        f"{TEXT}{table}\nWeights to load from a file:\n\n{file_list}\nWhat differs:\n\n{note_list}",
         encoding="utf-8",
     )
